@@ -1,0 +1,64 @@
+"""penultimate: which training objective gives features that transfer, and what does it do to the network?
+
+Names are resolved when first used, so that `import penultimate` imports no tensor library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from penultimate.errors import PenultimateError, RequestError
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.bank import FeatureBank
+    from penultimate.extraction import extract
+    from penultimate.metrics.separation import class_separation
+    from penultimate.objectives.objective import objective
+    from penultimate.probes.knn import KNNProbe
+    from penultimate.probes.linear import LinearProbe
+    from penultimate.report import exhibit
+    from penultimate.study import plan, results, run
+
+__version__ = "0.1.0"
+
+_LOCATIONS = {
+    "objective": "penultimate.objectives.objective",
+    "class_separation": "penultimate.metrics.separation",
+    "LinearProbe": "penultimate.probes.linear",
+    "KNNProbe": "penultimate.probes.knn",
+    "extract": "penultimate.extraction",
+    "FeatureBank": "penultimate.bank",
+    "plan": "penultimate.study",
+    "run": "penultimate.study",
+    "results": "penultimate.study",
+    "exhibit": "penultimate.report",
+}
+
+__all__ = [
+    "FeatureBank",
+    "KNNProbe",
+    "LinearProbe",
+    "PenultimateError",
+    "RequestError",
+    "__version__",
+    "class_separation",
+    "exhibit",
+    "extract",
+    "objective",
+    "plan",
+    "register",
+    "results",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LOCATIONS:
+        return getattr(importlib.import_module(_LOCATIONS[name]), name)
+    raise AttributeError(f"module 'penultimate' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

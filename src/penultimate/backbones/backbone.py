@@ -1,0 +1,51 @@
+"""What a backbone is, and how one is built from a spec string."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from penultimate.errors import RequestError
+from penultimate.registry import entry, parse
+
+
+class Backbone(nn.Module):
+    """Images [n c h w] -> penultimate features [n m], m = `num_features`: after the last ReLU and pooling."""
+
+    num_features: int
+
+    def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
+        raise TypeError(f"{type(self).__name__} defines no forward(images)")
+
+
+def build(text: str, seed: int = 0) -> Backbone:
+    """The backbone that a spec names, its weights drawn from `seed` alone; global generators stay as found.
+
+    A plug-in's function or class is called with the spec's arguments; it gives a module with `num_features`.
+    Convolution kernels are stored channels-last.
+
+    Raises RequestError for an unknown name, an argument that the backbone does not take or refuses, and a
+    plug-in that gives something else.
+
+    >>> net = build("glyphnet(width=4, features=32)", seed=1)
+    >>> net(torch.zeros(2, 3, 24, 24)).shape, net.num_features
+    (torch.Size([2, 32]), 32)
+    >>> build("glyphnet(depth=3)")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: backbone 'glyphnet(depth=3)': ...unexpected keyword argument 'depth'
+    """
+    spec = parse(text)
+    make = entry("backbone", spec.name).resolve()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        try:
+            backbone = make(**spec.arguments)
+        except TypeError as error:
+            raise RequestError(f"backbone '{spec}': {error}") from None
+    if not isinstance(backbone, nn.Module) or not isinstance(getattr(backbone, "num_features", None), int):
+        raise RequestError(
+            f"backbone '{spec.name}' gives a {type(backbone).__name__};"
+            " expected a torch.nn.Module with an integer attribute num_features"
+        )
+    return backbone.to(memory_format=torch.channels_last)  # type: ignore[return-value]

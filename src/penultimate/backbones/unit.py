@@ -1,0 +1,43 @@
+"""The one building block of the small nets: convolution, batch normalisation, residual sum, ReLU."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from torch import Tensor, nn
+
+from penultimate.backbones.tape import Recorded
+
+
+class Unit(nn.Module):
+    """relu(batch_norm(conv(x)) + residual): an ordinary `Conv2d` (no bias) and an ordinary `BatchNorm2d`.
+
+    On tensors it is what it says; what a tape recorded, it continues on the tape: the same numbers, to the
+    rounding of the dtype. Kernels start as He's normal distribution by fan-out (ResNet's), gains 1, shifts 0.
+
+    >>> import torch
+    >>> unit = Unit(3, 8, size=3, stride=2)
+    >>> unit(torch.zeros(4, 3, 24, 24)).shape
+    torch.Size([4, 8, 12, 12])
+    """
+
+    def __init__(self, inputs: int, outputs: int, size: int, stride: int = 1, activate: bool = True) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, bias=False)
+        self.normalisation = nn.BatchNorm2d(outputs)
+        self.activate = activate
+        nn.init.kaiming_normal_(self.convolution.weight, mode="fan_out", nonlinearity="relu")
+
+    @overload
+    def forward(self, x: Recorded, residual: Recorded | None = None) -> Recorded: ...
+    @overload
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor: ...
+    def forward(self, x: Tensor | Recorded, residual: Tensor | Recorded | None = None) -> Tensor | Recorded:
+        if isinstance(x, Recorded):
+            assert residual is None or isinstance(residual, Recorded)
+            return x.tape.run(self, x, residual)
+        assert residual is None or isinstance(residual, Tensor)
+        y: Tensor = self.normalisation(self.convolution(x))
+        if residual is not None:
+            y = y + residual
+        return y.relu() if self.activate else y

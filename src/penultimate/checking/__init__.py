@@ -1,0 +1,87 @@
+"""`penultimate check FILE`: does a plug-in keep its contract? Every answer is a sentence one can act on.
+
+What each kind of plug-in is, and what is asked of it:
+
+loss      f(logits [n k], targets [n k], *, hyperparameter=default) -> [n]. Targets are distributions, one-hot
+          or soft. A function of each example alone, treating classes alike, in the dtype and on the device of
+          the logits, with the gradient of its value, finite at logits of +-1e4, and lower where the right
+          class is likelier.
+head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -> logits [n k]. The same,
+          and finite, with a finite gradient, where all features of an example are zero.
+penalty   f(logits [n k], head, *, hyperparameter=default) -> [n], with `head.weight` [k m] and `head.bias`
+          [k]. The same; a penalty on the weight alone is the same value for every example.
+metric    f(bank: FeatureBank, *, hyperparameter=default) -> float, or {name: float}. Finite, the same for
+          any order of the examples; the bank is left as it is.
+probe     f(*, hyperparameter=default) -> an object with .fit(features [n m], labels [n]) -> itself,
+          .predict(features) -> labels [n] and .score(features, labels) -> accuracy in [0, 1], on NumPy
+          arrays, float32 and int64; the labels are any integers. scikit-learn's conventions.
+dataset   f(draw) -> {split: ImageSet} or (split, ImageSet) pairs, with a `card` (a DatasetCard) that says
+          what is in them. The images are a function of the draw; ids are unique across the splits.
+backbone  f(*, hyperparameter=default) -> an nn.Module with `num_features`; called with float images
+          [n 3 h w], it gives features [n num_features]. Everything that it has learnt is in its state_dict,
+          every parameter takes part, and in eval() each image is treated alone.
+
+Random numbers come from nowhere but the seed: a loss, head or penalty draws none, and a backbone draws its
+first weights from torch's default generator. Objectives compute in float32 or float64 whatever the network
+runs in, so that half precision is not asked of a loss. `Check` and its kin are in this package; nothing here
+imports a tensor library until a file is checked.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penultimate.checking.report import Finding, Report, render_report
+
+if TYPE_CHECKING:
+    from penultimate.registry import Entry
+
+CHECKS = {
+    "loss": "functions:LOSS_CHECKS",
+    "head": "functions:HEAD_CHECKS",
+    "penalty": "functions:PENALTY_CHECKS",
+    "metric": "measurements:METRIC_CHECKS",
+    "probe": "measurements:PROBE_CHECKS",
+    "dataset": "datasets:DATASET_CHECKS",
+    "backbone": "backbones:BACKBONE_CHECKS",
+}
+"""Where the checks of each kind are."""
+
+__all__ = ["Finding", "Report", "check_entry", "check_file", "render_report"]
+
+
+def check_file(path: Path | str) -> Report:
+    """Load a plug-in file and check everything that it registers.
+
+    The plug-ins stay registered, as after `load_plugin`, whose RequestErrors pass through: a file that cannot
+    be loaded has nothing to check. What is wrong with what it registers is in the report; `report.ok` says
+    whether nothing is.
+
+    >>> import tempfile
+    >>> from penultimate import registry
+    >>> file = Path(tempfile.mkdtemp()) / "plain.py"
+    >>> _ = file.write_text('''from penultimate import register
+    ... @register.loss
+    ... def plain(logits, targets):
+    ...     return -(targets * logits.log_softmax(-1)).sum(-1).mean()
+    ... ''')
+    >>> print(check_file(file).wrong[0].sentence)
+    plain returns one number for the whole batch; reduce nothing: return one value per example, [n]. ...
+    >>> registry.forget("loss", "plain")
+    """
+    from penultimate.plugins import load_plugin
+
+    plugin = load_plugin(path)
+    findings = [finding for entry in plugin.entries for finding in check_entry(entry)]
+    return Report(plugin.path, plugin.digest, tuple(findings))
+
+
+def check_entry(entry: Entry) -> list[Finding]:
+    """The findings on one entry of the registry, built-in or plug-in, of a kind that plug-ins can have."""
+    import importlib
+
+    from penultimate.checking.examination import examine
+
+    module, _, checks = CHECKS[entry.kind].partition(":")
+    return examine(entry, getattr(importlib.import_module(f"penultimate.checking.{module}"), checks))

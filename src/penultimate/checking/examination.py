@@ -1,0 +1,171 @@
+"""A plug-in is examined: one check after another, each answered by a sentence, whatever is raised."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from penultimate.checking.report import Finding
+from penultimate.errors import PenultimateError, RequestError
+from penultimate.registry import Entry, Spec, parse
+
+
+class WrongError(Exception):
+    """What is wrong with a plug-in, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A plug-in under examination; `notes` keep what one check has found for the next."""
+
+    entry: Entry
+    function: Callable[..., Any]
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    def call(self, function: Callable[..., Any], *arguments: Any, given: str) -> Any:
+        """The answer of the plug-in, or of what it returned; its exception becomes a WrongError."""
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise WrongError(f"{self.raised(error)} It was given {given}.") from error
+
+    def raised(self, error: BaseException) -> str:
+        """An exception as a sentence, with the last line of the plug-in's file that it passed through."""
+        first = str(error).strip().partition("\n")[0].rstrip(".")
+        what = type(error).__name__ + (f": {first[:300]}" if first else "")
+        module = sys.modules.get(getattr(self.function, "__module__", None) or "")
+        file = getattr(module, "__file__", None)
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        place = f" on line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
+        return f"{self.name} raises{place}: {what}."
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question to a plug-in: `ask` returns a sentence, or raises WrongError with one.
+
+    Where an `essential` check fails, those after it would only repeat that, and are left out.
+    """
+
+    name: str
+    ask: Callable[[Subject], str]
+    essential: bool = False
+
+
+def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
+    """The findings of a list of checks on an entry; torch's generators are left as they were."""
+    findings: list[Finding] = []
+    subject = Subject(entry, entry.resolve())
+    for position, check in enumerate(checks):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(position)
+            try:
+                ok, sentence = True, check.ask(subject)
+            except WrongError as wrong:
+                ok, sentence = False, str(wrong)
+            except PenultimateError as refused:
+                ok, sentence = False, str(refused)
+            except Exception as error:
+                ok, sentence = False, subject.raised(error)
+        sentence = sentence if sentence.endswith((".", "?")) else f"{sentence}."
+        left = len(checks) - position - 1
+        if not ok and check.essential and left:
+            sentence += f" ({left} more check{'s wait' if left > 1 else ' waits'} for this.)"
+        findings.append(Finding(entry.name, entry.kind, check.name, ok, sentence))
+        if not ok and check.essential:
+            break
+    return findings
+
+
+def kind_of(value: Any) -> str:
+    """
+    >>> kind_of(None), kind_of(1.5)
+    ('None', 'a value of type float')
+    """
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def described(tensors: dict[str, Tensor]) -> str:
+    """
+    >>> described({"logits": torch.zeros(7, 5), "targets": torch.zeros(7, 5)})
+    'logits [7 5] and targets [7 5], torch.float32'
+    """
+    parts = [f"{name} [{' '.join(map(str, tensor.shape))}]" for name, tensor in tensors.items()]
+    dtype = next(iter(tensors.values())).dtype
+    return f"{', '.join(parts[:-1])} and {parts[-1]}, {dtype}" if parts[1:] else f"{parts[0]}, {dtype}"
+
+
+def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
+    """The check of how a plug-in is called: its arguments by position, then hyperparameters with defaults.
+
+    `keyword_only` asks for the hyperparameters after a `*`, as objectives look for them there.
+    """
+    parameter = inspect.Parameter
+
+    def ask(subject: Subject) -> str:
+        try:
+            listed = list(inspect.signature(subject.function).parameters.values())
+        except (TypeError, ValueError):
+            raise WrongError(
+                f"{subject.name} has no signature to read; register a function of Python"
+            ) from None
+        form = f"{subject.name}({', '.join(arguments)})"
+        if arguments and isinstance(subject.function, type):
+            raise WrongError(
+                f"{subject.name} is a class; a {subject.entry.kind} is a function, called as {form}."
+            )
+        for one in listed:
+            if one.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise WrongError(f"{subject.name} takes '{one}'; name each of its hyperparameters instead.")
+        positional = [one for one in listed if one.kind is not parameter.KEYWORD_ONLY]
+        if len(positional) < len(arguments):
+            raise WrongError(
+                f"{subject.name}({', '.join(one.name for one in positional)}) takes too few arguments; a"
+                f" {subject.entry.kind} is called as {form}."
+            )
+        early = positional[len(arguments) :]
+        if early and (keyword_only or any(one.default is parameter.empty for one in early)):
+            first = early[0]
+            value = "..." if first.default is parameter.empty else repr(first.default)
+            raise WrongError(
+                f"{subject.name} takes '{first.name}' by position, where nobody sets it; a"
+                f" {subject.entry.kind} is called as {form}. Write a hyperparameter after a star, with a"
+                f" default: {subject.name}({', '.join([*arguments, '*'])}, {first.name}={value})."
+            )
+        hyperparameters = listed[len(arguments) :]
+        for one in hyperparameters:
+            _ask_default(subject, one)
+        values = {one.name: one.default for one in hyperparameters}
+        return f"called as {form}; in a spec string {Spec(subject.name, values)}"
+
+    return Check("signature", ask, essential=True)
+
+
+def _ask_default(subject: Subject, one: inspect.Parameter) -> None:
+    if one.default is inspect.Parameter.empty:
+        raise WrongError(
+            f"{subject.name}'s hyperparameter '{one.name}' has no default; give it one, so that"
+            f" '{subject.name}' alone means something."
+        )
+    try:
+        read = parse(str(Spec(subject.name, {one.name: one.default}))).arguments[one.name]
+        same = bool(read == one.default)
+    except (RequestError, RuntimeError, ValueError):
+        same = False
+    if not same:
+        raise WrongError(
+            f"the default of {subject.name}'s '{one.name}', {one.default!r}, cannot be written in a spec"
+            " string; use a finite number, a string, True, False, None, or a tuple of these."
+        )

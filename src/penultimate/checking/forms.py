@@ -1,0 +1,284 @@
+"""Functions of tensors, and what holds for all of them: shapes, dtypes, gradients, symmetries.
+
+A loss, a head and a penalty differ in what they take and return. With that written down axis by axis ("logits
+nk", "weight km"), one set of checks serves all three: permuting the classes permutes every axis k, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.gradcheck import GradcheckError
+
+from penultimate.checking.examination import Subject, WrongError, described, kind_of
+
+SIZES = {"n": 7, "k": 5, "m": 4}
+"""All different, so that a wrong axis shows."""
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a function takes and returns: a letter an axis (n examples, k classes, m features).
+
+    `invoke(function, tensors)` calls it; `smooth` names the inputs by which it is differentiated, `needed`
+    those that its value must depend on (of several, one is enough); `remark` is told where it raises.
+    """
+
+    inputs: Mapping[str, str]
+    output: str
+    invoke: Callable[[Callable[..., Any], Tensors], Any]
+    smooth: tuple[str, ...]
+    needed: tuple[tuple[str, ...], ...]
+    remark: str = ""
+
+    def draw(self, examples: int = SIZES["n"], dtype: torch.dtype = torch.float64) -> Tensors:
+        """Ordinary inputs: unit normal weights, logits twice that, features that are not negative as after
+        a ReLU, targets of which every other is one-hot and the rest are soft."""
+        generator = torch.Generator().manual_seed(0)
+        sizes = {**SIZES, "n": examples}
+        drawn = {}
+        for name, axes in self.inputs.items():
+            values = torch.randn([sizes[axis] for axis in axes], generator=generator, dtype=torch.float64)
+            if name == "logits":
+                values = 2 * values
+            elif name == "features":
+                values = values.abs()
+            elif name == "targets":
+                hard = torch.eye(SIZES["k"], dtype=torch.float64)[torch.arange(examples) % SIZES["k"]]
+                values = torch.where(torch.arange(examples)[:, None] % 2 == 0, hard, values.softmax(-1))
+            drawn[name] = values.to(dtype)
+        return drawn
+
+    def taken(self, tensors: Tensors, axis: str, index: Tensor) -> Tensors:
+        """The inputs with the entries of one axis taken (reordered, chosen) wherever it occurs."""
+        return {
+            name: values.index_select(self.inputs[name].index(axis), index)
+            if axis in self.inputs[name]
+            else values
+            for name, values in tensors.items()
+        }
+
+    def call(self, subject: Subject, tensors: Tensors, remark: str = "") -> Tensor:
+        """The function's value on copies of the inputs."""
+        copies = {name: values.clone() for name, values in tensors.items()}
+        value: Tensor = subject.call(
+            lambda: self.invoke(subject.function, copies), given=described(tensors) + remark
+        )
+        return value
+
+    def gradients(self, subject: Subject, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
+        """The function's value, and the gradient of its sum by each smooth input (None: it takes no part)."""
+        leaves = {
+            name: values.detach().requires_grad_() if name in self.smooth else values
+            for name, values in tensors.items()
+        }
+        value = self.call(subject, leaves)
+        if not value.requires_grad:
+            raise WrongError(
+                f"the value of {subject.name} carries no gradient; something cuts it: .detach(), .item(),"
+                " torch.no_grad, NumPy, or argmax."
+            )
+        found = torch.autograd.grad(value.sum(), [leaves[name] for name in self.smooth], allow_unused=True)
+        return value.detach(), dict(zip(self.smooth, found, strict=True))
+
+    def ask_shape(self, subject: Subject) -> str:
+        for examples in (SIZES["n"], 1):
+            value = self.call(subject, self.draw(examples, torch.float32), self.remark)
+            expected = [{**SIZES, "n": examples}[axis] for axis in self.output]
+            if not isinstance(value, Tensor):
+                raise WrongError(
+                    f"{subject.name} returns {kind_of(value)}; return a torch.Tensor {self._axes()}."
+                )
+            if list(value.shape) != expected:
+                raise WrongError(f"{subject.name} {self._advice(subject, list(value.shape), examples)}")
+        return "returns one value per example, [n]" if self.output == "n" else "returns logits [n k]"
+
+    def ask_dtype(self, subject: Subject) -> str:
+        for dtype in (torch.float32, torch.float64):
+            first = next(iter(self.inputs))
+            value = self.call(
+                subject, self.draw(dtype=dtype), f"; what it makes itself must have the dtype of its {first}"
+            )
+            if value.dtype is not dtype:
+                raise WrongError(
+                    f"{subject.name} returns {value.dtype} for inputs of {dtype}; keep their dtype: make new"
+                    f" tensors by {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing."
+                )
+        return "float32 gives float32, float64 gives float64"
+
+    def ask_device(self, subject: Subject) -> str:
+        """Fake tensors have a device and a shape but no values: a GPU can be stood in for without one."""
+        drawn = self.draw(dtype=torch.float32)
+        try:
+            with FakeTensorMode(allow_non_fake_inputs=True):
+                moved = {name: torch.empty(values.shape, device="cuda") for name, values in drawn.items()}
+                device = self.invoke(subject.function, moved).device.type
+        except Exception as error:
+            # Reading a value (.item(), a mask) fails without values, and says nothing of a GPU.
+            device = "cpu" if "device" in str(error) else "cuda"
+        if device != "cuda":
+            first = next(iter(self.inputs))
+            raise WrongError(
+                f"{subject.name} makes a tensor on the CPU, where on a GPU its {first} would not be; name the"
+                f" device: torch.arange(..., device={first}.device), torch.zeros_like({first}),"
+                f" {first}.new_tensor(...)."
+            )
+        return "follows its inputs to another device"
+
+    def ask_values(self, subject: Subject) -> str:
+        tensors = self.draw()
+        first, second = self.call(subject, tensors), self.call(subject, tensors)
+        if not first.isfinite().all():
+            hint = " Is it the logarithm of a target that is 0? torch.xlogy(t, t) is 0 there."
+            raise WrongError(
+                f"{subject.name} is {_worst(first)} on ordinary inputs.{hint if 'targets' in tensors else ''}"
+            )
+        if not torch.equal(first, second):
+            raise WrongError(
+                f"{subject.name} gives other values when it is called again with the same inputs"
+                f" (by up to {_difference(first, second)}); draw nothing at random and keep no state, so that"
+                " a run can be repeated and resumed."
+            )
+        return "finite on ordinary inputs, and the same every time"
+
+    def ask_inputs(self, subject: Subject) -> str:
+        tensors = self.draw()
+        copies = {name: values.clone() for name, values in tensors.items()}
+        self.invoke(subject.function, copies)
+        for name, values in tensors.items():
+            if not torch.equal(values, copies[name]):
+                raise WrongError(
+                    f"{subject.name} changes its {name} in place, which others read after it; replace +=,"
+                    " x[...] = and operations whose name ends in '_' by ones that make a new tensor."
+                )
+        return "leaves its inputs as they are"
+
+    def ask_gradient(self, subject: Subject) -> str:
+        tensors = self.draw()
+        _, gradients = self.gradients(subject, tensors)
+        for group in self.needed:
+            if all(gradients[name] is None for name in group):
+                raise WrongError(
+                    f"{subject.name} does not depend on {' or '.join(group)}, or its gradient is cut."
+                )
+            if not any(gradients[name] is not None and gradients[name].any() for name in group):  # type: ignore[union-attr]
+                raise WrongError(
+                    f"the gradient of {subject.name} by {' and '.join(group)} is 0 everywhere: a step"
+                    " (round, sign, a comparison) passes nothing on."
+                )
+        reached = [name for name, gradient in gradients.items() if gradient is not None]
+        subject.notes["reached"] = reached
+        unused = [name for name in self.smooth if name not in reached]
+        remark = f", none {' and '.join(unused)}" if unused else ""
+        return f"a gradient reaches {' and '.join(reached)}{remark}"
+
+    def ask_slope(self, subject: Subject) -> str:
+        tensors = self.draw()
+        for name in subject.notes["reached"]:
+
+            def of_one(values: Tensor, name: str = name) -> Tensor:
+                return self.call(subject, {**tensors, name: values})
+
+            try:
+                torch.autograd.gradcheck(of_one, tensors[name].detach().requires_grad_())
+            except GradcheckError as error:
+                raise WrongError(
+                    f"the gradient of {subject.name} by its {name} is not the slope of its value"
+                    " (torch.autograd.gradcheck): a part of it is detached or rounded, or a backward of its"
+                    " own is wrong. A part that is detached on purpose shows here too."
+                ) from error
+        return "its gradient is the slope of its value (torch.autograd.gradcheck, float64)"
+
+    def ask_examples(self, subject: Subject) -> str:
+        tensors = self.draw()
+        whole = self.call(subject, tensors)
+        for example in range(SIZES["n"]):
+            index = torch.tensor([example])
+            alone = self.call(subject, self.taken(tensors, "n", index), ": one example alone")
+            if not _close(alone, whole[index]):
+                raise WrongError(
+                    f"what {subject.name} says of an example depends on the others of its batch (by up to"
+                    f" {_difference(alone, whole[index])}); sum, normalise and compare along the last axis"
+                    " (dim=-1), not along the batch, and take no mean over it."
+                )
+        return "treats each example alone"
+
+    def ask_classes(self, subject: Subject) -> str:
+        tensors = self.draw()
+        order = torch.tensor([2, 0, 4, 1, 3])
+        value = self.call(subject, tensors)
+        reordered = self.call(subject, self.taken(tensors, "k", order))
+        expected = value.index_select(self.output.index("k"), order) if "k" in self.output else value
+        if not _close(reordered, expected):
+            raise WrongError(
+                f"{subject.name} changes (by up to {_difference(reordered, expected)}) when the classes are"
+                " reordered; a class has no number: use none of their indices, and weigh them alike."
+            )
+        return "treats all classes alike"
+
+    def ask_finite(self, subject: Subject, tensors: Tensors, where: str, hints: tuple[str, str]) -> None:
+        """Value and gradient are finite on these inputs; `hints` are for the one and the other."""
+        value, gradients = self.gradients(subject, tensors)
+        if not value.isfinite().all():
+            raise WrongError(f"{subject.name} is {_worst(value)} {where}. {hints[0]}")
+        for name, gradient in gradients.items():
+            if gradient is not None and not gradient.isfinite().all():
+                raise WrongError(
+                    f"{subject.name} is finite {where}, but its gradient by {name} is {_worst(gradient)}."
+                    f" {hints[1]}"
+                )
+
+    def _axes(self) -> str:
+        return f"[{' '.join(self.output)}]"
+
+    def _advice(self, subject: Subject, shape: list[int], examples: int) -> str:
+        n, k, m = examples, SIZES["k"], SIZES["m"]
+        came = f"[{' '.join(map(str, shape))}]"
+        expected = f"{self._axes()}, [{' '.join(str({'n': n, 'k': k}[axis]) for axis in self.output)}] here"
+        if self.output == "n":
+            if not shape and n > 1:
+                ways = "Leave out .mean() or .sum(), or sum over the classes alone: .sum(-1)."
+                if subject.entry.kind == "penalty":
+                    ways = "One on the weight alone is the same for all: value.expand(len(logits))."
+                return (
+                    "returns one number for the whole batch; reduce nothing: return one value per example,"
+                    f" [n]. {ways}"
+                )
+            if not shape:
+                return (
+                    "returns [] for a single example, for .squeeze() drops that axis too; write .squeeze(-1)."
+                )
+            advice = {
+                (n, k): f"returns {came}, a value per example and class; sum over the classes: .sum(-1).",
+                (k,): f"returns {came}, a value per class; sum over the classes, the last axis: .sum(-1).",
+                (n, 1): f"returns {came}; drop the last axis: .squeeze(-1).",
+            }
+        else:
+            advice = {
+                (k, n): f"returns {came}, [k n]; transpose it: features @ weight.T.",
+                (n, m): f"returns {came}, [n m]: features; return logits, features @ weight.T for instance.",
+            }
+        return advice.get(tuple(shape), f"returns {came} for {n} examples; return {expected}.")
+
+
+def _close(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.allclose(first, second, rtol=1e-6, atol=1e-8)
+
+
+def _difference(first: Tensor, second: Tensor) -> str:
+    return f"{float((first - second).abs().max()):.2g}"
+
+
+def _worst(values: Tensor) -> str:
+    """
+    >>> _worst(torch.tensor([1.0, float("inf")])), _worst(torch.tensor([float("nan"), float("inf")]))
+    ('infinite', 'NaN')
+    """
+    return "NaN" if values.isnan().any() else "infinite"

@@ -1,0 +1,213 @@
+"""What is asked of a loss, a head and a penalty beyond their form: targets, direction, extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from penultimate.checking.examination import Check, Subject, WrongError, signature_of
+from penultimate.checking.forms import SIZES, Form, Tensors
+from penultimate.objectives.heads import Head, linear
+from penultimate.objectives.objective import objective
+
+EXTREME = 1e4
+FINITE_VALUE = (
+    "Take logarithms of probabilities from log_softmax or logsigmoid, never softmax(...).log(); and log(1 +"
+    " exp(z)) from softplus."
+)
+FINITE_GRADIENT = (
+    "The slope of a root, a norm or a power below 1 is infinite at 0, and NaN wherever infinity meets 0;"
+    " torch.where and clamp do not help after that: change what goes into the root, not what comes out."
+)
+
+
+class _WithHead(nn.Module):
+    """Gives a penalty a true head, whose weight and bias can be any tensors."""
+
+    def __init__(self, penalty: Callable[..., Any], weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.penalty = penalty
+        self.head = Head(linear, {}, weight.detach(), bias.detach())
+
+    def forward(self, logits: Tensor) -> Any:
+        return self.penalty(logits, self.head)
+
+
+def _penalised(penalty: Callable[..., Any], given: Tensors) -> Any:
+    caller = _WithHead(penalty, given["weight"], given["bias"])
+    weights = {"head.weight": given["weight"], "head.bias": given["bias"]}
+    return functional_call(caller, weights, (given["logits"],))
+
+
+LOSS = Form(
+    inputs={"logits": "nk", "targets": "nk"},
+    output="n",
+    invoke=lambda function, given: function(given["logits"], given["targets"]),
+    smooth=("logits",),
+    needed=(("logits",),),
+    remark="; targets are always distributions [n k], never class indices",
+)
+HEAD = Form(
+    inputs={"features": "nm", "weight": "km", "bias": "k"},
+    output="nk",
+    invoke=lambda function, given: function(given["features"], given["weight"], given["bias"]),
+    smooth=("features", "weight", "bias"),
+    needed=(("features",), ("weight",)),
+)
+PENALTY = Form(
+    inputs={"logits": "nk", "weight": "km", "bias": "k"},
+    output="n",
+    invoke=_penalised,
+    smooth=("logits", "weight", "bias"),
+    needed=(("logits", "weight", "bias"),),
+)
+
+
+def _one_hot(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.eye(SIZES["k"], dtype=dtype)[labels]
+
+
+def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
+    """Logits of every kind of excess, by what an error calls them."""
+    right = 2 * _one_hot(labels) - 1
+    size = f"{EXTREME:g}"
+    return {
+        f"at logits of {size} for the right class and -{size} for the others": EXTREME * right,
+        f"at logits of -{size} for the right class and {size} for the others": -EXTREME * right,
+        f"at logits that are all {size}": torch.full_like(right, EXTREME),
+        f"at logits that are all -{size}": torch.full_like(right, -EXTREME),
+        "at logits that are all 0 (dead features)": torch.zeros_like(right),
+    }
+
+
+def loss_targets(subject: Subject) -> str:
+    """Targets matter, all of a distribution, and not its largest entry alone."""
+    logits = LOSS.draw()["logits"]
+    labels = torch.arange(SIZES["n"]) % SIZES["k"]
+    hard = _one_hot(labels, logits.dtype)
+    other = hard.roll(1, dims=-1)
+    value = LOSS.call(subject, {"logits": logits, "targets": hard})
+    if torch.equal(value, LOSS.call(subject, {"logits": logits, "targets": other})):
+        raise WrongError(f"{subject.name} does not depend on its targets.")
+    mixed = LOSS.call(subject, {"logits": logits, "targets": 0.7 * hard + 0.3 * other})
+    if torch.equal(value, mixed):
+        raise WrongError(
+            f"{subject.name} reads the largest entry of a target alone (argmax); Mixup and label smoothing"
+            " give distributions: weigh by them, as in (targets * values).sum(-1)."
+        )
+    LOSS.ask_finite(
+        subject,
+        {"logits": logits, "targets": torch.full_like(hard, 1 / SIZES["k"])},
+        "for uniform targets",
+        (FINITE_VALUE, FINITE_GRADIENT),
+    )
+    return "soft targets count in full"
+
+
+def loss_direction(subject: Subject) -> str:
+    """A step down the gradient makes the right class likelier."""
+    labels = torch.arange(SIZES["k"])
+    generator = torch.Generator().manual_seed(0)
+    logits = 0.1 * torch.randn(len(labels), SIZES["k"], generator=generator)
+    _, gradients = LOSS.gradients(subject, {"logits": logits, "targets": _one_hot(labels)})
+    slope = gradients["logits"]
+    assert slope is not None
+    right = slope.diagonal().mean()
+    others = (slope.sum() - slope.diagonal().sum()) / (slope.numel() - len(slope))
+    if not right < others:
+        raise WrongError(
+            f"{subject.name} does not fall as the right class becomes likelier; is a minus sign missing?"
+        )
+    return "falls as the right class becomes likelier"
+
+
+def loss_extremes(subject: Subject) -> str:
+    labels = torch.arange(SIZES["n"]) % SIZES["k"]
+    hard = _one_hot(labels)
+    hints = (FINITE_VALUE, FINITE_GRADIENT)
+    for where, logits in _extreme_logits(labels).items():
+        for targets in (hard, 0.7 * hard + 0.3 / SIZES["k"]):
+            LOSS.ask_finite(subject, {"logits": logits, "targets": targets}, where, hints)
+    return f"finite, with a finite gradient, at logits of +-{EXTREME:g} and 0 (float32)"
+
+
+def head_zero_features(subject: Subject) -> str:
+    """One dead example must not wreck the weights of a whole batch."""
+    tensors = HEAD.draw(dtype=torch.float32)
+    tensors["features"][2] = 0
+    hints = ("Divide by a norm only where it is not 0.", FINITE_GRADIENT)
+    HEAD.ask_finite(subject, tensors, "where all features of an example are 0", hints)
+    return "finite, with a finite gradient, where all features of an example are 0"
+
+
+def head_extremes(subject: Subject) -> str:
+    tensors = HEAD.draw(dtype=torch.float32)
+    for factor in (EXTREME, 1 / EXTREME):
+        scaled = {**tensors, "features": factor * tensors["features"]}
+        hints = ("Logits grow in proportion to the features at most; a power overflows.", FINITE_GRADIENT)
+        HEAD.ask_finite(subject, scaled, f"at features of about {factor:g}", hints)
+    return f"finite, with a finite gradient, at features of {1 / EXTREME:g} to {EXTREME:g} (float32)"
+
+
+def penalty_extremes(subject: Subject) -> str:
+    tensors = PENALTY.draw(dtype=torch.float32)
+    labels = torch.arange(SIZES["n"]) % SIZES["k"]
+    for where, logits in _extreme_logits(labels).items():
+        PENALTY.ask_finite(subject, {**tensors, "logits": logits}, where, (FINITE_VALUE, FINITE_GRADIENT))
+    return f"finite, with a finite gradient, at logits of +-{EXTREME:g} and 0 (float32)"
+
+
+def as_objective(subject: Subject) -> str:
+    """The plug-in fills its slot of an objective, and one step's gradient reaches the final layer."""
+    built = objective(subject.name, num_features=6, num_classes=SIZES["k"])
+    features = torch.rand(SIZES["n"], 6)
+    loss = built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradient = built.head.weight.grad
+    if gradient is None or not gradient.isfinite().all():
+        raise WrongError(f"as the objective '{built.spec}' it gives the final layer no finite gradient.")
+    sums = built.probabilities(built(features)).sum(-1)
+    if not torch.allclose(sums, torch.ones_like(sums), atol=1e-4):
+        raise WrongError(f"as the objective '{built.spec}' its class probabilities do not sum to 1.")
+    return f"runs as the objective '{built.spec}'"
+
+
+def _form_checks(form: Form) -> list[Check]:
+    return [
+        Check("shape", form.ask_shape, essential=True),
+        Check("dtype", form.ask_dtype, essential=True),
+        Check("device", form.ask_device),
+        Check("values", form.ask_values, essential=True),
+        Check("inputs", form.ask_inputs, essential=True),
+        Check("gradient", form.ask_gradient, essential=True),
+        Check("slope", form.ask_slope),
+        Check("examples", form.ask_examples),
+        Check("classes", form.ask_classes),
+    ]
+
+
+LOSS_CHECKS = (
+    signature_of(("logits", "targets"), keyword_only=True),
+    *_form_checks(LOSS),
+    Check("targets", loss_targets),
+    Check("direction", loss_direction),
+    Check("extreme logits", loss_extremes),
+    Check("objective", as_objective),
+)
+HEAD_CHECKS = (
+    signature_of(("features", "weight", "bias"), keyword_only=True),
+    *_form_checks(HEAD),
+    Check("zero features", head_zero_features),
+    Check("extreme features", head_extremes),
+    Check("objective", as_objective),
+)
+PENALTY_CHECKS = (
+    signature_of(("logits", "head"), keyword_only=True),
+    *_form_checks(PENALTY),
+    Check("extreme logits", penalty_extremes),
+    Check("objective", as_objective),
+)

@@ -1,0 +1,70 @@
+"""What a check has found, and how a terminal shows it."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of one plug-in: what was looked at, whether it is as it should be, and what to do if not."""
+
+    name: str
+    kind: str
+    check: str
+    ok: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings on a file, in the order of its plug-ins; `digest` is the sha256 of the file."""
+
+    path: Path
+    digest: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong: the command's exit code is 0 then, and 1 otherwise."""
+        return not self.wrong
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if not finding.ok)
+
+
+def render_report(report: Report) -> str:
+    """The report as plain text.
+
+    >>> finding = Finding("focal", "loss", "shape", False, "focal returns [7 5]; sum over the classes.")
+    >>> print(render_report(Report(Path("focal.py"), "3fa1" * 16, (finding,))))
+    focal.py  (sha256 3fa13fa13fa1)
+    <BLANKLINE>
+    loss focal
+      WRONG  shape  focal returns [7 5]; sum over the classes.
+    <BLANKLINE>
+    1 of 1 checks found something wrong.
+    """
+    lines = [f"{report.path.name}  (sha256 {report.digest[:12]})"]
+    column = max((len(finding.check) for finding in report.findings), default=0)
+    for (kind, name), findings in groupby(report.findings, key=lambda one: (one.kind, one.name)):
+        lines += ["", f"{kind} {name}"]
+        for finding in findings:
+            head = f"  {'ok' if finding.ok else 'WRONG':<5}  {finding.check:<{column}}  "
+            lines += textwrap.wrap(
+                finding.sentence,
+                WIDTH,
+                initial_indent=head,
+                subsequent_indent=" " * len(head),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    count, wrong = len(report.findings), len(report.wrong)
+    verdict = f"{wrong} of {count} checks found something wrong." if wrong else f"All {count} checks passed."
+    return "\n".join([*lines, "", verdict])

@@ -1,0 +1,165 @@
+"""The cards of the data sets: what each one is, its size, its licence, and how it is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from penultimate import registry
+from penultimate.errors import RequestError
+
+Role = Literal["pretraining", "transfer"]
+Accuracy = Literal["top1", "mean_per_class"]
+
+
+@dataclass(frozen=True)
+class DatasetCard:
+    """A data set in words and numbers; `sizes` counts the images of each split.
+
+    `accuracy` is the official score (Kornblith et al., 2021, table A.2, does the same for its data sets);
+    `relation` says how the task stands to the pretraining classes.
+
+    >>> card("glyphs").images
+    30720
+    """
+
+    name: str
+    title: str
+    role: Role
+    classes: int
+    sizes: Mapping[str, int]
+    accuracy: Accuracy
+    relation: str
+    licence: str
+    citation: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
+
+    @property
+    def images(self) -> int:
+        """The number of images of all splits together."""
+        return sum(self.sizes.values())
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits, in the order in which they are rendered."""
+        return tuple(self.sizes)
+
+
+PRETRAINING_SPLITS = ("train", "holdout", "test", "relearn")
+TRANSFER_SPLITS = ("train", "test")
+
+_DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes in the public domain)"
+_STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"
+_BOTH = f"{_DEJAVU} and the STIX fonts (SIL Open Font License 1.1)"
+_DIGITS = "CC BY 4.0 (UCI Machine Learning Repository)"
+_FONTS = "DejaVu fonts 2.37 and STIX fonts 1.0, as matplotlib carries them"
+_HANDWRITING = (
+    "E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,"
+    " 1998; the 1,797 test images that scikit-learn carries"
+)
+
+
+def _pretraining(name: str, title: str, classes: int, per_class: tuple[int, ...], note: str) -> DatasetCard:
+    sizes = {split: classes * count for split, count in zip(PRETRAINING_SPLITS, per_class, strict=True)}
+    relation = "the pretraining classes"
+    return DatasetCard(name, title, "pretraining", classes, sizes, "top1", relation, _DEJAVU, _FONTS, note)
+
+
+def _transfer(
+    name: str,
+    title: str,
+    classes: int,
+    per_class: int,
+    relation: str,
+    licence: str = _DEJAVU,
+    accuracy: Accuracy = "top1",
+    note: str = "",
+) -> DatasetCard:
+    sizes = dict.fromkeys(TRANSFER_SPLITS, classes * per_class)
+    return DatasetCard(name, title, "transfer", classes, sizes, accuracy, relation, licence, _FONTS, note)
+
+
+def _digits(name: str, title: str, train: int, test: int, note: str) -> DatasetCard:
+    sizes = {"train": train, "test": test}
+    relation = "new classes, and real handwriting: another kind of image"
+    return DatasetCard(name, title, "transfer", 10, sizes, "top1", relation, _DIGITS, _HANDWRITING, note)
+
+
+_NEW_SCRIPT = "new fine-grained classes: a script never seen"
+_MULTIMODAL = "A class is four visually different characters, as a synset gathers different things."
+
+CARDS: Mapping[str, DatasetCard] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            _pretraining("glyphs", "Glyphs", 128, (100, 40, 60, 40), _MULTIMODAL),
+            _transfer("syllabics", "Canadian syllabics", 40, 40, _NEW_SCRIPT),
+            _transfer("georgian", "Georgian letters", 33, 40, _NEW_SCRIPT),
+            _transfer("armenian", "Armenian letters", 33, 40, _NEW_SCRIPT),
+            _transfer("cyrillic", "Cyrillic letters", 26, 40, _NEW_SCRIPT, _BOTH),
+            _transfer("maths", "Mathematical operators", 36, 40, "new fine-grained classes: signs", _BOTH),
+            _transfer(
+                "typeface",
+                "Typefaces",
+                16,
+                60,
+                "which face drew the letter: a factor orthogonal to the pretraining classes",
+                _BOTH,
+                note="Greek letters, which pretraining never shows; four of the sixteen faces are new too.",
+            ),
+            _digits(
+                "digits",
+                "Handwritten digits",
+                100,
+                1697,
+                "Ten training images a class, drawn anew for each draw; all other images are the test set.",
+            ),
+            _transfer(
+                "newfaces",
+                "New faces",
+                40,
+                40,
+                "pretraining classes drawn in faces never seen: the nearest task, as Pets is to ImageNet",
+                _STIX,
+                "mean_per_class",
+            ),
+            _pretraining(
+                "glyphs_smoke", "Glyphs (smoke)", 16, (24, 8, 12, 8), "The first 16 classes of glyphs."
+            ),
+            _transfer(
+                "syllabics_smoke", "Syllabics (smoke)", 8, 12, _NEW_SCRIPT, note="The first 8 of syllabics."
+            ),
+            _digits(
+                "digits_smoke", "Digits (smoke)", 50, 150, "Five training and fifteen test images a class."
+            ),
+        )
+    }
+)
+
+
+def card(name: str) -> DatasetCard:
+    """The card of a data set, built-in or plug-in; an unknown name raises with the nearest known one.
+
+    A plug-in carries its card as the attribute `card` of its function.
+
+    >>> card("newfaces").accuracy, card("digits").sizes["test"]
+    ('mean_per_class', 1697)
+    >>> card("glyph")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: unknown dataset 'glyph'. Did you mean 'glyphs'? ...
+    """
+    known = CARDS.get(name)
+    if known is not None:
+        return known
+    found = getattr(registry.entry("dataset", name).resolve(), "card", None)
+    if not isinstance(found, DatasetCard):
+        raise RequestError(
+            f"data set '{name}' has no card: set {name}.card = DatasetCard(...) beside the function that"
+            " makes its images, so that its role, sizes, licence and official accuracy are known"
+        )
+    return found

@@ -1,0 +1,106 @@
+"""Which characters and which faces there are, as data: read from `classes.json` and `tasks.json`.
+
+`classes.json` is the world's own list: the 128 pretraining classes, and the characters first thought of for
+each transfer task. `tasks.json` holds the characters that the tasks take after `selection` has removed the
+look-alikes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penultimate.errors import unknown
+
+SANS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSans-BoldOblique")
+MONO = ("DejaVuSansMono", "DejaVuSansMono-Bold", "DejaVuSansMono-Oblique", "DejaVuSansMono-BoldOblique")
+SERIF = ("DejaVuSerif", "DejaVuSerif-Bold", "DejaVuSerif-Italic", "DejaVuSerif-BoldItalic")
+DEJAVU = SANS + MONO + SERIF
+STIX = ("STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "STIXGeneralBolIta")
+
+FACE_TITLES = dict(
+    zip(
+        DEJAVU + STIX,
+        (
+            *("Sans", "Sans Bold", "Sans Oblique", "Sans Bold Oblique"),
+            *("Sans Mono", "Sans Mono Bold", "Sans Mono Oblique", "Sans Mono Bold Oblique"),
+            *("Serif", "Serif Bold", "Serif Italic", "Serif Bold Italic"),
+            *("STIX", "STIX Bold", "STIX Italic", "STIX Bold Italic"),
+        ),
+        strict=True,
+    )
+)
+
+CLASSES_FILE = Path(__file__).with_name("classes.json")
+TASKS_FILE = Path(__file__).with_name("tasks.json")
+
+
+@dataclass(frozen=True)
+class Script:
+    """Characters of one Unicode block, and the faces that draw them.
+
+    `classes` is how many are taken (None: all that pass); `categories` are the Unicode categories with which
+    a list may be filled up.
+    """
+
+    classes: int | None
+    block: range
+    faces: tuple[str, ...]
+    categories: tuple[str, ...] = ("L",)
+
+
+SCRIPTS = {
+    "syllabics": Script(40, range(0x1400, 0x1680), SANS),
+    "georgian": Script(33, range(0x10A0, 0x1100), SANS + SERIF),
+    "armenian": Script(33, range(0x0530, 0x0590), DEJAVU),
+    "cyrillic": Script(26, range(0x0400, 0x0500), SANS + SERIF + STIX),
+    "maths": Script(36, range(0x2200, 0x2300), (*SANS, *STIX[:2]), ("Sm",)),
+    "typeface": Script(None, range(0x0370, 0x0400), DEJAVU + STIX),
+}
+
+
+def to_codes(characters: Iterable[str]) -> str:
+    """Code points in hexadecimal, as the files write them.
+
+    >>> to_codes("A\u2202"), from_codes("0041 2202") == "A\u2202"
+    ('0041 2202', True)
+    """
+    return " ".join(f"{ord(character):04X}" for character in characters)
+
+
+def from_codes(codes: str) -> str:
+    """The characters of code points in hexadecimal."""
+    return "".join(chr(int(code, 16)) for code in codes.split())
+
+
+def pretraining_classes() -> tuple[str, ...]:
+    """The 128 classes of the world, four characters each, written as one string a class.
+
+    >>> pretraining_classes()[0]
+    'AaBb'
+    """
+    classes = json.loads(CLASSES_FILE.read_text())["pretraining_classes"]
+    return tuple(from_codes(" ".join(members)) for members in classes)
+
+
+def first_thoughts(task: str) -> str:
+    """The characters first listed for a task, before the look-alikes inside it were looked for."""
+    listed = json.loads(CLASSES_FILE.read_text())["transfer"].get(task, [])
+    return from_codes(" ".join(members[0] for members in listed))
+
+
+def selected(task: str) -> tuple[str, ...]:
+    """The characters that a transfer task takes: one string a class for `newfaces`, else one a character.
+
+    >>> len(selected("syllabics")), selected("newfaces")[0]
+    (40, 'AaBb')
+    """
+    tasks: dict[str, Any] = json.loads(TASKS_FILE.read_text())["tasks"]
+    if task not in tasks:
+        raise unknown("glyph task", task, tasks)
+    if "classes" in tasks[task]:
+        return tuple(from_codes(codes) for codes in tasks[task]["classes"])
+    return tuple(from_codes(tasks[task]["characters"]))

@@ -1,0 +1,71 @@
+"""What each data set of the world draws: its classes of (character, face) pairs, counts and nuisances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from penultimate.data.catalog import card
+from penultimate.data.glyphs.atlas import Glyph, Typefaces
+from penultimate.data.glyphs.characters import (
+    DEJAVU,
+    FACE_TITLES,
+    SCRIPTS,
+    STIX,
+    pretraining_classes,
+    selected,
+)
+from penultimate.data.glyphs.nuisance import Nuisances
+
+UPRIGHT = Nuisances(stroke=0.0, rotation=0.10, shear=0.0, elastic=0.0)
+"""For telling faces apart: what makes a face is left alone."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Classes with the glyphs that an example is drawn from, uniformly; images per class of each split."""
+
+    name: str
+    classes: Mapping[str, tuple[Glyph, ...]]
+    counts: Mapping[str, int]
+    nuisances: Nuisances
+
+    @property
+    def glyphs(self) -> tuple[Glyph, ...]:
+        """All (character, face) pairs, class by class."""
+        return tuple(glyph for glyphs in self.classes.values() for glyph in glyphs)
+
+
+def _pairs(typefaces: Typefaces, characters: Iterable[str], faces: Iterable[str]) -> tuple[Glyph, ...]:
+    faces = tuple(faces)
+    return tuple((c, face) for c in characters for face in faces if typefaces.covers(face, c))
+
+
+def _by_character(
+    typefaces: Typefaces, classes: Iterable[str], faces: tuple[str, ...]
+) -> dict[str, tuple[Glyph, ...]]:
+    return {" ".join(members): _pairs(typefaces, members, faces) for members in classes}
+
+
+def glyph_task(name: str, typefaces: Typefaces) -> Task:
+    """The task of a data set of the catalogue; raises with the nearest name where the world has none.
+
+    >>> task = glyph_task("glyphs", Typefaces())
+    >>> len(task.classes), task.counts["train"], next(iter(task.classes))
+    (128, 100, 'A a B b')
+    """
+    described = card(name)
+    script, nuisances = name.removesuffix("_smoke"), Nuisances()
+    if script == "glyphs":
+        classes = _by_character(typefaces, pretraining_classes()[: described.classes], DEJAVU)
+    elif script == "newfaces":
+        classes = _by_character(typefaces, selected(script), STIX)
+    elif script == "typeface":
+        nuisances = UPRIGHT
+        classes = {
+            FACE_TITLES[face]: _pairs(typefaces, selected(script), [face]) for face in SCRIPTS[script].faces
+        }
+    else:
+        classes = _by_character(typefaces, selected(script)[: described.classes], SCRIPTS[script].faces)
+    counts = {split: size // described.classes for split, size in described.sizes.items()}
+    return Task(name, classes, counts, nuisances)

@@ -1,0 +1,89 @@
+"""The data sets of the embedded world: callables from a draw to the images of their splits.
+
+An image depends on (data set, draw, split, class, its number) and on nothing else: not on the other classes,
+the order of rendering or the number of threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.glyphs.atlas import Atlas, Typefaces
+from penultimate.data.glyphs.nuisance import SIZE, compose
+from penultimate.data.glyphs.tasks import Task, glyph_task
+from penultimate.data.images import ImageSet
+from penultimate.data.seeding import derived_generator
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums are split otherwise between two threads than within one: render with one, then restore."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int = 0) -> ImageSet:
+    """All images of one split: image j of class k stands at j K + k, so that every prefix is balanced.
+
+    >>> typefaces = Typefaces()
+    >>> task = glyph_task("syllabics_smoke", typefaces)
+    >>> len(render_split(task, Atlas(typefaces, task.glyphs), 0, "test"))
+    96
+    """
+    count, classes = task.counts[split], len(task.classes)
+    images = np.empty((count, classes, SIZE, SIZE, 3), np.uint8)
+    for label, (name, glyphs) in enumerate(task.classes.items()):
+        generator = derived_generator(task.name, draw, split, name)
+        members = torch.randint(len(glyphs), (count,), generator=generator)
+        masks = atlas.select(glyphs)[members]
+        images[:, label] = compose(masks, task.nuisances, generator).numpy()
+    return ImageSet(
+        images=images.reshape(-1, SIZE, SIZE, 3),
+        labels=np.tile(np.arange(classes), count),
+        ids=np.arange(first_id, first_id + count * classes),
+        class_names=tuple(task.classes),
+    )
+
+
+@dataclass(frozen=True)
+class GlyphWorld:
+    """A data set of the world: called with a draw, it yields (split, images), one split after another."""
+
+    name: str
+
+    @property
+    def card(self) -> DatasetCard:
+        return card(self.name)
+
+    def __call__(self, draw: int) -> Iterator[tuple[str, ImageSet]]:
+        with one_thread():
+            typefaces = Typefaces()
+            task = glyph_task(self.name, typefaces)
+            atlas = Atlas(typefaces, task.glyphs)
+            first_id = 0
+            for split in task.counts:
+                images = render_split(task, atlas, draw, split, first_id)
+                first_id += len(images)
+                yield split, images
+
+
+glyphs = GlyphWorld("glyphs")
+syllabics = GlyphWorld("syllabics")
+georgian = GlyphWorld("georgian")
+armenian = GlyphWorld("armenian")
+cyrillic = GlyphWorld("cyrillic")
+maths = GlyphWorld("maths")
+typeface = GlyphWorld("typeface")
+newfaces = GlyphWorld("newfaces")
+glyphs_smoke = GlyphWorld("glyphs_smoke")
+syllabics_smoke = GlyphWorld("syllabics_smoke")

@@ -1,0 +1,239 @@
+"""Images in memory and on disk: uint8 arrays with labels and ids, every file under a sha256.
+
+FOLDER/manifest.json            name, draw, class names, splits; sha256 of each file, one digest of all
+FOLDER/SPLIT.images.npy         uint8 [n h w c], read back memory-mapped
+FOLDER/SPLIT.labels.npy         int64 [n]
+FOLDER/SPLIT.ids.npy            int64 [n], unique in the data set: what names an image in a feature bank
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.store import atomic_write, canonical_json, digest_bytes, digest_file
+
+MANIFEST = "manifest.json"
+SCHEMA = 1
+ARRAYS = ("images", "labels", "ids")
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images uint8 [n h w c] with labels int64 [n] and unique ids int64 [n]; `class_names[label]` is a word.
+
+    The types and shapes are checked here, in words for people, and so are not said in the annotations.
+
+    Raises RequestError where an array has another type or shape, a label lies outside 0..k-1, or an id
+    stands twice.
+
+    >>> pixels = np.zeros((2, 24, 24, 3), np.uint8)
+    >>> ImageSet(pixels, np.array([0, 2]), np.arange(2), ("a", "b"))
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: label 2 (image 1) is out of range: 2 classes have the labels 0 to 1
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.images.dtype != np.uint8 or self.images.ndim != 4:
+            raise RequestError(
+                f"images are uint8 [n h w c]; these are {self.images.dtype} {list(self.images.shape)}"
+            )
+        for name in ("labels", "ids"):
+            array = getattr(self, name)
+            if array.dtype != np.int64 or array.shape != self.images.shape[:1]:
+                raise RequestError(
+                    f"{name} are int64 [{len(self.images)}], one for each image;"
+                    f" these are {array.dtype} {list(array.shape)}"
+                )
+        wrong = np.flatnonzero((self.labels < 0) | (self.labels >= self.num_classes))
+        if wrong.size:
+            raise RequestError(
+                f"label {self.labels[wrong[0]]} (image {wrong[0]}) is out of range:"
+                f" {self.num_classes} classes have the labels 0 to {self.num_classes - 1}"
+            )
+        if np.unique(self.ids).size != self.ids.size:
+            values, counts = np.unique(self.ids, return_counts=True)
+            raise RequestError(f"ids are unique; {values[counts > 1][0]} stands more than once")
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ImageSet:
+        """The images at these positions (a slice, positions or a mask), with their labels and ids."""
+        return ImageSet(self.images[indices], self.labels[indices], self.ids[indices], self.class_names)
+
+
+@dataclass(frozen=True)
+class ChannelStatistics:
+    """Mean and standard deviation (population) of each colour channel, in units of the full range 0..1.
+
+    >>> ChannelStatistics.of(np.array([[[[0, 255]]], [[[255, 255]]]], np.uint8))
+    ChannelStatistics(mean=(0.5, 1.0), std=(0.5, 0.0))
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", tuple(map(float, self.mean)))
+        object.__setattr__(self, "std", tuple(map(float, self.std)))
+        if len(self.mean) != len(self.std):
+            raise RequestError(f"{len(self.mean)} channel means, but {len(self.std)} standard deviations")
+
+    @classmethod
+    def of(cls, images: UInt8[np.ndarray, "n h w c"]) -> ChannelStatistics:
+        """Measured on uint8 images, exactly: from the histogram of each channel."""
+        values = np.arange(256) / 255
+        means, deviations = [], []
+        for channel in range(images.shape[-1]):
+            counts = np.bincount(images[..., channel].reshape(-1), minlength=256)
+            share = counts / counts.sum()
+            mean = float(share @ values)
+            means.append(mean)
+            deviations.append(float(np.sqrt(share @ (values - mean) ** 2)))
+        return cls(tuple(means), tuple(deviations))
+
+
+def _npy(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        below = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "it is, or lies below, a file" if below else error.strerror or str(error)
+        raise RequestError(
+            f"images cannot be written to '{folder}': {why}; give a folder that you own, with space left"
+        ) from None
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder; raises RequestError where a file is in the way or nothing can be written."""
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(folder / ".writable", b"")
+        (folder / ".writable").unlink()
+
+
+def manifest_digest(manifest: Manifest) -> str:
+    """One sha256 for a data set: of its files' digests and all else that its manifest says of the images.
+
+    The versions of the packages that made them stand beside it, not in it.
+    """
+    said = {key: value for key, value in manifest.items() if key not in ("digest", "made_with")}
+    return digest_bytes(canonical_json(said).encode())
+
+
+def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) -> Manifest:
+    """Write one split, and enter it in the folder's manifest (with `about`: name, draw, ...).
+
+    Raises RequestError for a folder that cannot be used, and where the folder already holds splits with
+    other classes.
+    """
+    folder = Path(folder)
+    prepare_folder(folder)
+    if (folder / MANIFEST).exists():
+        manifest = read_manifest(folder)
+    else:
+        manifest = {"schema": SCHEMA, "class_names": list(images.class_names), "splits": {}, "files": {}}
+    if manifest["class_names"] != list(images.class_names):
+        raise RequestError(
+            f"'{folder}' holds {len(manifest['class_names'])} classes,"
+            f" split '{split}' has {images.num_classes} or names them otherwise; use another folder"
+        )
+    for kind in ARRAYS:
+        content = _npy(getattr(images, kind))
+        with _explained(folder):
+            atomic_write(folder / f"{split}.{kind}.npy", content)
+        manifest["files"][f"{split}.{kind}.npy"] = {"sha256": digest_bytes(content), "bytes": len(content)}
+    manifest["splits"][split] = {"images": len(images), "shape": list(images.images.shape[1:])}
+    manifest |= about
+    manifest["digest"] = manifest_digest(manifest)
+    with _explained(folder):
+        atomic_write(folder / MANIFEST, (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
+    return manifest
+
+
+def read_manifest(folder: Path | str) -> Manifest:
+    """The manifest of a data folder; raises where there is none, or where it is damaged."""
+    path = Path(folder) / MANIFEST
+    try:
+        manifest: Manifest = json.loads(path.read_text())
+        whole = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
+    except FileNotFoundError:
+        raise RequestError(
+            f"'{folder}' holds no {MANIFEST}, so no images; penultimate.data.generate(name, draw, folder)"
+            " makes them"
+        ) from None
+    except NotADirectoryError:
+        raise RequestError(f"'{folder}' is a file; a data folder is expected") from None
+    except OSError as error:
+        raise RequestError(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise DamagedFileError(f"'{path}' is damaged: its content does not agree with its own digest")
+    return manifest
+
+
+def _read(folder: Path, name: str, facts: dict[str, Any], mmap: bool) -> np.ndarray:
+    path = folder / name
+    try:
+        found, size = digest_file(path), path.stat().st_size
+    except OSError as error:
+        raise DamagedFileError(
+            f"'{path}' cannot be read ({error.strerror or error}); delete the folder and generate it anew"
+        ) from None
+    if found != facts["sha256"]:
+        raise DamagedFileError(
+            f"'{path}' is not what was written: sha256 {facts['sha256'][:12]}... was recorded,"
+            f" {found[:12]}... is found ({size} of {facts['bytes']} bytes);"
+            " delete the folder and generate it anew"
+        )
+    array: np.ndarray = np.load(path, mmap_mode="c" if mmap else None, allow_pickle=False)
+    return array
+
+
+def load_images(folder: Path | str, split: str, mmap: bool = True) -> ImageSet:
+    """One split, checked against its digests; with `mmap` its pixels stay on disk until they are touched.
+
+    The mapping is copy-on-write: tensors can share it, and what is written to them never reaches the file.
+
+    Raises RequestError for a folder without images or an unknown split, DamagedFileError (which file, what
+    was expected, what is there) where a file is missing or is not what was written.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    if split not in manifest["splits"]:
+        raise unknown(f"split of '{folder}'", split, manifest["splits"])
+    images, labels, ids = (
+        _read(folder, name, manifest["files"][name], mmap and kind == "images")
+        for kind in ARRAYS
+        for name in [f"{split}.{kind}.npy"]
+    )
+    return ImageSet(images, labels, ids, tuple(manifest["class_names"]))

@@ -1,0 +1,90 @@
+"""What happens to a batch of resident uint8 images between memory and the network."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from penultimate.data.augmentation import Augmentation
+from penultimate.data.images import ChannelStatistics
+from penultimate.errors import RequestError
+
+
+def normalise(
+    images: UInt8[Tensor, "n h w c"],
+    statistics: ChannelStatistics,
+    dtype: torch.dtype = torch.float32,
+) -> Float[Tensor, "n c h w"]:
+    """Centre and scale each channel: (x / 255 - mean) / std, laid out channels-last.
+
+    Computed in float32 and rounded once to `dtype` (torch.bfloat16 for a bf16 body). A constant channel
+    (std 0) is centred only. Raises RequestError where images and statistics differ in their channels.
+
+    >>> images = torch.full((1, 2, 2, 1), 255, dtype=torch.uint8)
+    >>> normalise(images, ChannelStatistics(mean=(0.5,), std=(0.25,))).flatten().tolist()
+    [2.0, 2.0, 2.0, 2.0]
+    """
+    n, h, w, c = images.shape
+    if images.dtype != torch.uint8 or c != len(statistics.mean):
+        raise RequestError(
+            f"uint8 images with {len(statistics.mean)} channels are expected (the statistics have as many);"
+            f" these are {images.dtype} {list(images.shape)}"
+        )
+    # One row per image: tiling the c channel constants over a row makes the inner loop h w c long, not c.
+    centre = 255 * torch.tensor(statistics.mean, device=images.device)
+    spread = 255 * torch.tensor([deviation or 1.0 for deviation in statistics.std], device=images.device)
+    rows = images.reshape(n, -1).to(torch.float32)
+    rows = rows.sub_(centre.repeat(h * w)).div_(spread.repeat(h * w)).to(dtype)
+    return rows.view(n, h, w, c).permute(0, 3, 1, 2)
+
+
+def _flipped(images: UInt8[Tensor, "n h w c"], generator: torch.Generator) -> UInt8[Tensor, "n h w c"]:
+    mirror = torch.rand(len(images), generator=generator).to(images.device) < 0.5
+    return torch.where(mirror.view(-1, 1, 1, 1), images.flip(2), images)
+
+
+def _shifted(
+    images: UInt8[Tensor, "n h w c"], most: int, generator: torch.Generator
+) -> UInt8[Tensor, "n h w c"]:
+    # Each row of each output image is one window of w c contiguous bytes in the row-wise reflected images,
+    # so a shift in both directions is a single gather of windows, without a loop over images or shifts.
+    n, h, w, c = images.shape
+    left = images[:, :, 1 : most + 1].flip(2)
+    right = images[:, :, w - 1 - most : w - 1].flip(2)
+    wide = torch.cat([left, images, right], dim=2)
+    windows = wide.view(-1).unfold(0, w * c, c)
+    down, across = torch.randint(0, 2 * most + 1, (2, n, 1), generator=generator).to(images.device)
+    rows = torch.arange(h, device=images.device) + down - most
+    rows = (h - 1) - ((h - 1) - rows.abs()).abs()
+    images_first = torch.arange(n, device=images.device).view(n, 1) * h
+    starts = (images_first + rows) * (w + 2 * most) + across
+    return windows.index_select(0, starts.view(-1)).view(n, h, w, c)
+
+
+def augment(
+    images: UInt8[Tensor, "n h w c"], augmentation: Augmentation, generator: torch.Generator
+) -> UInt8[Tensor, "n h w c"]:
+    """Mirror and shift every image of a batch at random, each on its own.
+
+    out[i, y, x] = image_i[reflect(y + dy_i - s), reflect(x + dx_i - s)], dy_i, dx_i uniform on 0..2s, drawn
+    from the (CPU) generator; reflect folds positions outside back at the edge pixel. The batch is read only.
+
+    Raises RequestError where an image is too small to be reflected (s >= its height or width).
+
+    >>> image = torch.arange(9, dtype=torch.uint8).view(1, 3, 3, 1)
+    >>> augment(image, Augmentation(shift=1), torch.Generator().manual_seed(0)).squeeze()
+    tensor([[4, 3, 4],
+            [7, 6, 7],
+            [4, 3, 4]], dtype=torch.uint8)
+    """
+    h, w = images.shape[1:3]
+    if augmentation.shift >= min(h, w):
+        raise RequestError(f"shift={augmentation.shift} is too much for images of {h} x {w} pixels")
+    if not len(images):
+        return images
+    if augmentation.flip:
+        images = _flipped(images, generator)
+    if augmentation.shift:
+        images = _shifted(images, augmentation.shift, generator)
+    return images

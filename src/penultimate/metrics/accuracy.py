@@ -1,0 +1,99 @@
+"""Accuracies in [0, 1] from logits or predictions: top-k, plain, and the mean over classes."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Shaped
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows
+
+BLOCK_ELEMENTS = 1 << 22
+"""Logits ranked at a time: bounds the memory of the comparisons, not the result."""
+
+
+def accuracy(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """The share of predictions [n] that equal their label [n].
+
+    sum_i 1[p_i = y_i] / n
+
+    Raises RequestError when the two differ in length or are not class indices.
+
+    >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
+    0.75
+    """
+    predicted, truth = _pair(predictions, labels)
+    return int((predicted == truth).sum()) / len(truth)
+
+
+def mean_per_class(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """The mean over classes of each class's own accuracy; a class without an example does not count.
+
+    (1/|C|) sum_{c in C} sum_{i: y_i = c} 1[p_i = c] / N_c,    C = the classes present in `labels`
+
+    `predictions` [n] and `labels` [n] are class indices. Skipping absent classes is scikit-learn's
+    convention as well (`balanced_accuracy_score`). Raises RequestError when the two differ in length.
+
+    >>> mean_per_class([0, 0, 0, 1], [0, 0, 0, 2])  # class 1 is predicted, never present
+    0.5
+
+    Kornblith et al., 2021, table A.2: the score of Pets and Flowers.
+    """
+    predicted, truth = _pair(predictions, labels)
+    present, truth = torch.unique(truth, return_inverse=True)
+    examples = torch.bincount(truth, minlength=len(present)).double()
+    hits = torch.bincount(truth[present[truth] == predicted], minlength=len(present)).double()
+    return float((hits / examples).mean())
+
+
+def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
+    """The share of examples whose label has one of the k largest logits.
+
+    sum_i 1[ #{j: z_ij > z_iy or (z_ij = z_iy and j < y)} < k ] / n,    y = y_i
+
+    Among equal logits the smaller class index ranks first, as in `argmax`: equal logits everywhere
+    earn no credit. `logits` [n c], `labels` [n]; for k >= c the share is 1. Raises RequestError on
+    NaN (which rows), a label outside 0..c-1, or k < 1.
+
+    >>> top_k([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]], [2, 1], k=1)
+    0.5
+    >>> top_k([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]], [2, 1], k=2)
+    1.0
+
+    Kornblith et al., 2021, table 1: top-1 and top-5.
+    """
+    scores = as_matrix(logits, "logits", "classes")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise RequestError(f"k must be a whole number of at least 1; got {k!r}")
+    truth = as_classes(labels, "labels", len(scores), scores.shape[1], scores.device)
+    if len(truth) == 0:
+        raise RequestError("accuracy of no examples: logits and labels are empty")
+    rows = max(1, BLOCK_ELEMENTS // scores.shape[1])
+    hits = 0
+    for start in range(0, len(scores), rows):
+        block = scores[start : start + rows]
+        _refuse_nan(block, start)
+        hits += int((_rank(block, truth[start : start + rows]) < k).sum())
+    return hits / len(truth)
+
+
+def _rank(logits: Shaped[Tensor, "n c"], labels: Shaped[Tensor, " n"]) -> Shaped[Tensor, " n"]:
+    own = logits.gather(1, labels[:, None])
+    before = torch.arange(logits.shape[1], device=logits.device) < labels[:, None]
+    ahead: Bool[Tensor, "n c"] = (logits > own) | ((logits == own) & before)
+    return ahead.sum(1)
+
+
+def _refuse_nan(logits: Shaped[Tensor, "n c"], offset: int) -> None:
+    bad = logits.isnan().any(1)
+    if bool(bad.any()):
+        raise RequestError(f"logits hold NaN in {listed_rows(bad, offset)}; they have no ranking")
+
+
+def _pair(predictions: ArrayLike, labels: ArrayLike) -> tuple[Tensor, Tensor]:
+    predicted = as_classes(predictions, "predictions")
+    truth = as_classes(labels, "labels", len(predicted), device=predicted.device)
+    if len(truth) == 0:
+        raise RequestError("accuracy of no examples: predictions and labels are empty")
+    return predicted, truth

@@ -1,0 +1,129 @@
+"""Class moments in one pass: how many points each class has, their sum and their squared lengths.
+
+Everything is summed in float64 about a fixed origin (the mean of the first points). The origin does not
+change a variance, but keeps what is summed small: for points with a strong common direction, E|u|^2 - |mu|^2
+about 0 would subtract two large, almost equal numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+EPS = torch.finfo(torch.float64).eps
+
+
+class Variances(NamedTuple):
+    """mean_k |mu_k - mean_j mu_j|^2, mean_k (E_k |u|^2 - |mu_k|^2), and their scale, mean_k E_k |u|^2."""
+
+    between: float
+    within: float
+    squared_length: float
+
+
+class ClassMoments:
+    """Counts [k], sums [k m] and squared lengths [k] of points by class; grows with the labels, merges.
+
+    >>> moments = ClassMoments()
+    >>> points = torch.tensor([[0.0], [2.0], [10.0], [12.0]], dtype=torch.float64)
+    >>> moments.add(points, torch.tensor([0, 0, 1, 1]))
+    >>> moments.variances()
+    Variances(between=25.0, within=1.0, squared_length=62.0)
+    """
+
+    def __init__(self) -> None:
+        self.origin: Float[Tensor, " m"] | None = None
+        self.counts: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
+        self.squares: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
+        self.sums: Float[Tensor, "k m"] = torch.zeros(0, 0, dtype=torch.float64)
+
+    @property
+    def examples(self) -> int:
+        """How many points were added."""
+        return int(self.counts.sum())
+
+    def add(
+        self,
+        vectors: Float[Tensor, "b m"],
+        labels: Int[Tensor, " b"],
+        scale: Float[Tensor, " b"] | None = None,
+        extra_squares: Float[Tensor, " b"] | None = None,
+    ) -> None:
+        """Add the points `scale * vectors` of classes `labels`; float64 `vectors` are overwritten.
+
+        `extra_squares` is added to the points' squared lengths.
+        """
+        factor = vectors.new_ones(()) if scale is None else scale[:, None]
+        if self.origin is None:
+            self.origin = (vectors * factor).mean(0)
+        self.reserve(int(labels.max()) + 1)
+        points = torch.addcmul(-self.origin, vectors, factor, out=vectors)
+        squares = torch.linalg.vector_norm(points, dim=1).square_()
+        if extra_squares is not None:
+            squares += extra_squares
+        self.sums.index_add_(0, labels, points)
+        self.squares.index_add_(0, labels, squares)
+        self.counts.index_add_(0, labels, torch.ones_like(squares))
+
+    def reserve(self, classes: int) -> None:
+        """Make room for classes 0..classes-1, by half at least, so that growing costs O(1) a class."""
+        assert self.origin is not None
+        old = len(self.counts)
+        if classes <= old:
+            return
+        new = max(classes, old + old // 2)
+        counts, squares = self.origin.new_zeros(new), self.origin.new_zeros(new)
+        sums = self.origin.new_zeros(new, len(self.origin))
+        counts[:old], squares[:old] = self.counts, self.squares
+        if old:
+            sums[:old] = self.sums
+        self.counts, self.squares, self.sums = counts, squares, sums
+
+    def merge(self, other: ClassMoments) -> ClassMoments:
+        """Add the points of `other`, which stays as it is.
+
+        About another origin o' = o - a a sum over N points becomes sum (u - o) + N a, and a sum of squares
+        sum |u - o|^2 + 2 a . sum (u - o) + N |a|^2.
+        """
+        if other.origin is None:
+            return self
+        if self.origin is None:
+            self.origin = other.origin.clone()
+        counts, squares, sums, origin = (
+            part.to(self.origin.device) for part in (other.counts, other.squares, other.sums, other.origin)
+        )
+        self.reserve(len(counts))
+        seen = slice(0, len(counts))
+        apart = origin - self.origin
+        self.counts[seen] += counts
+        self.squares[seen] += squares + 2 * (sums @ apart) + counts * apart.dot(apart)
+        self.sums[seen] += sums
+        self.sums[seen].addr_(counts, apart)
+        return self
+
+    def classes(self) -> Int[Tensor, " c"]:
+        """The classes that have points."""
+        return self.counts.nonzero()[:, 0]
+
+    def means(self) -> Float[Tensor, "c m"]:
+        """The means of the classes that have points, about the origin."""
+        present = self.classes()
+        return self.sums[present] / self.counts[present, None]
+
+    def variances(self) -> Variances:
+        """The variances between and within the classes that have points.
+
+        A class's own variance is at least 0, where rounding (of a class of one, say) would put it below.
+        """
+        assert self.origin is not None
+        means = self.means()
+        present = self.classes()
+        lengths = self.squares[present] / self.counts[present]
+        within = float((lengths - means.square().sum(1)).clamp_min_(0).mean())
+        middle = means.mean(0)
+        between = float((means - middle).square_().sum(1).mean())
+        middle += self.origin
+        return Variances(between, within, float(middle.square_().sum()) + between + within)

@@ -1,0 +1,292 @@
+"""Class separation R^2: how far apart the classes lie, against how far apart any two examples lie.
+
+With u the points whose squared distances count (x itself; or x/|x|; or (x - mean)/|x - mean|, for which
+|u - v|^2 / 2 = 1 - sim), the double sums of the definition collapse into moments of the classes:
+
+    between = mean_k |mu_k - mean_j mu_j|^2,    within = mean_k (E_k |u|^2 - |mu_k|^2),
+    R^2 = between / (between + within).
+
+Both are unchanged when one fixed vector is subtracted from every u. Post-ReLU features share a strong
+direction, and E|u|^2 - |mu|^2 loses to cancellation whatever that direction adds; so the first batch's
+mean is subtracted first, and everything is summed in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from penultimate.errors import RequestError, unknown
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor, listed_rows
+from penultimate.metrics.moments import EPS, ClassMoments
+
+__all__ = [
+    "DISTANCES",
+    "SeparationAccumulator",
+    "UndefinedError",
+    "VarianceRatios",
+    "class_separation",
+    "streamed_class_separation",
+    "variance_ratios",
+]
+
+DISTANCES = ("cosine", "cosine_centered", "euclidean")
+BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
+"""Features in flight on a core, of which 4 MiB of float64 stay in its cache; a GPU wants larger pieces."""
+MOST_CLASSES_UNASKED = 1 << 20
+"""A larger label is taken for a mistake (an id, say) unless `num_classes` announces it."""
+
+
+def class_separation(features: ArrayLike, labels: ArrayLike, distance: str = "cosine") -> float:
+    """R^2 = 1 - (mean distance within classes) / (mean distance overall), every class of equal weight.
+
+    d_within = sum_k sum_m sum_n d(x_km, x_kn) / (K N_k^2)
+    d_total  = sum_j sum_k sum_m sum_n d(x_jm, x_kn) / (K^2 N_j N_k)
+
+    `features` [n m], any real dtype, NumPy or torch, CPU or CUDA; `labels` [n] class indices. K counts the
+    classes that have examples. One pass, O(K m) memory, float64 throughout. `distance` is
+
+    - "cosine": d = 1 - x.y/(|x||y|). A zero vector has no direction: similarity 0 to all, itself included.
+    - "cosine_centered": the same after subtracting the mean of all examples (two passes).
+    - "euclidean": d = |x - y|^2 (squared: the paper does not say, and only this has a closed form).
+
+    Raises RequestError on NaN or infinity (which rows), labels that are no class indices, unequal lengths;
+    UndefinedError (a RequestError) with one class only, or features that vary by less than their rounding.
+
+    >>> import numpy as np
+    >>> corners = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    >>> round(class_separation(corners, [0, 0, 1, 1]), 4)
+    0.9945
+    >>> class_separation(corners, [0, 1, 0, 1]) < 0.01
+    True
+
+    Kornblith et al., 2021, eq. 11; the distances: table E.1.
+    """
+    matrix = _as_features(features)
+    center = _mean_activation([matrix]) if distance == "cosine_centered" else None
+    return SeparationAccumulator(distance=distance, center=center).update(matrix, labels).compute()
+
+
+def streamed_class_separation(
+    batches: Iterable[tuple[ArrayLike, ArrayLike]], distance: str = "cosine"
+) -> float:
+    """`class_separation` of (features, labels) batches that need not fit in memory together.
+
+    "cosine_centered" goes over the batches twice, so it wants an iterable that starts anew (a list, a
+    DataLoader), not a generator; raises RequestError when given one. A batch must come out equal both times.
+
+    >>> batches = [([[1.0, 0.0], [0.0, 1.0]], [0, 1]), ([[0.9, 0.1], [0.1, 0.9]], [0, 1])]
+    >>> round(streamed_class_separation(batches), 4)
+    0.9932
+    """
+    center = None
+    if distance == "cosine_centered":
+        if isinstance(batches, Iterator):
+            raise RequestError(
+                "distance 'cosine_centered' takes two passes, and an iterator allows one:"
+                " pass a list, a DataLoader or another iterable that starts anew"
+            )
+        center = _mean_activation(_as_features(features) for features, _ in batches)
+    accumulator = SeparationAccumulator(distance=distance, center=center)
+    for features, labels in batches:
+        accumulator.update(features, labels)
+    return accumulator.compute()
+
+
+class SeparationAccumulator:
+    """Class separation of examples that come in batches, in one process or in many.
+
+    `update` takes a batch (all of it, or on an error none), `merge` takes what another accumulator saw,
+    `compute` gives R^2; order and split do not matter but for the last bits. "cosine_centered" needs the
+    mean activation as `center` [m]. Without `num_classes` the classes are as many as the labels show.
+    State: O(K m) float64 on the device of the first batch; it pickles.
+
+    >>> left, right = SeparationAccumulator(), SeparationAccumulator()
+    >>> _ = left.update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> _ = right.update([[0.9, 0.1], [0.1, 0.9]], [0, 1])
+    >>> round(left.merge(right).compute(), 4)
+    0.9932
+    """
+
+    def __init__(
+        self,
+        num_classes: int | None = None,
+        distance: str = "cosine",
+        center: ArrayLike | None = None,
+    ) -> None:
+        if distance not in DISTANCES:
+            raise unknown("distance", distance, DISTANCES)
+        if (center is None) == (distance == "cosine_centered"):
+            takes = "the mean activation as center" if center is None else "no center"
+            raise RequestError(f"distance '{distance}' takes {takes}")
+        self.num_classes = num_classes
+        self.distance = distance
+        self.center: Float[Tensor, " m"] | None = None
+        if center is not None:
+            self.center = as_tensor(center, "center").to(torch.float64)
+            if self.center.ndim != 1 or not bool(self.center.isfinite().all()):
+                raise RequestError("center must be one finite vector [dimensions]")
+        self.zero_vectors = 0
+        self._moments = ClassMoments()
+        self._resolution = 0.0
+
+    @property
+    def examples(self) -> int:
+        """How many examples were seen; `zero_vectors` of them had no direction (cosine distances only)."""
+        return self._moments.examples
+
+    def update(self, features: ArrayLike, labels: ArrayLike) -> SeparationAccumulator:
+        """Add a batch: features [n m], labels [n]; raises RequestError as `class_separation` does."""
+        matrix = _as_features(features)
+        self._expect_dimensions(matrix.shape[1])
+        classes = as_classes(labels, "labels", len(matrix), self.num_classes, matrix.device)
+        largest = int(classes.max()) if len(classes) else 0
+        if self.num_classes is None and largest >= MOST_CLASSES_UNASKED:
+            raise RequestError(
+                f"label {largest} would make {largest + 1} classes: pass num_classes if you mean it, or"
+                " number the classes from 0 (numpy.unique(labels, return_inverse=True))"
+            )
+        # Several blocks are summed apart and merged when whole, so that an error leaves no half of a batch.
+        several = len(matrix) > _block_rows(matrix)
+        target = SeparationAccumulator(self.num_classes, self.distance, self.center) if several else self
+        for start, vectors in _float64_blocks(matrix):
+            target._add(vectors, classes[start : start + len(vectors)], start)
+        target._resolution = max(target._resolution, _resolution(matrix.dtype))
+        return self.merge(target) if several else self
+
+    def merge(self, other: SeparationAccumulator) -> SeparationAccumulator:
+        """Add what `other` saw; it stays as it is. Raises RequestError when they measure different things."""
+        if self.distance != other.distance:
+            raise RequestError(f"accumulators of different distances: {self.distance} and {other.distance}")
+        if self.num_classes != other.num_classes:
+            raise RequestError(f"accumulators of {self.num_classes} and {other.num_classes} classes")
+        centers = [center.cpu() for center in (self.center, other.center) if center is not None]
+        if centers and not centers[0].equal(centers[1]):
+            raise RequestError(
+                "accumulators with different centers: take the mean activation of all examples"
+            )
+        if other._moments.origin is not None:
+            self._expect_dimensions(len(other._moments.origin))
+        self._moments.merge(other._moments)
+        self.zero_vectors += other.zero_vectors
+        self._resolution = max(self._resolution, other._resolution)
+        return self
+
+    def compute(self) -> float:
+        """R^2 of everything seen; raises UndefinedError when it has no value."""
+        moments = self._moments
+        present = moments.classes().tolist()
+        if len(present) < 2:
+            seen = f"class {present[0]} alone ({self.examples} examples)" if present else "no examples"
+            raise UndefinedError(f"class separation needs two classes or more; saw {seen}")
+        between, within, squared_length = moments.variances()
+        # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64.
+        noise = (self._resolution**2 / 4 + (8 * EPS) ** 2) * squared_length
+        if between + within <= noise or self.zero_vectors == self.examples:
+            how = "" if self.distance == "euclidean" else "in direction "
+            raise UndefinedError(
+                f"class separation is undefined: the features of all {self.examples} examples are equal {how}"
+                "to within their rounding, so there is no distance to compare"
+            )
+        return between / (between + within)
+
+    def _add(self, vectors: Float[Tensor, "b m"], classes: Int[Tensor, " b"], start: int) -> None:
+        """Add one block, whose first row is row `start` of its batch; raises before it changes anything."""
+        if self.center is not None:
+            self.center = self.center.to(vectors.device)
+            vectors -= self.center
+        lengths = torch.linalg.vector_norm(vectors, dim=1)
+        if not bool(lengths.isfinite().all()):
+            raise _not_finite(lengths, start)
+        if self.distance == "euclidean":
+            self._moments.add(vectors, classes)
+            return
+        zero = lengths == 0
+        # At distance 1 from itself, a zero vector counts as if its squared length were 1.
+        self._moments.add(vectors, classes, lengths.masked_fill_(zero, 1).reciprocal_(), zero.double())
+        self.zero_vectors += int(zero.sum())
+
+    def _expect_dimensions(self, dimensions: int) -> None:
+        known = self._moments.origin if self.center is None else self.center
+        if known is not None and len(known) != dimensions:
+            raise RequestError(f"features have {dimensions} dimensions, where {len(known)} are expected")
+
+
+class VarianceRatios(NamedTuple):
+    """Other indexes of class separation that are functions of R^2."""
+
+    within_over_between: float
+    between_over_within: float
+    normalised_difference: float
+
+
+def variance_ratios(r2: float) -> VarianceRatios:
+    """The ratios of the variances within (w) and between (b) classes that R^2 = b/(b + w) implies.
+
+    w/b = 1/R^2 - 1,    b/w = R^2/(1 - R^2),    (b - w)/(b + w) = 2 R^2 - 1
+
+    A ratio whose denominator is 0 is infinite. Raises RequestError outside [0, 1].
+
+    >>> variance_ratios(0.5)
+    VarianceRatios(within_over_between=1.0, between_over_within=1.0, normalised_difference=0.0)
+
+    Kornblith et al., 2021, eq. 21.
+    """
+    if not 0 <= r2 <= 1:
+        raise RequestError(f"R^2 lies between 0 and 1; got {r2}")
+    return VarianceRatios(
+        within_over_between=(1 - r2) / r2 if r2 > 0 else math.inf,
+        between_over_within=r2 / (1 - r2) if r2 < 1 else math.inf,
+        normalised_difference=2 * r2 - 1,
+    )
+
+
+def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, " m"]:
+    """The mean of all examples, each of equal weight; raises RequestError as `update` does."""
+    total: Float[Tensor, " m"] | None = None
+    examples = 0
+    for matrix in batches:
+        for start, vectors in _float64_blocks(matrix):
+            part = vectors.sum(0)
+            if not bool(part.isfinite().all()):
+                raise _not_finite(torch.linalg.vector_norm(vectors, dim=1), start)
+            total = part if total is None else total.to(part.device).add_(part)
+            examples += len(vectors)
+    if total is None:
+        raise UndefinedError("class separation needs two classes or more; saw no examples")
+    return total / examples
+
+
+def _as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
+    """Features [n m] on the CPU or a CUDA device: of the others not every one computes in float64."""
+    matrix = as_matrix(features, "features", "dimensions")
+    return matrix if matrix.device.type in BLOCK_ELEMENTS else matrix.cpu()
+
+
+def _block_rows(matrix: Shaped[Tensor, "n m"]) -> int:
+    cores = torch.get_num_threads() if matrix.device.type == "cpu" else 1
+    return max(1, BLOCK_ELEMENTS[matrix.device.type] * cores // matrix.shape[1])
+
+
+def _float64_blocks(matrix: Shaped[Tensor, "n m"]) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
+    """Copies of consecutive rows, each with the number of its first row; the next overwrites the last."""
+    rows = min(_block_rows(matrix), len(matrix))
+    buffer = torch.empty(rows, matrix.shape[1], dtype=torch.float64, device=matrix.device)
+    for start in range(0, len(matrix), max(rows, 1)):
+        block = matrix[start : start + rows]
+        yield start, buffer[: len(block)].copy_(block)
+
+
+def _resolution(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def _not_finite(lengths: Float[Tensor, " b"], start: int) -> RequestError:
+    where = listed_rows(~lengths.isfinite(), start)
+    return RequestError(f"features hold NaN, infinity or numbers beyond 1e150 in {where}")

@@ -1,0 +1,148 @@
+"""Heads: pure functions from features [n m], weight [k m] and bias [k] to logits [n k], and their module.
+
+A plug-in has the same form: `f(features, weight, bias, *, hyperparameter=default) -> [n k]`. The standard
+deviation at which its weight starts is 0.01 unless it declares another by `@starts_at`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from penultimate.errors import RequestError
+
+HeadFunction = TypeVar("HeadFunction", bound=Callable[..., Any])
+
+
+def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], HeadFunction]:
+    """The decorator that gives a head the standard deviation of its first weights, by the number of features.
+
+    >>> @starts_at(lambda num_features: 0.5)
+    ... def halved(features, weight, bias):
+    ...     return features @ weight.T / 2 + bias
+    >>> initial_deviation(halved, num_features=64)
+    0.5
+    """
+
+    def attach(head: HeadFunction) -> HeadFunction:
+        head.initial_deviation = deviation  # type: ignore[attr-defined]
+        return head
+
+    return attach
+
+
+def initial_deviation(head: Callable[..., Any], num_features: int) -> float:
+    """The standard deviation of a head's first weights (the paper states none)."""
+    rule = getattr(head, "initial_deviation", None)
+    return float(rule(num_features)) if rule is not None else 0.01
+
+
+def direction(vectors: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
+    """Every row divided by its Euclidean norm; a zero row stays zero and passes no gradient.
+
+    A zero vector has no direction, and the limit of the gradient there is infinite: zero is the one value
+    that cannot wreck the weights of a batch in which a single example's features are dead.
+
+    >>> direction(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    norm: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    return vectors / norm.masked_fill(norm == 0, math.inf)
+
+
+def linear(
+    features: Float[Tensor, "n m"], weight: Float[Tensor, "k m"], bias: Float[Tensor, " k"]
+) -> Float[Tensor, "n k"]:
+    """The ordinary final layer.
+
+    z = W x + b
+
+    >>> linear(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), torch.tensor([0.5]))
+    tensor([[11.5000]])
+
+    Kornblith et al., NeurIPS 2021, section 2.
+    """
+    return F.linear(features, weight, bias)
+
+
+def normalised_logits(
+    features: Float[Tensor, "n m"],
+    weight: Float[Tensor, "k m"],
+    bias: Float[Tensor, " k"],
+    *,
+    temperature: float = 0.04,
+) -> Float[Tensor, "n k"]:
+    """Logits of fixed norm 1/temperature: the ordinary ones (bias included) divided by their norm.
+
+    z = y / (temperature ||y||),   y = W x + b;   z = 0 where y = 0
+
+    Raises RequestError unless temperature > 0.
+
+    >>> normalised_logits(torch.ones(1, 1), torch.tensor([[3.0], [4.0]]), torch.zeros(2), temperature=0.1)
+    tensor([[6., 8.]])
+
+    Kornblith et al., NeurIPS 2021, eq. 6.
+    """
+    _check_temperature("normalised_logits", temperature)
+    return direction(F.linear(features, weight, bias)) / temperature
+
+
+# Rows of unit expected norm. Their length does not change the logits, but it divides the gradient of W.
+@starts_at(lambda num_features: num_features**-0.5)
+def cosine(
+    features: Float[Tensor, "n m"],
+    weight: Float[Tensor, "k m"],
+    bias: Float[Tensor, " k"],
+    *,
+    temperature: float = 0.05,
+) -> Float[Tensor, "n k"]:
+    """Cosines of the features and each class's weight, divided by a temperature, plus a bias per class.
+
+    z_k = W_k.x / (temperature ||W_k|| ||x||) + b_k;   the cosine of a zero vector is 0
+
+    Raises RequestError unless temperature > 0.
+
+    >>> cosine(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.0]]), torch.tensor([1.0]), temperature=0.1)
+    tensor([[9.]])
+
+    Kornblith et al., NeurIPS 2021, eq. 7.
+    """
+    _check_temperature("cosine", temperature)
+    return torch.addmm(bias, direction(features), direction(weight).T, alpha=1 / temperature)
+
+
+def _check_temperature(head: str, temperature: float) -> None:
+    if not temperature > 0:
+        raise RequestError(f"{head}: temperature must be a number in (0, inf), got {temperature!r}")
+
+
+class Head(nn.Module):
+    """A head function with its weight [k m] and bias [k]; computes in the features' dtype."""
+
+    def __init__(
+        self,
+        function: Callable[..., Tensor],
+        hyperparameters: Mapping[str, Any],
+        weight: Float[Tensor, "k m"],
+        bias: Float[Tensor, " k"],
+    ) -> None:
+        super().__init__()
+        self.function = function
+        self.hyperparameters = dict(hyperparameters)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(bias)
+
+    def forward(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
+        weight, bias = self.weight.to(features.dtype), self.bias.to(features.dtype)
+        return self.function(features, weight, bias, **self.hyperparameters)
+
+    def extra_repr(self) -> str:
+        settings = "".join(f", {name}={value}" for name, value in self.hyperparameters.items())
+        return f"{getattr(self.function, '__name__', 'head')}, [k m] = {list(self.weight.shape)}{settings}"

@@ -1,0 +1,128 @@
+"""Hyperparameters as data: their names, defaults and ranges, and the check of what a user asked for."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from penultimate.errors import RequestError, nearest
+
+REQUIRED: Any = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The real numbers between two ends, each end closed (belongs to it) or open.
+
+    >>> keep = Interval(0, 1, closed="right")
+    >>> str(keep), 0.0 in keep, 1.0 in keep
+    ('(0, 1]', False, True)
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    closed: Literal["neither", "left", "right", "both"] = "neither"
+
+    def __contains__(self, value: float) -> bool:
+        above = value >= self.low if self.closed in ("left", "both") else value > self.low
+        below = value <= self.high if self.closed in ("right", "both") else value < self.high
+        return above and below
+
+    def __str__(self) -> str:
+        left = "[" if self.closed in ("left", "both") else "("
+        right = "]" if self.closed in ("right", "both") else ")"
+        return f"{left}{self.low:g}, {self.high:g}{right}"
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """One setting of an objective; `default` is the paper's ImageNet choice, `symbol` the paper's letter."""
+
+    name: str
+    default: Any
+    meaning: str = ""
+    symbol: str = ""
+    interval: Interval = Interval()
+    form: Literal["number", "integer", "any"] = "number"
+
+    def checked(self, value: Any, owner: str) -> Any:
+        """The value in its one canonical form (an integral float as an integer, so that 1.0 and 1 are equal).
+
+        >>> Hyperparameter("keep", 0.7, interval=Interval(0, 1, "right")).checked(1.0, "dropout")
+        1
+        """
+        if self.form == "any":
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self._refused(value, owner)
+        if self.form == "integer" and not isinstance(value, int):
+            raise self._refused(value, owner)
+        try:
+            inside = math.isfinite(value) and float(value) in self.interval
+        except OverflowError:  # an integer beyond the largest float
+            inside = False
+        if not inside:
+            raise self._refused(value, owner)
+        return int(value) if value == int(value) and abs(value) < 1e15 else float(value)
+
+    def _refused(self, value: Any, owner: str) -> RequestError:
+        what = "an integer" if self.form == "integer" else "a number"
+        where = "" if self.interval == Interval() else f" in {self.interval}"
+        meaning = f" ({self.meaning})" if self.meaning else ""
+        return RequestError(f"{owner}: {self.name} must be {what}{where}{meaning}, got {value!r}")
+
+
+def bind(owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every hyperparameter of `owner`, in declared order: what was given, checked, and the defaults.
+
+    Raises RequestError for a name that `owner` does not have, a value of the wrong type or out of range, and
+    a required value that is missing.
+
+    >>> bind("dropout", [Hyperparameter("keep", 0.7)], {})
+    {'keep': 0.7}
+    >>> bind("dropout", [Hyperparameter("keep", 0.7)], {"kep": 0.5})
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: dropout has no hyperparameter 'kep'. Did you mean 'keep'? Known: keep.
+    """
+    names = [hyperparameter.name for hyperparameter in known]
+    for name in given:
+        if name not in names:
+            known_names = ", ".join(names) or "none"
+            raise RequestError(
+                f"{owner} has no hyperparameter '{name}'.{nearest(name, names)} Known: {known_names}."
+            )
+    bound = {}
+    for hyperparameter in known:
+        value = given.get(hyperparameter.name, hyperparameter.default)
+        if value is REQUIRED:
+            raise RequestError(
+                f"{owner}: {hyperparameter.name} has no default; write {owner}({hyperparameter.name}=...)"
+            )
+        bound[hyperparameter.name] = hyperparameter.checked(value, owner)
+    return bound
+
+
+def of_function(function: Callable[..., Any]) -> tuple[Hyperparameter, ...]:
+    """The hyperparameters of a plug-in: the keyword-only arguments of its signature.
+
+    A default that is a number asks for a number, an `int` annotation for an integer; the rest is taken as is.
+
+    >>> def focal(logits, targets, *, gamma=2.0, classes: int = 3, mode="hard"): ...
+    >>> [(h.name, h.default, h.form) for h in of_function(focal)]
+    [('gamma', 2.0, 'number'), ('classes', 3, 'integer'), ('mode', 'hard', 'any')]
+    """
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        default = parameter.default
+        form: Literal["number", "integer", "any"] = "any"
+        if parameter.annotation in (int, "int"):
+            form = "integer"
+        elif parameter.annotation in (float, "float") or type(default) in (int, float):
+            form = "number"
+        found.append(Hyperparameter(parameter.name, default, form=form))
+    return tuple(found)

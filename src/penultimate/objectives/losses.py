@@ -1,0 +1,130 @@
+"""Losses: pure functions of logits [n k] and target distributions [n k], one value per example.
+
+A plug-in has the same form: `f(logits, targets, *, hyperparameter=default) -> [n]`. What a loss takes its
+logits to mean (how they become class probabilities, where the bias starts) is its `Reading`; without one,
+probabilities are the softmax of the logits and the bias starts at zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from penultimate.errors import RequestError
+
+Loss = TypeVar("Loss", bound=Callable[..., Any])
+
+
+def _unchanged(logits: Tensor) -> Tensor:
+    return logits
+
+
+def _zero(num_classes: int) -> float:
+    return 0.0
+
+
+def _minus_log(num_classes: int) -> float:
+    return -math.log(num_classes)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a loss reads logits: `log_scores` gives log-probabilities up to a constant per example,
+    `initial_bias` the bias at the start of training for a number of classes."""
+
+    log_scores: Callable[[Tensor], Tensor] = _unchanged
+    initial_bias: Callable[[int], float] = _zero
+
+
+def reads(reading: Reading) -> Callable[[Loss], Loss]:
+    """The decorator that gives a loss its reading; the function stays an ordinary function.
+
+    >>> @reads(Reading(initial_bias=lambda num_classes: -1.0))
+    ... def one_sided(logits, targets):
+    ...     return -(targets * logits).sum(1)
+    >>> reading_of(one_sided).initial_bias(10)
+    -1.0
+    """
+
+    def attach(loss: Loss) -> Loss:
+        loss.reading = reading  # type: ignore[attr-defined]
+        return loss
+
+    return attach
+
+
+def reading_of(loss: Callable[..., Any]) -> Reading:
+    """The reading of a loss; the softmax's where it declares none."""
+    reading: Reading = getattr(loss, "reading", Reading())
+    return reading
+
+
+def softmax_cross_entropy(
+    logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"], *, smoothing: float = 0.0
+) -> Float[Tensor, " n"]:
+    """Softmax cross-entropy, with label smoothing whose gradient on the right class keeps its scale.
+
+    L = -1/(1 - a) sum_k ((1 - a) t_k + a/K) log softmax(z)_k,   a = smoothing
+
+    Logits and target distributions are [n k], the result is [n], in nats. Raises RequestError unless
+    0 <= smoothing < 1.
+
+    >>> import torch
+    >>> softmax_cross_entropy(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
+    tensor([1.3863])
+
+    Kornblith et al., NeurIPS 2021, eq. 1 (smoothing 0) and eq. 2.
+    """
+    log_probabilities = logits.log_softmax(1)
+    cross_entropy = -(targets * log_probabilities).sum(1)
+    if smoothing == 0:
+        return cross_entropy
+    if not 0 <= smoothing < 1:
+        raise RequestError(f"softmax_cross_entropy: smoothing must be a number in [0, 1), got {smoothing}")
+    # ((1 - a) t + a/K) / (1 - a) = t + a / (K (1 - a)): the second term is the mean over classes.
+    return cross_entropy - smoothing / (1 - smoothing) * log_probabilities.mean(1)
+
+
+@reads(Reading(log_scores=F.logsigmoid, initial_bias=_minus_log))
+def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"]) -> Float[Tensor, " n"]:
+    """Binary cross-entropy of every class against the rest, summed over the classes.
+
+    L = sum_k log(1 + exp(z_k)) - t_k z_k
+
+    Logits and target distributions are [n k], the result is [n], in nats. The bias starts at -log K, so that
+    the first probabilities are about 1/K; class probabilities are the sigmoids, renormalised.
+
+    >>> import torch
+    >>> sigmoid_cross_entropy(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
+    tensor([2.7726])
+
+    Kornblith et al., NeurIPS 2021, eq. 8.
+    """
+    # log(1 + e^z) - t z = (1 - t) z - log sigmoid(z), which does not cancel where t = 1 and z is large.
+    return ((1 - targets) * logits - F.logsigmoid(logits)).sum(1)
+
+
+def weighted_squared_error(
+    logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"], *, kappa: float = 9.0, target: float = 60.0
+) -> Float[Tensor, " n"]:
+    """Squared error against `target` for the right class and 0 for the others, the right class weighted.
+
+    L = 1/K sum_k [ kappa t_k (z_k - M)^2 + (1 - t_k) z_k^2 ],   M = target
+
+    Logits and target distributions are [n k], the result is [n]; with kappa = M = 1 it is the mean squared
+    error for one-hot targets. The paper names no probabilities for it; ours are the softmax of the logits.
+
+    >>> import torch
+    >>> weighted_squared_error(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]), kappa=1, target=2)
+    tensor([1.])
+
+    Kornblith et al., NeurIPS 2021, eq. 9; Hui & Belkin, ICLR 2021.
+    """
+    right = kappa * targets * (logits - target).square()
+    return (right + (1 - targets) * logits.square()).mean(1)

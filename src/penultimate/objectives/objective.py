@@ -1,0 +1,279 @@
+"""The objective: a head, a loss and penalties composed into one module, as a spec string asks for them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import math
+import operator
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from penultimate.errors import RequestError
+from penultimate.objectives.heads import Head, initial_deviation
+from penultimate.objectives.losses import reading_of
+from penultimate.objectives.presets import Composition, resolve
+
+Array: TypeAlias = Tensor | npt.NDArray[Any]
+
+
+def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> Objective:
+    """The objective that a spec string names, with its own weight and bias.
+
+    `text` joins presets and plug-ins by `+`; `num_features` is M >= 1, `num_classes` K >= 2; the first
+    weights are drawn from `seed`, without touching torch's global generator.
+    Raises RequestError for what `presets.resolve` refuses, and for sizes out of range.
+
+    >>> from penultimate import objective
+    >>> obj = objective("cosine_softmax + dropout(keep=0.9)", num_features=512, num_classes=100)
+    >>> obj.spec
+    'cosine_softmax(scale=1, temperature=0.05) + dropout(keep=0.9)'
+    >>> features, labels = torch.rand(8, 512), torch.arange(8)
+    >>> obj(features).shape, obj.loss(features, labels).shape
+    (torch.Size([8, 100]), torch.Size([8]))
+
+    Kornblith et al., NeurIPS 2021, section 2.
+    """
+    return Objective(resolve(text), num_features, num_classes, seed)
+
+
+class Objective(nn.Module):
+    """A head x a loss x penalties on penultimate features [n m]; labels are class indices or distributions.
+
+    `obj(features)` are the logits; `obj.loss(features, targets)` is one value per example; the caller takes
+    the mean over the batch. All is computed in float32, or in float64 where the features or the weights are,
+    with autocast off, whatever the body of the network runs in.
+
+    Unstated by the paper, and chosen here: W starts normal with standard deviation 0.01, or 1/sqrt(M) for the
+    cosine head; b starts at 0 (the paper: at -log K for the sigmoid loss; here whatever the head); penalties
+    see the logits of the same forward pass as the loss, dropout included.
+    """
+
+    def __init__(self, composition: Composition, num_features: int, num_classes: int, seed: int = 0) -> None:
+        super().__init__()
+        self.composition = composition
+        self.num_features = _size("num_features", num_features, at_least=1)
+        self.num_classes = _size("num_classes", num_classes, at_least=2)
+        self._loss = functools.partial(composition.loss.resolve(), **composition.loss.hyperparameters)
+        self._penalties = [
+            functools.partial(penalty.resolve(), **penalty.hyperparameters)
+            for penalty in composition.penalties
+        ]
+        self._reading = reading_of(self._loss.func)
+        self._stream: tuple[int, int, int] | None = None
+        self._masks_drawn = 0
+        function = composition.head.resolve()
+        generator = torch.Generator("cpu").manual_seed(_derived_seed("first weights", seed))
+        weight = torch.empty(self.num_classes, self.num_features, dtype=torch.float32, device="cpu")
+        weight.normal_(0, initial_deviation(function, self.num_features), generator=generator)
+        bias = torch.full_like(weight[:, 0], self._reading.initial_bias(self.num_classes))
+        self.head = Head(function, composition.head.hyperparameters, weight, bias)
+        self._rehearse()
+
+    @property
+    def spec(self) -> str:
+        """The canonical spec string: `objective(obj.spec, ...)` builds the same objective."""
+        return self.composition.canonical
+
+    def forward(self, features: Array) -> Float[Tensor, "n k"]:
+        """The logits [n k] of features [n m], as the head defines them; dropout never acts here."""
+        features = self._checked_features(features)
+        with _full_precision(features.device.type):
+            return self.head(features)  # type: ignore[no-any-return]
+
+    def loss(self, features: Array, targets: Array, *, validate: bool = True) -> Float[Tensor, " n"]:
+        """The loss of every example.
+
+        scale * data_loss(z, t) + sum of penalties(z, head),   z = head(features)
+
+        Features are [n m]; targets are class indices [n] (any integer dtype) or distributions [n k] (Mixup,
+        distillation). In training mode dropout acts on the features: x * mask / keep.
+        `validate=False` leaves out the checks that read values (labels in range, rows that sum to 1), for
+        which a GPU would have to wait; shapes and dtypes are always checked.
+        Raises RequestError where features or targets are not of that form.
+
+        >>> obj = objective("softmax", num_features=4, num_classes=3)
+        >>> obj.loss(torch.zeros(2, 4), torch.tensor([0, 2]))
+        tensor([1.0986, 1.0986], grad_fn=...)
+        """
+        features = self._checked_features(features)
+        with _full_precision(features.device.type):
+            if self.training and self.composition.keep < 1:
+                features = self._dropped(features)
+            logits = self.head(features)
+            distributions = self._distributions(targets, logits, validate)
+            per_example: Tensor = self._loss(logits, distributions)
+            if self.composition.scale != 1:
+                per_example = self.composition.scale * per_example
+            for penalty in self._penalties:
+                per_example = per_example + penalty(logits, self.head)
+        return per_example
+
+    def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
+        """The logarithms of `probabilities`, finite however small these are."""
+        if not (isinstance(temperature, (int, float)) and 0 < temperature < math.inf):
+            raise RequestError(f"temperature must be a number in (0, inf), got {temperature!r}")
+        logits = _as_tensor(logits, self.head.weight.device)
+        logits = logits.to(_working_dtype(logits.dtype, torch.float32))
+        with _full_precision(logits.device.type):
+            return (self._reading.log_scores(logits) / temperature).log_softmax(-1)
+
+    def probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
+        """The class probabilities [n k] of logits [n k].
+
+        p = softmax(z / T);  for sigmoid losses p_k = s_k^(1/T) / sum_j s_j^(1/T), s = sigmoid(z)
+
+        The head's own temperature is in the logits already; T is a calibration temperature. Sigmoids are
+        renormalised to sum to 1, and T acts on their logarithms (our choice), so that fitting T to
+        `log_probabilities(z)` by a softmax likelihood serves every objective.
+        Raises RequestError unless 0 < T < inf.
+
+        >>> obj = objective("sigmoid", num_features=4, num_classes=2)
+        >>> obj.probabilities(torch.tensor([[-1000.0, -1000.0], [0.0, 1000.0]]))
+        tensor([[0.5000, 0.5000],
+                [0.3333, 0.6667]])
+
+        Kornblith et al., NeurIPS 2021, appendix C.3.
+        """
+        return self.log_probabilities(logits, temperature).exp()
+
+    def reseed(self, seed: int, epoch: int, step: int) -> None:
+        """Derive the next dropout masks from (seed, epoch, step) alone, so that a resumed run draws the same.
+
+        Without it, masks come from torch's default generator.
+        """
+        self._stream = (seed, epoch, step)
+        self._masks_drawn = 0
+
+    def extra_repr(self) -> str:
+        return repr(self.spec)
+
+    def _dropped(self, features: Tensor) -> Tensor:
+        keep = self.composition.keep
+        generator = None
+        if self._stream is not None:
+            # A generator per mask has no state to save, copy or move between devices.
+            drawn = _derived_seed("dropout", *self._stream, self._masks_drawn)
+            generator = torch.Generator(features.device).manual_seed(drawn)
+            self._masks_drawn += 1
+        # Uniform float32 whatever the features are; comparing is 2.5 times as fast as `bernoulli_` on a CPU.
+        uniform = torch.rand(features.shape, generator=generator, dtype=torch.float32, device=features.device)
+        return features * (uniform < keep).to(features.dtype).div_(keep)
+
+    def _checked_features(self, features: Array) -> Tensor:
+        features = _as_tensor(features, self.head.weight.device)
+        if features.ndim != 2 or features.shape[1] != self.num_features:
+            raise RequestError(f"features must be [n {self.num_features}], got {list(features.shape)}")
+        if features.dtype.is_complex:
+            raise RequestError(f"features must be real, got {features.dtype}")
+        return features.to(_working_dtype(features.dtype, self.head.weight.dtype))
+
+    def _distributions(self, targets: Array, logits: Tensor, validate: bool) -> Tensor:
+        """Targets of either form as distributions [n k] in the dtype of the logits."""
+        targets = _as_tensor(targets, logits.device)
+        n, k = logits.shape
+        if targets.shape == (n,):
+            if targets.dtype.is_floating_point or targets.dtype.is_complex or targets.dtype is torch.bool:
+                raise RequestError(f"targets [n] must be integer class indices, got {targets.dtype}")
+            return _one_hot(targets.long(), k, logits.dtype, validate)
+        if targets.shape != (n, k):
+            expected = f"class indices [{n}] or distributions [{n} {k}]"
+            raise RequestError(f"targets must be {expected} for {n} examples, got {list(targets.shape)}")
+        if not targets.dtype.is_floating_point:
+            raise RequestError(f"targets [n k] must be floating-point distributions, got {targets.dtype}")
+        if validate:
+            _check_distributions(targets)
+        return targets.to(logits.dtype)
+
+    @torch.no_grad()
+    def _rehearse(self) -> None:
+        """Run two examples through, so that a plug-in of the wrong form fails here, by name."""
+        n, k = 2, self.num_classes
+        logits = self.head(self.head.weight.new_zeros(n, self.num_features))
+        _check_shape("head", self.composition.head.name, logits, (n, k))
+        targets = torch.full_like(logits, 1 / k)
+        _check_shape("loss", self.composition.loss.name, self._loss(logits, targets), (n,))
+        for component, penalty in zip(self.composition.penalties, self._penalties, strict=True):
+            _check_shape("penalty", component.name, penalty(logits, self.head), (n,))
+
+
+def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:
+    """Class indices [n] as distributions [n k]. On a CPU `scatter_` itself refuses what is out of range; on a
+    GPU it would end the process, so the range is read first."""
+    if validate and labels.device.type != "cpu":
+        _check_range(labels, num_classes)
+    zeros = torch.zeros(len(labels), num_classes, dtype=dtype, device=labels.device)
+    try:
+        return zeros.scatter_(1, labels.unsqueeze(1), 1.0)
+    except RuntimeError:
+        _check_range(labels, num_classes)
+        raise
+
+
+def _check_range(labels: Tensor, num_classes: int) -> None:
+    wrong = ((labels < 0) | (labels >= num_classes)).nonzero()
+    if len(wrong):
+        place = int(wrong[0])
+        raise RequestError(
+            f"labels must be class indices in 0..{num_classes - 1}, got {int(labels[place])}"
+            f" at position {place}"
+        )
+
+
+def _check_distributions(targets: Tensor) -> None:
+    # Half-precision probabilities are rounded to 3 digits before they are summed.
+    tolerance = 1e-3 if targets.dtype in (torch.float32, torch.float64) else 1e-2
+    sums = targets.sum(1, dtype=_working_dtype(targets.dtype, torch.float32))
+    fine = ((sums - 1).abs() <= tolerance) & (targets.amin(1) >= 0)
+    if not fine.all():
+        place = int((~fine).nonzero()[0])
+        raise RequestError(
+            "each row of targets [n k] must be a distribution (no negative entry, sum 1); row"
+            f" {place} has sum {float(sums[place]):g} and smallest entry {float(targets[place].amin()):g}"
+        )
+
+
+def _check_shape(kind: str, name: str, value: Any, expected: tuple[int, ...]) -> None:
+    came = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    if came != list(expected):
+        hint = "logits for every class" if kind == "head" else "one value per example"
+        raise RequestError(f"{kind} '{name}' must return {hint}, {list(expected)} here, got {came}")
+
+
+def _as_tensor(values: Array, device: torch.device) -> Tensor:
+    return values if isinstance(values, Tensor) else torch.tensor(values, device=device)
+
+
+def _working_dtype(*dtypes: torch.dtype) -> torch.dtype:
+    return torch.float64 if torch.float64 in dtypes else torch.float32
+
+
+def _full_precision(device_type: str) -> contextlib.AbstractContextManager[Any]:
+    if torch.is_autocast_enabled(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return contextlib.nullcontext()
+
+
+def _size(name: str, value: int, at_least: int) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        size = at_least - 1
+    if size < at_least or isinstance(value, bool):
+        raise RequestError(f"{name} must be an integer >= {at_least}, got {value!r}")
+    return size
+
+
+def _derived_seed(purpose: str, *numbers: int) -> int:
+    """63 bits from a purpose and some numbers: the same in every process, apart for every purpose.
+
+    >>> _derived_seed("dropout", 0, 1, 2)
+    1910593973060807192
+    """
+    digest = hashlib.blake2b(repr((purpose, *map(int, numbers))).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

@@ -1,0 +1,54 @@
+"""Penalties: pure functions of the head's output logits [n k] and of the head, one value per example.
+
+A plug-in has the same form: `f(logits, head, *, hyperparameter=default) -> [n]`; `head.weight` is [k m] and
+`head.bias` [k].
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from penultimate.objectives.heads import Head
+
+
+def squared_logits(
+    logits: Float[Tensor, "n k"], head: Head, *, strength: float = 6e-4
+) -> Float[Tensor, " n"]:
+    """The squared norm of the logits, as the head puts them out (temperature and dropout included).
+
+    P = strength ||z||^2
+
+    Logits are [n k], the result is [n].
+
+    >>> import torch
+    >>> from penultimate.objectives.objective import objective
+    >>> head = objective("softmax", num_features=2, num_classes=3).head
+    >>> squared_logits(torch.tensor([[1.0, 2.0, 2.0]]), head, strength=0.5)
+    tensor([4.5000])
+
+    Kornblith et al., NeurIPS 2021, eq. 5; Dauphin & Cubuk, ICLR 2021.
+    """
+    return strength * logits.square().sum(1)
+
+
+def squared_weight(
+    logits: Float[Tensor, "n k"], head: Head, *, strength: float = 8e-4
+) -> Float[Tensor, " n"]:
+    """The squared Frobenius norm of the final layer's weight, the same for every example.
+
+    P = strength ||W||_F^2
+
+    The result is [n] for logits [n k], so that the mean over any batch has the penalty once. It stands beside
+    the optimiser's own weight decay; the bias is left out.
+
+    >>> import torch
+    >>> from penultimate.objectives.objective import objective
+    >>> head = objective("softmax", num_features=2, num_classes=3).head
+    >>> _ = torch.nn.init.ones_(head.weight)
+    >>> squared_weight(torch.zeros(2, 3), head, strength=0.5)
+    tensor([3., 3.], grad_fn=...)
+
+    Kornblith et al., NeurIPS 2021, eq. 4.
+    """
+    return (strength * head.weight.to(logits.dtype).square().sum()).expand(len(logits))

@@ -1,0 +1,310 @@
+"""The nine objectives of the paper as data, and the algebra that combines them by `+` (no tensor library).
+
+An objective is a head x a loss x penalties, with dropout on the features and a scale of the data loss. A
+preset names only the slots in which it differs from {linear head, softmax cross-entropy, no penalty, no
+dropout, scale 1}; `+` fills the slots of several presets at once, in any order, and each slot at most once.
+`softmax` differs in nothing: it is the neutral element. A slot set to its default value is not set (so
+`cosine_softmax(scale=1)` leaves the scale to others).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penultimate import registry
+from penultimate.errors import RequestError, unknown
+from penultimate.objectives.hyperparameters import Hyperparameter, Interval, bind, of_function
+from penultimate.registry import Spec
+
+COMPONENT_KINDS = ("head", "loss", "penalty")
+
+
+@dataclass(frozen=True)
+class Component:
+    """A function of the registry (head, loss or penalty) with the value of each of its hyperparameters."""
+
+    kind: str
+    name: str
+    arguments: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        return dict(self.arguments)
+
+    def resolve(self) -> Any:
+        """The function itself (imports it, and the tensor library with it)."""
+        return registry.entry(self.kind, self.name).resolve()
+
+
+DEFAULTS: dict[str, Any] = {
+    "head": Component("head", "linear"),
+    "loss": Component("loss", "softmax_cross_entropy", (("smoothing", 0),)),
+    "dropout": 1,
+    "scale": 1,
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An objective of the paper: the slots it sets, and the hyperparameters that fill them.
+
+    `head`, `loss` and `penalty` are (function, {argument of the function: hyperparameter of the preset});
+    `keep` and `scale` name the hyperparameter that is the dropout's keep probability and the loss's scale.
+    `label` is the paper's, `equation` its number in the NeurIPS text.
+    """
+
+    name: str
+    label: str
+    equation: int
+    summary: str
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+    head: tuple[str, Mapping[str, str]] | None = None
+    loss: tuple[str, Mapping[str, str]] | None = None
+    penalty: tuple[str, Mapping[str, str]] | None = None
+    keep: str | None = None
+    scale: str | None = None
+
+    @property
+    def paper(self) -> str:
+        return f"Kornblith et al., NeurIPS 2021, eq. {self.equation}"
+
+    def slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What this preset sets, by slot, for these values of its hyperparameters."""
+        slots: dict[str, Any] = {}
+        for kind, part in (("head", self.head), ("loss", self.loss), ("penalty", self.penalty)):
+            if part is not None:
+                name, sources = part
+                arguments = tuple(sorted((argument, values[source]) for argument, source in sources.items()))
+                slots[_slot(kind, name)] = Component(kind, name, arguments)
+        if self.keep is not None:
+            slots["dropout"] = values[self.keep]
+        if self.scale is not None:
+            slots["scale"] = values[self.scale]
+        return slots
+
+
+_POSITIVE = Interval(low=0)
+_NOT_NEGATIVE = Interval(low=0, closed="left")
+
+SOFTMAX = Preset(
+    "softmax", "Softmax", 1, "Softmax cross-entropy: the default that every other objective changes."
+)
+LABEL_SMOOTHING = Preset(
+    "label_smoothing",
+    "Label smoothing",
+    2,
+    "Softmax cross-entropy against targets mixed with the uniform distribution.",
+    (Hyperparameter("alpha", 0.1, "the weight of the uniform distribution", "α", Interval(0, 1, "left")),),
+    loss=("softmax_cross_entropy", {"smoothing": "alpha"}),
+)
+DROPOUT = Preset(
+    "dropout",
+    "Dropout",
+    3,
+    "Dropout on the penultimate features, in training only.",
+    (Hyperparameter("keep", 0.7, "the probability of keeping a feature", "ρ", Interval(0, 1, "right")),),
+    keep="keep",
+)
+FINAL_LAYER_L2 = Preset(
+    "final_layer_l2",
+    "More final layer L²",
+    4,
+    "An extra squared-norm penalty on the final layer's weight.",
+    (Hyperparameter("lambda_final", 8e-4, "the weight of the squared norm of W", "λ", _NOT_NEGATIVE),),
+    penalty=("squared_weight", {"strength": "lambda_final"}),
+)
+LOGIT_PENALTY = Preset(
+    "logit_penalty",
+    "Logit penalty",
+    5,
+    "A squared-norm penalty on the logits.",
+    (Hyperparameter("beta", 6e-4, "the weight of the squared norm of the logits", "β", _NOT_NEGATIVE),),
+    penalty=("squared_logits", {"strength": "beta"}),
+)
+LOGIT_NORM = Preset(
+    "logit_norm",
+    "Logit normalization",
+    6,
+    "Logits divided by their norm and a temperature.",
+    (Hyperparameter("temperature", 0.04, "what the unit-norm logits are divided by", "τ", _POSITIVE),),
+    head=("normalised_logits", {"temperature": "temperature"}),
+)
+COSINE_SOFTMAX = Preset(
+    "cosine_softmax",
+    "Cosine softmax",
+    7,
+    "Cosines of features and class weights, divided by a temperature, as logits.",
+    (
+        Hyperparameter("temperature", 0.05, "what the cosines are divided by", "τ", _POSITIVE),
+        Hyperparameter("scale", 1, "what the loss is multiplied by", "scale", _POSITIVE),
+    ),
+    head=("cosine", {"temperature": "temperature"}),
+    scale="scale",
+)
+SIGMOID = Preset(
+    "sigmoid",
+    "Sigmoid",
+    8,
+    "Binary cross-entropy of every class; the bias starts at -log K.",
+    loss=("sigmoid_cross_entropy", {}),
+)
+SQUARED_ERROR = Preset(
+    "squared_error",
+    "Squared error",
+    9,
+    "Weighted squared error of the logits against a large target for the right class.",
+    (
+        Hyperparameter("kappa", 9, "the weight of the right class", "κ", _POSITIVE),
+        Hyperparameter("target", 60, "the logit aimed at for the right class", "M", _POSITIVE),
+        Hyperparameter("scale", 10, "what the loss is multiplied by", "scale", _POSITIVE),
+    ),
+    loss=("weighted_squared_error", {"kappa": "kappa", "target": "target"}),
+    scale="scale",
+)
+
+# In the order of the paper's tables.
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        SOFTMAX,
+        LABEL_SMOOTHING,
+        SIGMOID,
+        FINAL_LAYER_L2,
+        DROPOUT,
+        LOGIT_PENALTY,
+        LOGIT_NORM,
+        COSINE_SOFTMAX,
+        SQUARED_ERROR,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Composition:
+    """An objective with every slot filled and every hyperparameter known.
+
+    `terms` are the presets and plug-ins it was written with, sorted; the rest is what they come to.
+    """
+
+    terms: tuple[Spec, ...]
+    head: Component
+    loss: Component
+    penalties: tuple[Component, ...]
+    keep: float
+    scale: float
+
+    @property
+    def canonical(self) -> str:
+        """The identity: the same string for every way to write this sum, with no default left out."""
+        return " + ".join(map(str, self.terms))
+
+    @property
+    def preset(self) -> str | None:
+        """The preset's name if this is a preset alone, whatever its hyperparameters."""
+        return self.terms[0].name if len(self.terms) == 1 and self.terms[0].name in PRESETS else None
+
+    @property
+    def label(self) -> str:
+        """The name for people, as the paper's tables print it."""
+        return " + ".join(_label(term) for term in self.terms)
+
+    @property
+    def detailed_label(self) -> str:
+        """The label with the hyperparameters, in the paper's letters: "Dropout (ρ = 0.7) + Sigmoid"."""
+        details = []
+        for term in self.terms:
+            preset = PRESETS.get(term.name)
+            symbols = {item.name: item.symbol for item in preset.hyperparameters} if preset else {}
+            listed = ", ".join(
+                f"{symbols.get(name, name)} = {value}" for name, value in term.arguments.items()
+            )
+            details.append(f"{_label(term)} ({listed})" if listed else _label(term))
+        return " + ".join(details)
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return (self.head, self.loss, *self.penalties)
+
+    def plugin_digests(self) -> dict[str, str]:
+        """sha256 of the source of every plug-in in use, by "kind:name" (part of a step's identity)."""
+        entries = [registry.entry(component.kind, component.name) for component in self.components]
+        return {f"{entry.kind}:{entry.name}": entry.source_digest() for entry in entries if entry.is_plugin}
+
+
+def resolve(text: str) -> Composition:
+    """The composition that a spec string asks for: presets and plug-ins, joined by `+` in any order.
+
+    Raises RequestError for an unknown name (with the nearest one), a hyperparameter that is unknown, of the
+    wrong type or out of range, and a slot that two terms set (with the slot and both terms).
+
+    >>> resolve("dropout(keep=0.8) + label_smoothing").canonical
+    'dropout(keep=0.8) + label_smoothing(alpha=0.1)'
+    >>> resolve("softmax + cosine_softmax").preset
+    'cosine_softmax'
+    >>> resolve("sigmoid + label_smoothing")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: 'sigmoid + label_smoothing': the loss is set twice, by sigmoid and by
+    label_smoothing; a combination sets each slot at most once. Leave one of them out.
+    """
+    if not isinstance(text, str):
+        raise RequestError(f"an objective is named by a string such as 'cosine_softmax', got {text!r}")
+    filled: dict[str, Any] = {}
+    setter: dict[str, str] = {}
+    terms: list[Spec] = []
+    for written in registry.parse_sum(text):
+        term, slots = _contribution(written)
+        terms.append(term)
+        for slot, value in slots.items():
+            if DEFAULTS.get(slot) == value:
+                continue
+            if slot in filled:
+                raise RequestError(
+                    f"'{text}': the {slot} is set twice, by {setter[slot]} and by {term.name}; a combination"
+                    " sets each slot at most once. Leave one of them out."
+                )
+            filled[slot] = value
+            setter[slot] = term.name
+    told = [term for term in terms if term.name != SOFTMAX.name] or terms[:1]
+    return Composition(
+        terms=tuple(sorted(told, key=str)),
+        head=filled.get("head", DEFAULTS["head"]),
+        loss=filled.get("loss", DEFAULTS["loss"]),
+        penalties=tuple(filled[slot] for slot in sorted(filled) if slot.startswith("penalty ")),
+        keep=filled.get("dropout", DEFAULTS["dropout"]),
+        scale=filled.get("scale", DEFAULTS["scale"]),
+    )
+
+
+def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
+    """A term with every hyperparameter filled in, and the slots that it sets."""
+    preset = PRESETS.get(term.name)
+    kinds = [kind for kind in COMPONENT_KINDS if term.name in registry.names(kind)]
+    if preset is None and not kinds:
+        registry.open_packages()
+        kinds = [kind for kind in COMPONENT_KINDS if term.name in registry.names(kind)]
+    if len(kinds) + (preset is not None) > 1:
+        owners = ["a preset"] * (preset is not None) + [f"a {kind}" for kind in kinds]
+        raise RequestError(f"'{term.name}' is {' and '.join(owners)}; rename the plug-in")
+    if preset is not None:
+        values = bind(preset.name, preset.hyperparameters, term.arguments)
+        return Spec(preset.name, values), preset.slots(values)
+    if not kinds:
+        plugins = [name for kind in COMPONENT_KINDS for name in registry.names(kind)]
+        raise unknown("objective", term.name, [*PRESETS, *plugins])
+    function = registry.entry(kinds[0], term.name).resolve()
+    values = bind(term.name, of_function(function), term.arguments)
+    return Spec(term.name, values), {
+        _slot(kinds[0], term.name): Component(kinds[0], term.name, tuple(sorted(values.items())))
+    }
+
+
+def _slot(kind: str, name: str) -> str:
+    """Penalties add up, so each is a slot of its own; there is one head and one loss."""
+    return f"penalty {name}" if kind == "penalty" else kind
+
+
+def _label(term: Spec) -> str:
+    preset = PRESETS.get(term.name)
+    return preset.label if preset else term.name.replace("_", " ").capitalize()

@@ -1,0 +1,336 @@
+"""Plug-ins: from one file by its path, or from installed packages by their entry points (no tensor library).
+
+A file registers what it defines by the decorators of `penultimate.register`, while it is executed. It is
+loaded whole or not at all: when it fails, the names that it took are given back. Loaded again, an unchanged
+file is left as it is, and a changed one replaces its own names, so that a notebook can go on.
+
+A package announces its plug-ins by an entry point of the group `penultimate.plugins`, whose value is the
+module that registers them. Such modules are imported only when a name is asked for that nobody else has, or
+when all names are listed; one that fails costs a sentence, not the command.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+from penultimate import registry
+from penultimate.errors import RequestError, nearest, unknown
+from penultimate.registry import Entry, Register
+from penultimate.store import digest_bytes
+
+GROUP = "penultimate.plugins"
+SPOKEN = ("objective", "loss", "head", "penalty")
+"""Kinds whose names stand side by side in a spec string such as "focal + dropout"."""
+
+
+@dataclass(frozen=True)
+class FileEntry(Entry):
+    """An entry whose source is a whole file, as it was when it was read."""
+
+    digest: str = field(default="", compare=False)
+
+    def source_digest(self) -> str:
+        """sha256 of the file that registered the plug-in (part of a step's identity)."""
+        return self.digest
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A loaded file: where it lies, the sha256 of its text, what it registered, and the text that ran."""
+
+    path: Path
+    digest: str
+    entries: tuple[Entry, ...]
+    source: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The plug-ins of installed packages; `failures` has a sentence for each that cannot be loaded."""
+
+    plugins: tuple[Plugin, ...]
+    failures: tuple[str, ...]
+
+
+_loaded: dict[Path, Plugin] = {}
+
+
+def load_plugin(path: Path | str) -> Plugin:
+    """Execute one Python file, and return what it registered.
+
+    Raises RequestError, and leaves the registry as it was, where the file cannot be found or read, is a
+    folder, has a syntax error, fails (the line and the exception are told), needs a package that is missing,
+    registers nothing, or takes a name that is taken.
+
+    >>> import tempfile
+    >>> text = "from penultimate import register\\n@register.loss\\ndef hinge(logits, targets): ..."
+    >>> file = Path(tempfile.mkdtemp()) / "hinge.py"
+    >>> _ = file.write_text(text)
+    >>> [(entry.kind, entry.name) for entry in load_plugin(file).entries]
+    [('loss', 'hinge')]
+    >>> registry.forget("loss", "hinge")
+    """
+    return load_source(path, _read(str(path), Path(path)))
+
+
+def load_source(path: Path | str, source: bytes) -> Plugin:
+    """Load a plug-in file from its text, as another process has read it (`Plugin.path`, `Plugin.source`).
+
+    A study sends the text to its workers, so that a file that is edited meanwhile does not change the run.
+    Raises RequestError as `load_plugin` does.
+    """
+    shown, path = str(path), Path(path).resolve()
+    digest = digest_bytes(source)
+    old = _loaded.get(path)
+    if old is not None and old.digest == digest and all(_holds(entry) for entry in old.entries):
+        return old
+    code = _compiled(shown, path, source)
+    with _all_or_nothing(), _module(path) as module:
+        for entry in () if old is None else old.entries:
+            registry.forget(entry.kind, entry.name)
+        before = _snapshot()
+        _execute(shown, path, code, module)
+        fresh = [entry for key, entry in _snapshot().items() if before.get(key) is not entry]
+        if not fresh:
+            raise RequestError(_registers_nothing(shown, module))
+        for entry in fresh:
+            if (entry.kind, entry.name) in before:
+                raise RequestError(
+                    f"the plug-in '{shown}' redefines the {entry.kind} '{entry.name}'; rename yours"
+                )
+            _refuse_ambiguous(shown, entry)
+        entries = tuple(
+            FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, digest) for e in fresh
+        )
+        for entry in entries:
+            registry._add(entry)
+    _loaded[path] = Plugin(path, digest, entries, source)
+    return _loaded[path]
+
+
+def loaded() -> tuple[Plugin, ...]:
+    """The plug-in files of this process, in the order of their loading: what a worker must load too."""
+    return tuple(plugin for plugin in _loaded.values() if any(_holds(entry) for entry in plugin.entries))
+
+
+@cache
+def load_installed() -> Installed:
+    """Import the modules that installed packages announce as plug-ins, once in a process.
+
+    The digest of such a plug-in is that of the module's own file. A module that fails, or registers nothing,
+    is told in `failures`, and keeps no other from being loaded.
+    """
+    from importlib import metadata
+
+    plugins, failures = [], []
+    for point in metadata.entry_points(group=GROUP):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+        who = f"the plug-in '{point.name}' of the installed package {package}"
+        try:
+            with _all_or_nothing():
+                plugins.append(_imported(point.module, who))
+        except RequestError as error:
+            failures.append(str(error))
+    return Installed(tuple(plugins), tuple(failures))
+
+
+def _imported(name: str, who: str) -> Plugin:
+    before = _snapshot()
+    try:
+        module = importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise RequestError(f"{who} cannot be loaded: {_told(error)}") from error
+    path = Path(module.__file__ or "")
+    fresh = [
+        entry
+        for key, entry in _snapshot().items()
+        if before.get(key) is not entry
+        or (entry.is_plugin and entry.location.startswith((f"{name}:", f"{name}.")))
+    ]
+    if not fresh:
+        raise RequestError(f"{who} registers nothing: its module {name} has no @register above a function")
+    for entry in fresh:
+        _refuse_ambiguous(str(path), entry)
+    source = path.read_bytes() if path.is_file() else b""
+    return Plugin(path, digest_bytes(source), tuple(fresh), source)
+
+
+def _snapshot() -> dict[tuple[str, str], Entry]:
+    return {
+        (kind, name): registry.entry(kind, name) for kind in registry.KINDS for name in registry.names(kind)
+    }
+
+
+def _holds(entry: Entry) -> bool:
+    return entry.name in registry.names(entry.kind) and registry.entry(entry.kind, entry.name) is entry
+
+
+@contextlib.contextmanager
+def _all_or_nothing() -> Iterator[None]:
+    """When the block fails, every name belongs again to whom it belonged before."""
+    before = _snapshot()
+    try:
+        yield
+    except BaseException:
+        after = _snapshot()
+        changed = [key for key in {**before, **after} if after.get(key) is not before.get(key)]
+        for kind, name in changed:
+            registry.forget(kind, name)
+        for key in changed:
+            if key in before:
+                registry._add(before[key])
+        raise
+
+
+def _module_name(path: Path) -> str:
+    return f"penultimate_plugin_{re.sub(r'[^A-Za-z0-9]+', '_', path.stem)}_{digest_bytes(bytes(path))[:8]}"
+
+
+@contextlib.contextmanager
+def _module(path: Path) -> Iterator[ModuleType]:
+    """A fresh module for the file; it stays in `sys.modules` (dataclasses, pickle) if all goes well."""
+    name = _module_name(path)
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    old = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        yield module
+    except BaseException:
+        if old is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = old
+        raise
+
+
+def _read(shown: str, path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            files = sorted(path.glob("*.py"))
+            hint = f"; give one file, such as '{files[0]}'" if files else ""
+            raise RequestError(f"the plug-in '{shown}' is a folder; a plug-in is one Python file{hint}")
+        if not path.exists():
+            beside = [str(file) for file in path.parent.glob("*.py")]
+            raise RequestError(f"there is no plug-in file '{shown}'.{nearest(shown, beside)}")
+        if path.suffix != ".py" or not path.is_file():
+            raise RequestError(
+                f"'{shown}' is not a Python file; a plug-in is one file whose name ends in .py"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise RequestError(f"the plug-in '{shown}' cannot be read: {error.strerror or error}") from None
+
+
+def _compiled(shown: str, path: Path, source: bytes) -> CodeType:
+    try:
+        tree = ast.parse(source, str(path))
+        code = compile(tree, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno else ""
+        text = f": {error.text.strip()}" if error.text and error.text.strip() else ""
+        raise RequestError(f"the plug-in '{shown}'{line} is not Python: {error.msg}{text}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise RequestError(
+            f"the plug-in '{shown}' is not Python: {error or 'it is nested too deeply'}"
+        ) from None
+    _refuse_repeats(shown, tree)
+    return code
+
+
+def _refuse_repeats(shown: str, tree: ast.Module) -> None:
+    """Python lets a second function of the same name replace the first in silence; a plug-in must not."""
+    lines: dict[tuple[str, str], int] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        for decorator in node.decorator_list:
+            call = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if not (isinstance(call, ast.Attribute) and ast.unparse(call.value).endswith("register")):
+                continue
+            keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+            given = [k.value.value for k in keywords if k.arg == "name" and isinstance(k.value, ast.Constant)]
+            key = (call.attr, str(given[0]) if given else node.name)
+            if key in lines:
+                raise RequestError(
+                    f"the plug-in '{shown}' registers the {key[0]} '{key[1]}' twice, on lines"
+                    f" {lines[key]} and {node.lineno}; rename one of them"
+                )
+            lines[key] = node.lineno
+
+
+def _execute(shown: str, path: Path, code: CodeType, module: ModuleType) -> None:
+    try:
+        exec(code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = f", line {frames[-1].lineno}" if frames else ""
+        raise RequestError(f"the plug-in '{shown}'{line}: {_told(error, path)}") from error
+
+
+def _told(error: BaseException, path: Path | None = None) -> str:
+    """An exception of a plug-in's module as a sentence, with the way out where one is known."""
+    if isinstance(error, RequestError):
+        sentence = str(error)
+        for file in (*_loaded, *([path] if path else [])):
+            sentence = sentence.replace(f"{_module_name(file)}:", f"{file}:")
+        return sentence
+    if isinstance(error, SystemExit):
+        return "it ends the whole program (sys.exit); a plug-in only defines and registers"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return _missing(error.name, path)
+    if isinstance(error, AttributeError) and isinstance(error.obj, Register):
+        kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]
+        return str(unknown("kind of plug-in", str(error.name), kinds))
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _missing(name: str, path: Path | None) -> str:
+    package = name.partition(".")[0]
+    if package != name and importlib.util.find_spec(package) is not None:
+        return f"the installed package '{package}' has no module '{name}'; is it another version?"
+    beside = path.parent / package if path else None
+    if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
+        return (
+            f"'{package}' lies beside the plug-in, but a plug-in is one file and its folder is not searched;"
+            f" move what it needs into the file, or install '{package}' as a package"
+        )
+    return f"it needs the package '{package}', which is not installed here"
+
+
+def _refuse_ambiguous(shown: str, entry: Entry) -> None:
+    """Objectives, losses, heads and penalties share spec strings, and so must not share a name."""
+    if entry.kind not in SPOKEN:
+        return
+    for kind in SPOKEN:
+        if kind != entry.kind and entry.name in registry.names(kind):
+            other = registry.entry(kind, entry.name)
+            owner = "of a plug-in" if other.is_plugin else "built in"
+            raise RequestError(
+                f"the plug-in '{shown}' registers the {entry.kind} '{entry.name}', but there is the {kind}"
+                f" '{entry.name}' ({owner}) already, and a spec string could mean either; rename yours"
+            )
+
+
+def _registers_nothing(shown: str, module: ModuleType) -> str:
+    own = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType | type) and value.__module__ == module.__name__
+    ]
+    above = f" above '{own[-1]}'" if own else " above a function"
+    return (
+        f"the plug-in '{shown}' registers nothing: write 'from penultimate import register', and"
+        f" @register.loss (or .head, .penalty, .dataset, .backbone, .metric, .probe){above}"
+    )

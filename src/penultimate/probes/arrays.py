@@ -1,0 +1,88 @@
+"""One spelling for two homes: NumPy on the host (its BLAS is the faster there), torch on a device.
+
+The probes' arithmetic is written once, in the names that both libraries share; what differs is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+Array: TypeAlias = Any
+"""A NumPy array or a torch tensor: whichever library holds the features holds everything made of them."""
+
+NumpyFloats: TypeAlias = npt.NDArray[np.float64]
+NumpyInts: TypeAlias = npt.NDArray[np.int64]
+
+
+def library(array: Array) -> Any:
+    """`numpy` or `torch`: the module whose functions take this array."""
+    return torch if isinstance(array, torch.Tensor) else np
+
+
+def cast(array: Array, dtype: str) -> Array:
+    """The array in another dtype, by name; itself when it has that dtype already."""
+    if isinstance(array, torch.Tensor):
+        return array.to(getattr(torch, dtype))
+    return array.astype(dtype, copy=False)
+
+
+def dtype_name(array: Array) -> str:
+    """The name of an array's dtype.
+
+    >>> dtype_name(np.zeros(1, np.float32)), dtype_name(torch.zeros(1))
+    ('float32', 'float32')
+    """
+    return str(array.dtype).removeprefix("torch.")
+
+
+def empty(shape: tuple[int, ...], dtype: str, like: Array) -> Array:
+    """An uninitialised array where `like` lives."""
+    if isinstance(like, torch.Tensor):
+        return like.new_empty(shape, dtype=getattr(torch, dtype))
+    return np.empty(shape, dtype)
+
+
+def zeros(shape: tuple[int, ...], dtype: str, like: Array) -> Array:
+    """Zeros where `like` lives."""
+    if isinstance(like, torch.Tensor):
+        return like.new_zeros(shape, dtype=getattr(torch, dtype))
+    return np.zeros(shape, dtype)
+
+
+def counting(length: int, like: Array) -> Array:
+    """0, 1, ..., length - 1 where `like` lives."""
+    return torch.arange(length, device=like.device) if isinstance(like, torch.Tensor) else np.arange(length)
+
+
+def beside(values: npt.NDArray[Any], like: Array) -> Array:
+    """A NumPy array brought to where `like` lives."""
+    return torch.from_numpy(values).to(like.device) if isinstance(like, torch.Tensor) else values
+
+
+def to_numpy(array: Array) -> npt.NDArray[Any]:
+    """The array on the host."""
+    return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
+
+
+def on_host(array: Array) -> bool:
+    return not isinstance(array, torch.Tensor) or array.device.type == "cpu"
+
+
+def blocks(examples: int, rows: int) -> Iterator[slice]:
+    """Slices that cover 0..examples in nearly equal blocks of at most `rows`.
+
+    >>> list(blocks(10, 4))
+    [slice(0, 4, None), slice(4, 7, None), slice(7, 10, None)]
+    """
+    count = -(-examples // rows)
+    size, longer = divmod(examples, max(count, 1))
+    start = 0
+    for number in range(count):
+        stop = start + size + (number < longer)
+        yield slice(start, stop)
+        start = stop

@@ -1,0 +1,150 @@
+"""A bound, in float64 and on the caller's own features, of how far F is from its minimum.
+
+F is convex, and strongly so in W: with theta* the optimum, g = grad F(theta),
+
+    F(theta*) >= F + <g_W, W* - W> + <g_b, b* - b> + lambda/2 |W* - W|^2,
+    F - F*    <= |g_W|^2 / (2 lambda) + <g_b, b - b*>.                                                    (1)
+
+Newton steps in b alone (K unknowns) make g_b vanish but for rounding; what is left is bounded, not ignored.
+sum_k g_bk = 0, so <g_b, v> <= |g_b|_1 spread(v)/2, where spread(v) = max v - min v. And b* cannot be large:
+take the features as centred, R the longest. A class k has an example i; its cross-entropy is at most F* <=
+F, and it is at least z_il - z_ik for any l; |W*|_F^2 <= 2 F/lambda; so
+
+    b*_l - b*_k <= F + |w*_k - w*_l| |x_i| <= F + sqrt(2) |W*|_F R <= F + 2 R sqrt(F/lambda) =: B,
+    F - F*      <= |g_W|^2 / (2 lambda) + |g_b|_1 (spread(b) + B)/2.                                      (2)
+
+The certificate is (2) divided by the lower bound of F* that it gives.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Float, Int
+
+from penultimate.probes.arrays import Array, NumpyFloats, beside, cast, counting, empty, to_numpy, zeros
+from penultimate.probes.logistic import residuals
+
+INTERCEPT_STEPS = 12
+INTERCEPT_SHARE = 1e-3
+"""The intercept is solved until its part of (2) is below this share of the tolerance."""
+
+
+class Certificate(NamedTuple):
+    """F at (W, b), b as improved on the way, and a bound on (F - F*)/F*."""
+
+    objective: float
+    intercept: Float[Array, " k"]
+    gap: float
+
+
+class Certifier:
+    """Certificates for one training set; keeps its logits [k n] in float64 while it measures one."""
+
+    def __init__(
+        self,
+        features: Float[Array, "n p"],
+        codes: Int[Array, " n"],
+        mean: Float[Array, " p"],
+        radius: float,
+        blocks: list[slice],
+    ) -> None:
+        self.features, self.codes, self.mean, self.radius, self.blocks = features, codes, mean, radius, blocks
+        self.logits = empty((0, len(features)), "float64", features)
+
+    def certify(
+        self, weight: Float[Array, "k p"], intercept: Float[Array, " k"], penalty: float, tolerance: float
+    ) -> Certificate:
+        """The bound at W and the best b; `tolerance` says how small g_b has to be made, not the result.
+
+        The features are used as they are: z = W x + b, and sum_i r_i (x_i - mu) = sum_i r_i x_i - g_b mu.
+        """
+        if len(self.logits) != len(weight):
+            self.logits = empty((len(weight), len(self.features)), "float64", weight)
+        for block in self.blocks:
+            self.logits[:, block] = weight @ cast(self.features[block], "float64").T
+        ridge = 0.5 * penalty * float(weight.ravel() @ weight.ravel())
+        drift = weight @ self.mean
+        intercept = self._solve_intercept(intercept, drift, ridge, penalty, tolerance)
+
+        loss = 0.0
+        slope = penalty * weight
+        intercept_slope = 0.0 * intercept
+        for block in self.blocks:
+            part = self.logits[:, block] + intercept[:, None]
+            loss += float(residuals(part, self.codes[block]).sum())
+            slope += part @ cast(self.features[block], "float64")
+            intercept_slope += part.sum(1)
+        slope -= intercept_slope[:, None] * self.mean
+        objective = loss + ridge
+        remainder = self._remainder(
+            to_numpy(intercept_slope), to_numpy(intercept + drift), objective, penalty
+        )
+        gap = float(slope.ravel() @ slope.ravel()) / (2 * penalty) + remainder
+        return Certificate(objective, intercept, gap / (objective - gap) if gap < objective else math.inf)
+
+    def _remainder(
+        self, slope: NumpyFloats, centered: NumpyFloats, objective: float, penalty: float
+    ) -> float:
+        """What g_b != 0 adds in (2); `centered` is the intercept for centred features."""
+        bound = objective + 2 * self.radius * math.sqrt(objective / penalty)
+        return 0.5 * float(abs(slope).sum()) * (float(np.ptp(centered)) + bound)
+
+    def _solve_intercept(
+        self,
+        intercept: Float[Array, " k"],
+        drift: Float[Array, " k"],
+        ridge: float,
+        penalty: float,
+        tolerance: float,
+    ) -> Float[Array, " k"]:
+        """Newton's method in b with W fixed; a step that does not lower the loss is halved."""
+        best, best_loss, step = intercept, math.inf, 0.0 * intercept
+        for _ in range(INTERCEPT_STEPS):
+            loss, slope, hessian = self._intercept_derivatives(best + step)
+            if not loss <= best_loss:
+                step = step / 2
+                continue
+            best, best_loss = best + step, loss
+            remainder = self._remainder(slope, to_numpy(best + drift), loss + ridge, penalty)
+            if remainder <= INTERCEPT_SHARE * tolerance * (loss + ridge):
+                break
+            step = beside(_newton_step(slope, hessian), intercept)
+        return best
+
+    def _intercept_derivatives(self, intercept: Float[Array, " k"]) -> tuple[float, NumpyFloats, NumpyFloats]:
+        """Loss, gradient and Hessian in b.
+
+        H = diag(sum_i q_i) - sum_i q_i q_i' has zero row sums, and its off-diagonal terms are sums of
+        products of probabilities: taken from these, the diagonal is free of the cancellation in 1 - q_y.
+        """
+        classes = len(intercept)
+        loss = 0.0
+        slope = zeros((classes,), "float64", intercept)
+        products = zeros((classes, classes), "float64", intercept)
+        for block in self.blocks:
+            part = self.logits[:, block] + intercept[:, None]
+            codes = self.codes[block]
+            loss += float(residuals(part, codes).sum())
+            slope += part.sum(1)
+            part[codes, counting(len(codes), part)] += 1
+            products += part @ part.T
+        hessian = -to_numpy(products)
+        np.fill_diagonal(hessian, 0)
+        np.fill_diagonal(hessian, -hessian.sum(1))
+        return loss, to_numpy(slope), hessian
+
+
+def _newton_step(slope: NumpyFloats, hessian: NumpyFloats) -> NumpyFloats:
+    """-H^+ g: H is scaled to unit diagonal, its null vector (a constant added to all of b) filled in."""
+    diagonal = hessian.diagonal()
+    scale = np.sqrt(np.maximum(diagonal, 1e-30 * diagonal.max() + 1e-300))
+    null = scale / np.linalg.norm(scale)
+    matrix: npt.NDArray[np.float64] = hessian / np.outer(scale, scale) + np.outer(null, null)
+    try:
+        return np.asarray(-np.linalg.solve(matrix, slope / scale) / scale)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(slope)

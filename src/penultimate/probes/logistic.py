@@ -1,0 +1,167 @@
+"""Multinomial logistic regression as an objective to minimise, in the coordinates in which that is quick.
+
+    F(W, b) = sum_i CE(W x_i + b, y_i) + lambda/2 |W|_F^2          (the intercept b is free)
+
+Let mu be the mean of the features and X - mu = U diag(s) V'. Then
+
+    z = W x + b = (W V) (V'(x - mu)) + (b + W mu),        |W V|_F = |W|_F:
+
+centring and rotating are exact changes of variable, which neither move the optimum nor touch the penalty
+(standardising would). In these coordinates the features are uncorrelated, and a diagonal preconditioner sees
+their true scales.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from penultimate.probes.arrays import (
+    Array,
+    NumpyInts,
+    beside,
+    blocks,
+    cast,
+    counting,
+    empty,
+    library,
+    on_host,
+    to_numpy,
+    zeros,
+)
+
+LEAST_ROWS = 1024
+BLOCK_LOGITS = {"host": 1 << 17, "device": 1 << 26}
+"""Logits in flight: on a host they stay in a core's cache; below LEAST_ROWS the matrix product starves."""
+
+
+def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Array, " n"]:
+    """Turn logits into softmax residuals q - t, in place; return the cross-entropies.
+
+    CE = log(1 + sum_{k != y} e^{z_k - z_y}) through log1p: an example that is right by a wide margin has a
+    CE far below the rounding of logsumexp(z) - z_y, and at small lambda the objective is made of nothing but
+    such examples. With m = max_k z_k - z_y >= 0 and o = sum_{k != y} e^{z_k - max z}, this is
+    m + log1p(o + expm1(-m)), which cannot overflow. For the same reason the label's residual q_y - 1 is taken
+    as minus the others' sum.
+    """
+    ops = library(logits)
+    examples = counting(logits.shape[1], logits)
+    largest = ops.amax(logits, 0)
+    shortfall = largest - logits[codes, examples]
+    logits -= largest
+    ops.exp(logits, out=logits)
+    logits[codes, examples] = 0
+    others = logits.sum(0)
+    excess = others + ops.expm1(-shortfall)
+    logits /= 1 + excess
+    logits[codes, examples] = -others / (1 + excess)
+    return shortfall + ops.log1p(excess)
+
+
+class LogisticProblem:
+    """F on one training set, in one dtype; a parameter is one flat vector: W row by row, then b.
+
+    `features` [n p] are the caller's; a rotated copy [n r] is kept, r = min(n, p). Everything else is
+    O(K r + block of logits): a pass costs 4 n r K flop.
+    """
+
+    def __init__(self, features: Float[Array, "n p"], codes: NumpyInts, classes: int, dtype: str) -> None:
+        self.examples, self.classes, self.dtype = len(features), classes, dtype
+        self.codes = beside(codes, features)
+        rows = max(LEAST_ROWS, BLOCK_LOGITS["host" if on_host(features) else "device"] // classes)
+        self.blocks = list(blocks(self.examples, rows))
+        self._center(features)
+        self.rank = self.rotation.shape[1]
+        self.features = empty((self.examples, self.rank), dtype, features)
+        longest_square = 0.0
+        for block in self.blocks:
+            rotated = (cast(features[block], "float64") - self.mean) @ self.rotation
+            longest_square = max(longest_square, float((rotated**2).sum(1).max()))
+            self.features[block] = cast(rotated, dtype)
+        self.radius = longest_square**0.5
+        self._logits = empty(
+            (classes * max(block.stop - block.start for block in self.blocks),), dtype, features
+        )
+        self._product = empty((classes, self.rank), dtype, features)
+        self.passes = 0
+
+    def _center(self, features: Float[Array, "n p"]) -> None:
+        ops = library(features)
+        self.mean = sum(cast(features[block], "float64").sum(0) for block in self.blocks) / self.examples
+        if self.examples <= features.shape[1]:
+            # The row space holds the optimum (a component of W outside it only costs), and is small.
+            _, singular, basis = ops.linalg.svd(cast(features, "float64") - self.mean, full_matrices=False)
+            self.rotation, self.variances = basis.T, singular**2
+        else:
+            gram = 0.0
+            for block in self.blocks:
+                centered = cast(features[block], "float64") - self.mean
+                gram = gram + centered.T @ centered
+            self.variances, self.rotation = ops.linalg.eigh(gram)
+        self.variances = ops.clip(self.variances, 0, None)
+
+    def split(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k r"], Float[Array, " k"]]:
+        """The views W [k r] and b [k] of a flat vector."""
+        weights = self.classes * self.rank
+        return theta[:weights].reshape(self.classes, self.rank), theta[weights:]
+
+    def start(self) -> Float[Array, " d"]:
+        """The optimum at lambda = infinity: W = 0, b = the logarithms of the class frequencies."""
+        theta = zeros((self.classes * (self.rank + 1),), "float64", self.mean)
+        _, intercept = self.split(theta)
+        counts = np.bincount(to_numpy(self.codes), minlength=self.classes)
+        logs = np.log(counts / self.examples)
+        intercept[:] = beside(logs - logs.mean(), self.mean)
+        return cast(theta, self.dtype)
+
+    def evaluate(self, theta: Float[Array, " d"], penalty: float) -> tuple[float, Float[Array, " d"]]:
+        """F and its gradient: one pass over the features; `curvature` then holds that of the loss."""
+        self.passes += 1
+        ops = library(theta)
+        weight, intercept = self.split(theta)
+        gradient = ops.empty_like(theta)
+        slope, intercept_slope = self.split(gradient)
+        slope[:] = penalty * weight
+        intercept_slope[:] = 0
+        loss = 0.5 * penalty * float(cast(weight, "float64").ravel() @ cast(weight, "float64").ravel())
+        curvature = ops.zeros_like(intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block in self.blocks:
+                count = block.stop - block.start
+                logits = self._logits[: self.classes * count].reshape(self.classes, count)
+                ops.matmul(weight, self.features[block].T, out=logits)
+                logits += intercept[:, None]
+                loss += float(cast(residuals(logits, self.codes[block]), "float64").sum())
+                slope += ops.matmul(logits, self.features[block], out=self._product)
+                intercept_slope += logits.sum(1)
+                size = abs(logits)
+                curvature += (size * (1 - size)).sum(1)
+        self.curvature = curvature
+        return loss, gradient
+
+    def preconditioner(self, penalty: float) -> Float[Array, " d"]:
+        """1/(c_k s_j^2 + lambda) for W, 1/(n c_k) for b; c_k = mean_i q_ik (1 - q_ik) where F was last taken.
+
+        It would be the inverse diagonal of the Hessian if q(1 - q) were the same for all examples.
+        """
+        ops = library(self.features)
+        inverse = empty((self.classes * (self.rank + 1),), self.dtype, self.features)
+        weight, intercept = self.split(inverse)
+        curvature = ops.clip(self.curvature, 1e-30, None)
+        weight[:] = 1 / (curvature[:, None] * cast(self.variances, self.dtype) / self.examples + penalty)
+        intercept[:] = 1 / curvature
+        return inverse
+
+    def original(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k p"], Float[Array, " k"]]:
+        """W and b in the caller's coordinates, float64."""
+        weight, intercept = self.split(cast(theta, "float64"))
+        weight = weight @ self.rotation.T
+        return weight, intercept - weight @ self.mean
+
+    def rotated(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"]) -> Float[Array, " d"]:
+        """The flat vector of a W and b given in the caller's coordinates (projected on the row space)."""
+        theta = empty((self.classes * (self.rank + 1),), "float64", self.mean)
+        own_weight, own_intercept = self.split(theta)
+        own_weight[:] = weight @ self.rotation
+        own_intercept[:] = intercept + weight @ self.mean
+        return cast(theta, self.dtype)

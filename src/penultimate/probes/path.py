@@ -1,0 +1,132 @@
+"""The regularisation path: one certified optimum per lambda, from the largest to the smallest.
+
+Descending, each optimum starts from its neighbours': W is nearly linear in log lambda (on separable data
+|W| grows like log 1/lambda), so the secant through the last two optima predicts the next. Ascending, as the
+paper goes, starts at the hardest problem, cold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from jaxtyping import Float
+
+from penultimate.probes.arrays import Array, NumpyFloats, NumpyInts, beside, dtype_name, to_numpy
+from penultimate.probes.certificate import Certifier
+from penultimate.probes.descent import Descent
+from penultimate.probes.logistic import LogisticProblem
+
+MOST_PASSES = {"float32": 3000, "float64": 30000}
+"""Per lambda. Float32 that needs more is stuck in its rounding, and float64 takes over."""
+ATTEMPTS = 10
+FLOAT32_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The solution at one lambda: W [k p], b [k] in float64, F there, a bound on (F - F*)/F*, passes used."""
+
+    penalty: float
+    weight: NumpyFloats
+    intercept: NumpyFloats
+    objective: float
+    gap: float
+    passes: int = 0
+
+
+class Solver:
+    """One training set on which optima are asked for, each started from the last."""
+
+    def __init__(
+        self, features: Float[Array, "n p"], codes: NumpyInts, classes: int, tolerance: float
+    ) -> None:
+        self.features, self.codes, self.classes, self.tolerance = features, codes, classes, tolerance
+        self.problem = LogisticProblem(features, codes, classes, dtype_name(features))
+        self.certifier = Certifier(
+            features, self.problem.codes, self.problem.mean, self.problem.radius, self.problem.blocks
+        )
+        self.descent: Descent | None = None
+        self.trail: list[tuple[float, Array]] = []
+        self.passes = 0
+
+    def start_at(self, weight: NumpyFloats, intercept: NumpyFloats, penalty: float) -> None:
+        """Begin from a known W and b (in the caller's coordinates) instead of from W = 0."""
+        self._restart(beside(weight, self.features), beside(intercept, self.features), penalty)
+
+    def solve(self, penalty: float) -> Optimum:
+        """The optimum at lambda = `penalty`, certified to `tolerance` if float64 can do it at all.
+
+        A certificate fails when the best b differs from the descent's, or when float32 has rounded too much
+        away. So the descent goes on from the best b with a tighter goal of its own; where float32 does not
+        get there, the rest of the path is done in float64.
+        """
+        descent = self._approach(penalty)
+        goal = self.tolerance
+        best: Optimum | None = None
+        for attempt in range(ATTEMPTS):
+            reached = descent.run(goal, MOST_PASSES[self.problem.dtype])
+            weight, intercept = self.problem.original(descent.theta)
+            objective, intercept, gap = self.certifier.certify(weight, intercept, penalty, self.tolerance)
+            if best is None or gap <= best.gap:
+                best = Optimum(penalty, to_numpy(weight), to_numpy(intercept), objective, gap)
+            if gap <= self.tolerance:
+                break
+            if self.problem.dtype == "float32" and (attempt >= FLOAT32_ATTEMPTS or not reached):
+                self._change_to_float64()
+                descent = self._restart(weight, intercept, penalty)
+                goal = self.tolerance
+            elif reached:
+                descent.jump(self.problem.rotated(weight, intercept))
+                goal *= 0.5
+            else:
+                break
+        assert best is not None
+        self.trail = [*self.trail[-1:], (penalty, descent.theta)]
+        total, self.passes = self.passes + self.problem.passes, 0
+        self.problem.passes = 0
+        return replace(best, passes=total)
+
+    def _approach(self, penalty: float) -> Descent:
+        """The descent, moved to the new lambda and to where the secant in log lambda predicts its optimum."""
+        if self.descent is None:
+            self.descent = Descent(self.problem, self.problem.start(), penalty)
+            return self.descent
+        self.descent.move(penalty)
+        if len(self.trail) == 2:
+            (older, before), (newer, last) = self.trail
+            reach = math.log(penalty / newer) / math.log(newer / older)
+            self.descent.jump(last + reach * (last - before))
+        return self.descent
+
+    def _restart(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"], penalty: float) -> Descent:
+        self.trail = []
+        self.descent = Descent(self.problem, self.problem.rotated(weight, intercept), penalty)
+        return self.descent
+
+    def _change_to_float64(self) -> None:
+        self.passes += self.problem.passes
+        self.problem = LogisticProblem(self.features, self.codes, self.classes, "float64")
+
+
+def trace(
+    features: Float[Array, "n p"],
+    codes: NumpyInts,
+    classes: int,
+    penalties: Sequence[float],
+    tolerance: float = 1e-4,
+) -> Iterator[Optimum]:
+    """The certified optima at `penalties`, which are visited from the largest to the smallest.
+
+    `features` [n p] are float32 or float64, and the descent runs in their dtype; `codes` [n] are class
+    numbers 0..classes-1, each of which occurs.
+
+    >>> import numpy as np
+    >>> features = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> [round(optimum.objective, 2) for optimum in trace(features, np.array([0, 0, 1, 1]), 2, [1e3, 1.0])]
+    [2.77, 1.53]
+    """
+    solver = Solver(features, codes, classes, tolerance)
+    for penalty in sorted(penalties, reverse=True):
+        yield solver.solve(penalty)

@@ -1,0 +1,35 @@
+"""The validation examples that a probe splits off its training set when it is given none."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from penultimate.errors import RequestError
+
+
+def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0) -> Bool[np.ndarray, " n"]:
+    """Which examples validate: `fraction` of them, every class by its share, the same for the same seed.
+
+    The examples, shuffled inside their class, stand in line class by class; evenly spaced places of the
+    line are drawn. A class of m examples so gives fraction * m, rounded down or up; its only example is
+    never taken.
+
+    `codes` [n] are class numbers. Raises RequestError on a fraction outside (0, 1), or if every class has one
+    example.
+
+    >>> split_off(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])).nonzero()[0].size
+    2
+    """
+    if not 0 < fraction < 1:
+        raise RequestError(f"validation_fraction must lie between 0 and 1; got {fraction!r}")
+    generator = np.random.default_rng(seed)
+    shuffled = generator.permutation(len(codes))
+    line = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    line = line[np.bincount(codes)[codes[line]] > 1]
+    if len(line) == 0:
+        raise RequestError("every class has a single example: none can be split off; pass X_val and y_val")
+    wanted = min(max(1, round(fraction * len(line))), len(line) - 1)
+    chosen = np.zeros(len(codes), dtype=bool)
+    chosen[line[((np.arange(wanted) + 0.5) * len(line) / wanted).astype(int)]] = True
+    return chosen

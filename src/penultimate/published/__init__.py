@@ -1,0 +1,144 @@
+"""The paper's printed numbers: one CSV file a table, and notes on what they are and where they err.
+
+They stand beside a study's own numbers and are never mixed with them. Names are those of the files:
+`neurips_table1_linear` (Kornblith et al., NeurIPS 2021) or `iclr_table1_accuracy` (the earlier version);
+a NeurIPS table also answers to `table1_linear`, and to `table3` where its number says it all.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import cache
+from importlib import resources
+from typing import TypeAlias
+
+from penultimate.errors import RequestError, unknown
+
+Value: TypeAlias = str | int | float | None
+
+__all__ = ["notes", "printed", "table", "tables", "value"]
+
+
+def tables() -> tuple[str, ...]:
+    """The names of all tables.
+
+    >>> len(tables()), tables()[0]
+    (27, 'iclr_table1_accuracy')
+    """
+    return tuple(
+        sorted(file.name.removesuffix(".csv") for file in _FOLDER.iterdir() if file.name.endswith(".csv"))
+    )
+
+
+def table(name: str) -> list[dict[str, Value]]:
+    """The rows of a table, in its order: {column: value}, numbers as numbers, an empty cell as None.
+
+    A column whose every entry is a whole number holds ints, of numbers floats, else text. `*_percent` runs
+    from 0 to 100, `*_se` is the standard error in the unit of what it follows. Raises RequestError on a name
+    that there is not (the nearest).
+
+    >>> table("neurips_table3_class_separation")[0]["class_separation_r2"]
+    0.349
+    """
+    columns = _columns(_resolve(name))
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def printed(name: str) -> list[dict[str, str]]:
+    """The rows of a table digit for digit: {column: text}, trailing zeros kept, an empty cell as ''.
+
+    >>> printed("table1_linear")[0]["imagenet_top5_percent"]
+    '93.40'
+    """
+    return [dict(row) for row in _rows(_resolve(name))]
+
+
+def value(name: str, objective: str | None, column: str, **where: Value) -> Value:
+    """One number of a table: that of an objective (None in a table without objectives) in a column.
+
+    Where an objective has several rows, `where` says which: column=value. Raises RequestError when no row
+    fits, or several do (what they differ in), or the column is unknown (the nearest).
+
+    >>> value("table3", "squared_error", "class_separation_r2")
+    0.845
+    >>> value("table4", None, "imagenet_top1_percent", temperature=0.05)
+    77.6
+    """
+    resolved = _resolve(name)
+    rows = table(resolved)
+    wanted = where if objective is None else {"objective": objective, **where}
+    for asked in (column, *wanted):
+        if asked not in rows[0]:
+            raise unknown(f"column of {resolved}", asked, rows[0])
+    fitting = [row for row in rows if all(row[key] == cell for key, cell in wanted.items())]
+    if len(fitting) == 1:
+        return fitting[0][column]
+    said = ", ".join(f"{key}={cell!r}" for key, cell in wanted.items())
+    if fitting:
+        apart = [key for key in rows[0] if len({row[key] for row in fitting}) > 1]
+        raise RequestError(
+            f"{resolved} has {len(fitting)} rows with {said}; they differ in {', '.join(apart)}"
+        )
+    raise RequestError(f"{resolved} has no row with {said}. Its first column: {_listed(rows)}.")
+
+
+def notes(name: str | None = None) -> str:
+    """What a reader has to know of a table (source, runs behind a number, misprints); without a name, of all.
+
+    >>> notes("table4").splitlines()[0]
+    'NeurIPS table 4. One value a cell; the number of runs is not stated.'
+    """
+    sections = _sections()
+    return sections["Conventions"] if name is None else sections[_resolve(name)]
+
+
+_FOLDER = resources.files(__name__)
+
+
+def _resolve(name: str) -> str:
+    """The file's name for a name: itself, without `neurips_`, or the only one that begins so."""
+    known = tables()
+    for exact in (name, f"neurips_{name}"):
+        if exact in known:
+            return exact
+    begun = [one for one in known if one.startswith((f"{name}_", f"neurips_{name}_"))]
+    if len(begun) == 1:
+        return begun[0]
+    if begun:
+        raise RequestError(f"published table '{name}' could be any of {', '.join(begun)}")
+    raise unknown("published table", name, known)
+
+
+@cache
+def _rows(name: str) -> tuple[dict[str, str], ...]:
+    return tuple(csv.DictReader((_FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+
+
+@cache
+def _columns(name: str) -> dict[str, tuple[Value, ...]]:
+    rows = _rows(name)
+    return {column: _typed([row[column] for row in rows]) for column in rows[0]}
+
+
+def _typed(cells: list[str]) -> tuple[Value, ...]:
+    """A column's cells as ints, else as floats, else as text, whichever all of them can be."""
+    for kind in (int, float):
+        try:
+            return tuple(kind(cell) if cell else None for cell in cells)
+        except ValueError:
+            continue
+    return tuple(cell or None for cell in cells)
+
+
+@cache
+def _sections() -> dict[str, str]:
+    """NOTES.md by heading."""
+    text = (_FOLDER / "NOTES.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {heading: body.strip() for heading, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _listed(rows: list[dict[str, Value]]) -> str:
+    first = next(iter(rows[0]))
+    return ", ".join(dict.fromkeys(str(row[first]) for row in rows))

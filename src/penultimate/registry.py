@@ -1,0 +1,269 @@
+"""Names -> things: built-ins that are resolved when used, plug-ins that register themselves, spec strings.
+
+A built-in is *declared* (name, location, one line) in the `__init__` of its room, which imports nothing
+heavy; so listing names costs no tensor library. A plug-in is an ordinary function under a decorator:
+
+>>> from penultimate import register
+>>> @register.loss(paper="Lin et al., 2017, eq. 4")
+... def doctest_focal(logits, targets, *, gamma=2.0):
+...     '''Softmax cross-entropy, weighted by how wrong the prediction is.'''
+...     log_p = logits.log_softmax(-1)
+...     return -(targets * (1 - log_p.exp()) ** gamma * log_p).sum(-1)
+>>> entry("loss", "doctest_focal").paper
+'Lin et al., 2017, eq. 4'
+>>> forget("loss", "doctest_focal")
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+import keyword
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from penultimate.errors import RequestError, unknown
+
+KINDS = (
+    "objective",
+    "loss",
+    "head",
+    "penalty",
+    "dataset",
+    "backbone",
+    "metric",
+    "probe",
+    "study",
+    "exhibit",
+)
+ROOMS = (
+    "penultimate.objectives",
+    "penultimate.metrics",
+    "penultimate.data",
+    "penultimate.backbones",
+    "penultimate.probes",
+    "penultimate.studies",
+    "penultimate.report.exhibits",
+)
+
+Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
+Plugin = TypeVar("Plugin", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name of one kind. `location` is "module:attribute"; a plug-in carries its object as well."""
+
+    name: str
+    kind: str
+    location: str
+    summary: str = ""
+    paper: str = ""
+    target: Callable[..., Any] | None = field(default=None, compare=False)
+
+    def resolve(self) -> Any:
+        """The object itself; imports its module when it is first needed."""
+        if self.target is not None:
+            return self.target
+        module, _, attribute = self.location.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    @property
+    def is_plugin(self) -> bool:
+        return self.target is not None
+
+    def source_digest(self) -> str:
+        """sha256 of a plug-in's source text (part of a step's identity); a built-in has none: ''."""
+        if self.target is None:
+            return ""
+        module = inspect.getmodule(self.target)
+        if module is None or module.__name__ == "__main__":
+            raise RequestError(
+                f"the {self.kind} '{self.name}' was defined in this session, where the processes of a study"
+                " cannot see it; put it in a file, and give that to --plugin or load_plugin"
+            )
+        return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
+
+
+_table: dict[tuple[str, str], Entry] = {}
+_rooms_open: set[str] = set()
+
+
+def _open_rooms() -> None:
+    for room in ROOMS:
+        if room not in _rooms_open:
+            _rooms_open.add(room)
+            importlib.import_module(room)
+
+
+def _add(new: Entry) -> None:
+    if new.kind not in KINDS:
+        raise unknown("kind", new.kind, KINDS)
+    if not new.name.isidentifier() or keyword.iskeyword(new.name):
+        raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name}'")
+    old = _table.get((new.kind, new.name))
+    if old is not None and old.location != new.location:
+        raise RequestError(
+            f"{new.kind} '{new.name}' is registered twice: by {old.location} and by {new.location}."
+            " Rename one of them."
+        )
+    _table[new.kind, new.name] = new
+
+
+def declare(kind: str, name: str, location: str, summary: str = "", paper: str = "") -> None:
+    """Declare a built-in by its location "module:attribute", without importing it."""
+    _add(Entry(name, kind, location, summary, paper))
+
+
+def forget(kind: str, name: str) -> None:
+    """Take a name back (a notebook that defines its plug-in anew, a test)."""
+    _table.pop((kind, name), None)
+
+
+def names(kind: str) -> list[str]:
+    """All names of one kind, in the order of their declaration."""
+    _open_rooms()
+    return [name for (of_kind, name) in _table if of_kind == kind]
+
+
+def open_packages() -> tuple[str, ...]:
+    """Load the plug-ins of installed packages, once; what could not be loaded comes back in sentences."""
+    failures: tuple[str, ...] = importlib.import_module("penultimate.plugins").load_installed().failures
+    return failures
+
+
+def entry(kind: str, name: str) -> Entry:
+    """The entry of a name, in an installed package if nowhere else; raises with the nearest known name."""
+    _open_rooms()
+    found = _table.get((kind, name))
+    if found is None:
+        failures = open_packages()
+        found = _table.get((kind, name))
+        if found is None:
+            raise RequestError(" ".join([str(unknown(kind, name, names(kind))), *failures]))
+    return found
+
+
+class _Decorator:
+    """`@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary function."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @overload
+    def __call__(self, function: Plugin) -> Plugin: ...
+    @overload
+    def __call__(self, *, name: str = "", paper: str = "") -> Callable[[Plugin], Plugin]: ...
+
+    def __call__(
+        self, function: Plugin | None = None, *, name: str = "", paper: str = ""
+    ) -> Plugin | Callable[[Plugin], Plugin]:
+        def add(target: Plugin) -> Plugin:
+            own_name = name or getattr(target, "__name__", "")
+            _open_rooms()
+            summary = (inspect.getdoc(target) or "").partition("\n")[0]
+            location = f"{target.__module__}:{getattr(target, '__qualname__', own_name)}"
+            _add(Entry(own_name, self.kind, location, summary, paper, target))
+            return target
+
+        return add if function is None else add(function)
+
+
+class Register:
+    """The decorators of all kinds that a plug-in may define."""
+
+    loss = _Decorator("loss")
+    head = _Decorator("head")
+    penalty = _Decorator("penalty")
+    dataset = _Decorator("dataset")
+    backbone = _Decorator("backbone")
+    metric = _Decorator("metric")
+    probe = _Decorator("probe")
+
+
+register = Register()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A name and its literal arguments; `str` writes them sorted, so that equal specs have equal strings.
+
+    >>> str(parse("cosine_softmax(temperature = 5e-2, scale=1)"))
+    'cosine_softmax(scale=1, temperature=0.05)'
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if not self.arguments:
+            return self.name
+        listed = ", ".join(f"{key}={self.arguments[key]!r}" for key in sorted(self.arguments))
+        return f"{self.name}({listed})"
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def _literal(node: ast.expr, text: str) -> Literal:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        raise RequestError(
+            f"in '{text}': '{ast.unparse(node)}' is not a literal; arguments are numbers, strings, True/False"
+            " or None, and nothing is evaluated"
+        ) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RequestError(f"in '{text}': '{ast.unparse(node)}' is not a finite number")
+    return value  # type: ignore[no-any-return]
+
+
+def _term(node: ast.expr, text: str) -> Spec:
+    if isinstance(node, ast.Name):
+        return Spec(node.id)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.args:
+            raise RequestError(
+                f"in '{text}': write the arguments of '{node.func.id}' by name: {node.func.id}(name=value)"
+            )
+        arguments: dict[str, Any] = {}
+        for item in node.keywords:
+            if item.arg is None:
+                raise RequestError(f"in '{text}': '**' is not allowed; write each argument by name")
+            if item.arg in arguments:
+                raise RequestError(f"in '{text}': '{item.arg}' is given twice")
+            arguments[item.arg] = _literal(item.value, text)
+        return Spec(node.func.id, arguments)
+    raise RequestError(f"'{ast.unparse(node)}' is not of the form name or name(argument=value)")
+
+
+def parse_sum(text: str) -> tuple[Spec, ...]:
+    """The terms of "a(x=1) + b", in the order written; literals only, nothing is evaluated.
+
+    >>> [str(term) for term in parse_sum("sigmoid + dropout(keep=0.8)")]
+    ['sigmoid', 'dropout(keep=0.8)']
+    """
+    if len(text) > 2000:
+        raise RequestError(f"a spec of {len(text)} characters; at most 2000 are read")
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise RequestError(f"'{text}' is not of the form name(argument=value) + name(...)") from None
+    terms: list[Spec] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        terms.append(_term(node.right, text))
+        node = node.left
+    terms.append(_term(node, text))
+    return tuple(reversed(terms))
+
+
+def parse(text: str) -> Spec:
+    """One name with its literal arguments; a sum is an error here."""
+    terms = parse_sum(text)
+    if len(terms) != 1:
+        raise RequestError(f"'{text}' has {len(terms)} terms; one name(argument=value) is expected here")
+    return terms[0]

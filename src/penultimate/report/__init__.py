@@ -1,0 +1,68 @@
+"""Exhibits and the report: from a study's results to tables, figures and one self-contained page.
+
+Names are resolved when first used; nothing here needs a tensor library, and a drawing library only to draw.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penultimate.report.exhibits.base import Exhibit, StudyResults
+    from penultimate.report.page import render_report, write_report
+    from penultimate.report.tables import render_exhibit_text
+
+_LOCATIONS = {
+    "Exhibit": "penultimate.report.exhibits.base",
+    "StudyResults": "penultimate.report.exhibits.base",
+    "render_exhibit_text": "penultimate.report.tables",
+    "render_report": "penultimate.report.page",
+    "write_report": "penultimate.report.page",
+}
+
+__all__ = [
+    "Exhibit",
+    "StudyResults",
+    "exhibit",
+    "read_study",
+    "render_exhibit_text",
+    "render_report",
+    "write_report",
+]
+
+
+def exhibit(
+    name: str, source: StudyResults | Path | str = "runs", study: str = "", allow_limited: bool = False
+) -> Exhibit:
+    """An exhibit of the paper, by its name, from a study's results or from the folder that holds them.
+
+    `study` picks one of several in a folder (default: the one run last). Raises RequestError for an unknown
+    exhibit (with the nearest one), a folder without a study, and a limited study unless `allow_limited`.
+    """
+    from penultimate.registry import entry
+
+    build = entry("exhibit", name).resolve()
+    results = read_study(source, study) if isinstance(source, Path | str) else source
+    made: Exhibit = build(results, allow_limited=allow_limited)
+    return made
+
+
+def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
+    """What a study has left in its folder (or in that of all studies), for exhibits and the page."""
+    from penultimate.report.exhibits.base import StudyResults
+    from penultimate.study.reading import study_folder
+
+    folder = study_folder(path, study)
+    return StudyResults(folder.described(), folder.table(), folder.contact_sheet(), folder.provenance())
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LOCATIONS:
+        return getattr(importlib.import_module(_LOCATIONS[name]), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,237 @@
+"""From measurements to a verdict: effects with their intervals, and the one decision that every claim shares.
+
+An effect is turned so that the claim says: it is positive. With e its estimate, m the smallest effect that
+counts and a the one-sided level,
+
+    holds          e >= m, and "no effect, or the opposite one" is rejected at a
+    does not hold  "an effect of m or more" is rejected at a
+    undecided      otherwise
+
+No data can satisfy both (the second needs e < m), and at a given estimate a narrower interval leads only from
+undecided to the side on which the estimate lies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, TypeAlias
+
+from penultimate.report.claims.rules import CRITERIA, Criteria
+from penultimate.statistics import Summary, spearman
+
+Verdict: TypeAlias = Literal["holds", "does not hold", "undecided"]
+ByRun: TypeAlias = Mapping[int, float]
+"""The values of the runs of one objective, by seed."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An estimate with its interval, the smallest effect that counts, and the two one-sided p values.
+
+    `p_for` is against "no effect, or the opposite one", `p_against` against "an effect that counts".
+    """
+
+    estimate: float
+    low: float
+    high: float
+    margin: float
+    p_for: float
+    p_against: float
+
+    @property
+    def p(self) -> float:
+        """Twice the one-sided p of the claimed effect, as a two-sided test would report it."""
+        return min(1.0, 2 * self.p_for)
+
+
+def decide(effect: Effect, criteria: Criteria = CRITERIA) -> Verdict:
+    """The verdict on an effect.
+
+    >>> decide(Effect(estimate=0.9, low=0.7, high=1.1, margin=0.2, p_for=1e-6, p_against=1.0))
+    'holds'
+    >>> decide(Effect(estimate=0.0, low=-0.1, high=0.1, margin=0.2, p_for=0.5, p_against=0.001))
+    'does not hold'
+    >>> decide(Effect(estimate=0.9, low=-0.5, high=2.3, margin=0.2, p_for=0.1, p_against=0.8))
+    'undecided'
+    """
+    if effect.estimate >= effect.margin and effect.low > 0 and effect.p_for <= criteria.one_sided:
+        return "holds"
+    if effect.high < effect.margin and effect.p_against <= criteria.one_sided:
+        return "does not hold"
+    return "undecided"
+
+
+def negated(verdict: Verdict) -> Verdict:
+    """The verdict on the contrary claim.
+
+    >>> negated("holds"), negated("undecided")
+    ('does not hold', 'undecided')
+    """
+    opposite: dict[Verdict, Verdict] = {"holds": "does not hold", "does not hold": "holds"}
+    return opposite.get(verdict, "undecided")
+
+
+def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on "each of these claims": holds if all do, fails if one does not.
+
+    >>> all_of(["holds", "undecided"]), all_of(["undecided", "does not hold"])
+    ('undecided', 'does not hold')
+    """
+    met = set(verdicts)
+    if "does not hold" in met:
+        return "does not hold"
+    return "holds" if met == {"holds"} else "undecided"
+
+
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on "at least one of these claims"."""
+    return negated(all_of(negated(verdict) for verdict in verdicts))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values corrected for being m of them.
+
+    p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)),    p_(1) <= p_(2) <= ...
+
+    Rejecting where p' <= a errs anywhere among the m with probability at most a, however they depend.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+
+    Holm, 1979.
+    """
+    corrected = [1.0] * len(p_values)
+    so_far = 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        so_far = max(so_far, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = so_far
+    return corrected
+
+
+def corrected(effects: Sequence[Effect], side: Literal["p_for", "p_against"]) -> list[Effect]:
+    """The effects with one of their p values corrected for how many they are."""
+    p_values = holm([getattr(effect, side) for effect in effects])
+    return [dataclasses.replace(effect, **{side: p}) for effect, p in zip(effects, p_values, strict=True)]
+
+
+def contrast(
+    groups: Sequence[Summary], weights: Sequence[float], margin: float = 0.0, criteria: Criteria = CRITERIA
+) -> Effect | None:
+    """The effect sum_i w_i mean_i of independent groups; with weights (1, -1) Welch's comparison of two.
+
+    se^2 = sum_i w_i^2 e_i^2,    df = se^4 / sum_i [w_i^4 e_i^4 / (n_i - 1)],    e_i: standard errors
+
+    None where no interval exists: a group of one run, or no spread at all (runs that are copies).
+
+    >>> sigmoid, softmax = Summary(77.9, 0.05, 8), Summary(77.0, 0.06, 8)
+    >>> effect = contrast([sigmoid, softmax], [1, -1], margin=0.23)
+    >>> round(effect.low, 2), round(effect.high, 2), decide(effect)
+    (0.73, 1.07, 'holds')
+
+    Welch, 1947; Satterthwaite, 1946.
+    """
+    if any(group.is_single for group in groups):
+        return None
+    terms = [(w * group.standard_error) ** 2 for group, w in zip(groups, weights, strict=True)]
+    variance = math.fsum(terms)
+    if variance == 0:
+        return None
+    from scipy.special import stdtr, stdtrit
+
+    shares = [term / variance for term in terms]
+    degrees = 1 / math.fsum(share**2 / (group.n - 1) for share, group in zip(shares, groups, strict=True))
+    error = math.sqrt(variance)
+    estimate = math.fsum(w * group.mean for group, w in zip(groups, weights, strict=True))
+    reach = float(stdtrit(degrees, 1 - criteria.one_sided)) * error
+    return Effect(
+        estimate,
+        estimate - reach,
+        estimate + reach,
+        margin,
+        p_for=float(stdtr(degrees, -estimate / error)),
+        p_against=float(stdtr(degrees, (estimate - margin) / error)),
+    )
+
+
+def rank_effect(
+    x: Sequence[float],
+    y: Sequence[float],
+    sign: int,
+    over_seeds: tuple[float, float] | None = None,
+    criteria: Criteria = CRITERIA,
+) -> Effect | None:
+    """The effect sign * rho, rho Spearman's correlation of x and y [n].
+
+    Its interval is the wider, at either end, of `over_seeds` (that of rho) and the one over objectives:
+
+        tanh(artanh r +- z sqrt((1 + rho^2/2)/(n - 3)))
+
+    with r = rho, kept half a step of its scale, 6/(n^3 - n), away from +-1. p_for is half the two-sided p of
+    `spearman` (exact up to 12 pairs), p_against that of artanh r against artanh m. None where there is no
+    such effect: fewer than four pairs, all x or all y equal. Raises RequestError as `spearman` does.
+
+    >>> effect = rank_effect([0.35, 0.42, 0.46, 0.60, 0.64, 0.85], [76, 74, 75, 71, 66, 55], sign=-1)
+    >>> round(effect.estimate, 2), round(effect.p, 3), decide(effect)
+    (0.94, 0.017, 'holds')
+
+    Bonett and Wright, 2000.
+    """
+    if len(x) < 4:
+        return None
+    found = spearman(x, y)
+    if math.isnan(found.rho):
+        return None
+    rho, n, margin = sign * found.rho, found.n, criteria.least_correlation.value
+    nearest = 1 - 6 / (n**3 - n)
+    centre = math.atanh(max(-nearest, min(nearest, rho)))
+    error = math.sqrt((1 + rho * rho / 2) / (n - 3))
+    reach = NormalDist().inv_cdf(1 - criteria.one_sided) * error
+    low, high = math.tanh(centre - reach), math.tanh(centre + reach)
+    if over_seeds is not None:
+        ends = sorted(sign * end for end in over_seeds)
+        low, high = min(low, ends[0]), max(high, ends[1])
+    return Effect(
+        rho,
+        low,
+        high,
+        margin,
+        p_for=found.p / 2 if rho > 0 else 1 - found.p / 2,
+        p_against=NormalDist().cdf((centre - math.atanh(margin)) / error),
+    )
+
+
+def bootstrap_over_seeds(
+    x: Sequence[ByRun], y: Sequence[ByRun], criteria: Criteria = CRITERIA
+) -> tuple[float, float]:
+    """How far rho of the means moves when other seeds are drawn: the central 95 % of resamples of the seeds.
+
+    A seed is drawn for all objectives at once, since they share its draw of the data; an objective without a
+    run of any drawn seed keeps its mean. Deterministic.
+
+    >>> runs = [{0: 1.0, 1: 1.1}, {0: 2.0, 1: 2.1}, {0: 3.0, 1: 3.1}]
+    >>> bootstrap_over_seeds(runs, runs)
+    (1.0, 1.0)
+    """
+    import numpy as np
+
+    seeds = sorted({seed for runs in (*x, *y) for seed in runs})
+    count = int(criteria.resamples.value)
+    draws = np.random.default_rng(0).multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=count)
+    ranks = []
+    for side in (x, y):
+        present = np.array([[seed in runs for seed in seeds] for runs in side], dtype=float)
+        values = np.array([[runs.get(seed, 0.0) for seed in seeds] for runs in side])
+        weight = draws @ present.T
+        plain = values.sum(1) / present.sum(1)
+        means = np.where(weight > 0, (draws @ values.T) / np.maximum(weight, 1), plain)
+        means = np.round(means, 12)  # equal runs, summed in another order, stay equal
+        ranks.append(np.sign(means[:, :, None] - means[:, None, :]).sum(2))
+    size = np.sqrt((ranks[0] ** 2).sum(1) * (ranks[1] ** 2).sum(1))
+    rho = (ranks[0] * ranks[1]).sum(1) / np.maximum(size, 1)
+    tail = criteria.one_sided
+    low, high = np.quantile(rho, [tail, 1 - tail])
+    return float(low), float(high)

@@ -1,0 +1,128 @@
+"""Effects and reasons in words: short enough for a table's cell, the same for every claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penultimate.objectives.presets import PRESETS
+from penultimate.report.claims.effects import Effect, Verdict
+from penultimate.report.claims.rules import Criteria
+from penultimate.report.text import counted, fixed, listed, p_value
+
+COPIES = "No spread at all between runs: they are copies of each other, and count as one."
+
+
+@dataclass(frozen=True)
+class Least:
+    """The smallest effect that counts: as what was reached, and as what was excluded."""
+
+    reached: str
+    excluded: str
+
+
+def least_gain(margin: float) -> Least:
+    """In points of accuracy."""
+    points = f"{fixed(margin, 2)} points"
+    return Least(f"at least {points}", f"a gain of {points} or more")
+
+
+def least_correlation(sign: int, criteria: Criteria) -> Least:
+    """In ranks, with the claimed sign."""
+    rho = f"ρ = {signed(sign * criteria.least_correlation.value, 2)}"
+    return Least(f"at least as strong as {rho}", f"{rho} or stronger")
+
+
+def reason(effect: Effect, verdict: Verdict, least: Least, criteria: Criteria, several: int = 1) -> str:
+    """Why the verdict is what it is; `several` is the number of comparisons that p is corrected for.
+
+    >>> from penultimate.report.claims.rules import CRITERIA
+    >>> effect = Effect(0.9, 0.7, 1.1, 0.23, p_for=0.002, p_against=1)
+    >>> reason(effect, "holds", least_gain(0.23), CRITERIA, several=8)
+    'Beyond chance (p = 0.004, corrected for eight comparisons), and the estimate is at least 0.23 ...'
+    """
+    note = f", corrected for {counted(several, 'comparison')}" if several > 1 else ""
+    p = f"{p_value(effect.p)}{note}"
+    if verdict == "holds":
+        return f"Beyond chance ({p}), and the estimate is {least.reached}, the least that counts."
+    if verdict == "does not hold":
+        tail = "; it is the other way round." if effect.high < 0 else ", and less does not count."
+        return f"Excluded: {least.excluded} ({p_value(min(1, 2 * effect.p_against))}{note}){tail}"
+    if effect.low > 0 and effect.p_for <= criteria.one_sided:
+        return f"Beyond chance ({p}), but the estimate is not {least.reached}, the least that counts."
+    if effect.low > 0:
+        return f"It may still be chance ({p})."
+    if effect.high < effect.margin:
+        comparisons = counted(several, "comparison")
+        return f"By itself this excludes {least.excluded}; not so when corrected for {comparisons}."
+    return f"Both are possible: no effect, and {least.excluded} ({p})."
+
+
+def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
+    """Why nothing is decided on so few runs.
+
+    >>> from penultimate.report.claims.rules import CRITERIA
+    >>> not_enough_runs([1, 1], CRITERIA)
+    'One run each: too few to know how far runs differ by chance; three runs each are needed.'
+    """
+    runs = runs_each(counts)
+    least = counted(int(criteria.least_runs.value), "run")
+    few = f"{runs[0].upper()}{runs[1:]}: too few to know how far runs differ by chance"
+    return f"{few}; {least} each are needed."
+
+
+def too_few(count: int, enough: int, noun: str) -> str:
+    """Why nothing is decided on so few objectives or temperatures."""
+    return f"Too few: {counted(count, noun)}; {counted(enough, noun)} or more are needed."
+
+
+def runs_each(counts: Iterable[int]) -> str:
+    """How many runs stand behind each mean.
+
+    >>> runs_each([5, 5]), runs_each([3, 5])
+    ('five runs each', '3 to 5 runs each')
+    """
+    low, high = min(counts := list(counts)), max(counts)
+    return f"{counted(low, 'run')} each" if low == high else f"{low} to {high} runs each"
+
+
+def difference_text(estimate: float, effect: Effect | None, counts: Iterable[int]) -> str:
+    """A difference in points with its interval, if there is one, and the runs behind it."""
+    interval = f" ({range_text(effect.low, effect.high, 2)})" if effect else ""
+    return f"{signed(estimate, 2)} points{interval}, {runs_each(counts)}"
+
+
+def rank_text(effect: Effect, sign: int, n: int, noun: str) -> str:
+    """A rank correlation with the sign that it has, its interval, its two-sided p and n."""
+    low, high = sorted((sign * effect.low, sign * effect.high))
+    p = 2 * min(effect.p_for, 1 - effect.p_for)
+    rho = signed(sign * effect.estimate, 2)
+    return f"ρ = {rho} ({range_text(low, high, 2)}), {p_value(p)}, {counted(n, noun)}"
+
+
+def range_text(low: float, high: float, digits: int) -> str:
+    """The ends of an interval.
+
+    >>> range_text(-0.987, -0.675, 2)
+    '−0.99 to −0.68'
+    """
+    return f"{fixed(low, digits)} to {fixed(high, digits)}"
+
+
+def signed(value: float, digits: int) -> str:
+    """A number that always shows its sign, unless it is zero as shown.
+
+    >>> signed(0.94, 2), signed(-0.001, 2)
+    ('+0.94', '0.00')
+    """
+    shown = fixed(value, digits)
+    return f"+{shown}" if float(f"{value:.{digits}f}") > 0 else shown
+
+
+def names_of(slugs: Iterable[str]) -> str:
+    """The labels of presets as a phrase.
+
+    >>> names_of(["sigmoid", "logit_norm"])
+    'Sigmoid and Logit normalization'
+    """
+    return listed([PRESETS[slug].label for slug in slugs])

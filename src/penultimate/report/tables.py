@@ -1,0 +1,226 @@
+"""A table as CSV, as LaTeX, and as aligned text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+import unicodedata
+
+from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, Panel, TableRow
+from penultimate.report.text import fixed, plain
+
+TAGS = {"ours": "measured here", "published": "published in the paper"}
+LATEX_SPECIALS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    '"': r"\textquotedbl{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "²": r"\textsuperscript{2}",
+    "×": r"$\times$",
+    "ρ": r"$\rho$",
+    "τ": r"$\tau$",
+    "λ": r"$\lambda$",
+    "–": "--",
+    "·": r"$\cdot$",
+}
+FORMULA = re.compile("[=+@＝＋－＠-]")
+"""How a cell begins that spreadsheets evaluate (full-width signs too)."""
+TEXT_WIDTH = 100
+WORD_WIDTH = 46
+
+
+def to_csv(table: ExhibitTable) -> str:
+    """Comma-separated values: numbers unrounded, each with its standard error and count where there are any.
+
+    Text that a spreadsheet would take for a formula gets a leading apostrophe.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    errors = [any(row.cells[i].error is not None for row in table.rows) for i in range(len(table.columns))]
+    counts = [any(row.cells[i].count is not None for row in table.rows) for i in range(len(table.columns))]
+    header = [table.corner]
+    for i, column in enumerate(table.columns):
+        header.append(column.key)
+        header.extend([f"{column.key}_se"] * errors[i] + [f"{column.key}_n"] * counts[i])
+    writer.writerow([*(_harmless(name) for name in header), "source"])
+    for row in table.rows:
+        line = [_harmless(row.label)]
+        for i, cell in enumerate(row.cells):
+            line.append(_harmless(cell.text) if cell.value is None else repr(cell.value))
+            line.extend(["" if cell.error is None else repr(cell.error)] * errors[i])
+            line.extend(["" if cell.count is None else str(cell.count)] * counts[i])
+        writer.writerow([*line, table.source])
+    return buffer.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """Text that no spreadsheet evaluates.
+
+    >>> _harmless("=HYPERLINK(1)"), _harmless("softmax")
+    ("'=HYPERLINK(1)", 'softmax')
+    """
+    text = plain(text)
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def latex_escape(text: str) -> str:
+    r"""Text as LaTeX sets it, special characters included.
+
+    >>> latex_escape("50% of R² \\input{x}")
+    '50\\% of R\\textsuperscript{2} \\textbackslash{}input\\{x\\}'
+    """
+    return "".join(LATEX_SPECIALS.get(character, character) for character in plain(text))
+
+
+def to_latex(table: ExhibitTable, caption: str = "") -> str:
+    """A booktabs tabular; values not significantly worse than the best are bold."""
+    layout = "l" + "r" * len(table.columns)
+    lines = [
+        r"% needs \usepackage{booktabs}; " + f"source: {TAGS[table.source]}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{latex_escape(caption or table.title)} ({TAGS[table.source]})}}",
+        rf"\begin{{tabular}}{{{layout}}}",
+        r"\toprule",
+    ]
+    groups = column_groups(table)
+    if any(group for group, _ in groups):
+        heads = [rf"\multicolumn{{{span}}}{{c}}{{{latex_escape(group)}}}" for group, span in groups]
+        lines.append(" & ".join(["", *heads]) + r" \\")
+    heads = [latex_escape(column.label) for column in table.columns]
+    lines.append(" & ".join([latex_escape(table.corner), *heads]) + r" \\")
+    lines.append(r"\midrule")
+    for row in table.rows:
+        cells = [_latex_cell(cell) for cell in row.cells]
+        lines.append(" & ".join([latex_escape(row.label), *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+    return "\n".join(lines)
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = latex_escape(cell.text)
+    return rf"\textbf{{{text}}}" if cell.best else text
+
+
+def column_groups(table: ExhibitTable) -> list[tuple[str, int]]:
+    """The group headings of neighbouring columns, with how many columns each spans."""
+    groups: list[tuple[str, int]] = []
+    for column in table.columns:
+        if groups and groups[-1][0] == column.group:
+            groups[-1] = (column.group, groups[-1][1] + 1)
+        else:
+            groups.append((column.group, 1))
+    return groups
+
+
+def width(text: str) -> int:
+    """Columns that a text takes in a terminal: wide characters two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def to_text(table: ExhibitTable) -> str:
+    """Aligned columns, words to the left and wrapped, numbers to the right.
+
+    `*` marks values not significantly worse than the best of their column.
+    """
+    columns = range(len(table.columns))
+    words = [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
+    header = [plain(table.corner), *(plain(column.label) for column in table.columns)]
+    body = [
+        [plain(row.label), *(f"{plain(cell.text)}{'*' if cell.best else ''}" for cell in row.cells)]
+        for row in table.rows
+    ]
+    starred = any(cell.best for row in table.rows for cell in row.cells)
+    blocks = []
+    for texts in (header, *body):
+        cells = [
+            textwrap.wrap(text, WORD_WIDTH) or [""]
+            if word
+            else [text if not starred or text.endswith("*") else f"{text} "]
+            for text, word in zip(texts, words, strict=True)
+        ]
+        height = max(map(len, cells))
+        blocks.append([[cell[i] if i < len(cell) else "" for cell in cells] for i in range(height)])
+    widths = [max(width(line[i]) for block in blocks for line in block) for i in range(len(words))]
+    lines = [["  ".join(map(_aligned, line, widths, words)).rstrip() for line in block] for block in blocks]
+    rule = "─" * max(width(line) for block in lines for line in block)
+    head = f"{plain(table.title)} [{TAGS[table.source]}]"
+    body_lines = [line for block in lines[1:] for line in block]
+    return "\n".join([head, rule, *lines[0], rule, *body_lines, rule, *map(_wrapped, table.notes)])
+
+
+def _aligned(text: str, columns: int, left: bool) -> str:
+    space = " " * (columns - width(text))
+    return text + space if left else space + text
+
+
+def _wrapped(note: str) -> str:
+    return textwrap.fill(plain(note), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def panel_table(panel: Panel) -> ExhibitTable:
+    """The marks of a panel as a table; means only, where it shows runs and means."""
+    shown = [point for point in panel.points if not point.faint] or list(panel.points)
+    rows = tuple(
+        TableRow(point.label, (_coordinate(point.x), _coordinate(point.y)), point.objective)
+        for point in shown
+    )
+    columns = (Column("x", panel.x_label or "To the right"), Column("y", panel.y_label or "Upwards"))
+    notes = (panel.finding,) if panel.finding else ()
+    return ExhibitTable(panel.name, panel.title, "Mark", columns, rows, panel.source, notes)
+
+
+def _coordinate(value: float) -> Cell:
+    """A coordinate: ratios with three decimals, percentages with one."""
+    return Cell(fixed(value, 3 if abs(value) <= 1 else 1), value)
+
+
+def points_csv(exhibit: Exhibit) -> str:
+    """The marks of an exhibit's figures as comma-separated values; empty without figures."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", "x_label", "y_label", "detail", "source"])
+    for figure in exhibit.figures:
+        for panel in figure.panels:
+            for point in panel.points:
+                numbers = (point.x, point.y, point.x_error, point.y_error)
+                texts = (panel.x_label, panel.y_label, point.detail)
+                writer.writerow(
+                    [
+                        _harmless(panel.name),
+                        _harmless(point.label),
+                        *("" if number is None else repr(number) for number in numbers),
+                        *map(_harmless, texts),
+                        panel.source,
+                    ]
+                )
+    return buffer.getvalue() if exhibit.figures else ""
+
+
+def render_exhibit_text(exhibit: Exhibit) -> str:
+    """An exhibit for the terminal: its tables, the numbers behind its figures, and its notes."""
+    heading = f"{exhibit.number}. {plain(exhibit.title)}"
+    parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
+    parts.extend(to_text(table) for table in exhibit.tables)
+    parts.extend(to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels)
+    if exhibit.notes:
+        parts.append("\n".join(map(_wrapped, exhibit.notes)))
+    if any(cell.best for table in exhibit.tables for row in table.rows for cell in row.cells):
+        parts.append("* not significantly worse than the best of its column")
+    return "\n\n".join(parts) + "\n"

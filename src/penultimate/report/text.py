@@ -1,0 +1,88 @@
+"""Words and numbers as they are shown: signs, digits, escapes."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def plain(text: object) -> str:
+    r"""One line without control or unpaired characters, which neither XML nor a terminal may be given.
+
+    >>> plain("a\x1b[31m\nb")
+    'a [31m b'
+    """
+    kept = (" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
+    return " ".join("".join(kept).split())
+
+
+def shortened(text: str, longest: int) -> str:
+    """One line of at most `longest` characters.
+
+    >>> shortened("Label smoothing", 9)
+    'Label sm…'
+    """
+    line = plain(text)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def percent(fraction: float, digits: int = 1) -> str:
+    """A fraction on the 0-100 scale.
+
+    >>> percent(0.8519)
+    '85.2'
+    """
+    return fixed(100 * fraction, digits)
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with a fixed count of decimals and a true minus sign; zero has no sign.
+
+    >>> fixed(-0.934, 2), fixed(-0.001, 2)
+    ('−0.93', '0.00')
+    """
+    shown = f"{value:.{digits}f}"
+    return f"{0:.{digits}f}" if float(shown) == 0 else shown.replace("-", MINUS)
+
+
+def p_value(p: float) -> str:
+    """A p value with its relation: two significant digits, never "0".
+
+    >>> p_value(0.0042), p_value(0.37), p_value(2e-7)
+    ('p = 0.0042', 'p = 0.37', 'p < 0.0001')
+    """
+    if p < 1e-4:
+        return "p < 0.0001"
+    return f"p = {p:.2f}" if p >= 0.1 else f"p = {float(f'{p:.2g}'):.{3 if p >= 0.01 else 4}f}".rstrip("0")
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with its noun; small counts in words.
+
+    >>> counted(1, "seed"), counted(9, "objective"), counted(12, "run")
+    ('one seed', 'nine objectives', '12 runs')
+    """
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    number = words[count] if 0 <= count < len(words) else f"{count:,}"
+    return f"{number} {one if count == 1 else many or one + 's'}"
+
+
+def listed(words: list[str]) -> str:
+    """Words as a phrase.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "none"
+
+
+def typeset(text: str) -> str:
+    """Text as a page sets it: curved apostrophes, no line break inside "p = 0.01" or before a per cent sign.
+
+    >>> typeset("the paper's p = 0.01").replace("\N{NO-BREAK SPACE}", "~")
+    'the paper’s p~=~0.01'
+    """
+    curved = re.sub(r"(?<=\w)'", "’", text)
+    return re.sub(r"(?<=[=<±≥≤]) | (?=[=<±≥≤%])", "\N{NO-BREAK SPACE}", curved)

@@ -1,0 +1,49 @@
+"""Statistics of results: means over runs, which of a column are not significantly worse than its best, ranks.
+
+Names are resolved when first used; nothing here needs a tensor library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penultimate.statistics.anova import Anova, bold_averages, two_way_anova
+    from penultimate.statistics.comparison import BoldSet, TTest, bold, welch
+    from penultimate.statistics.correlation import Correlation, spearman
+    from penultimate.statistics.summary import Summary, mean, standard_error, summarise
+
+_MODULES = {
+    "summary": ("Summary", "mean", "standard_error", "summarise"),
+    "comparison": ("BoldSet", "TTest", "bold", "welch"),
+    "anova": ("Anova", "bold_averages", "two_way_anova"),
+    "correlation": ("Correlation", "spearman"),
+}
+_LOCATIONS = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "Anova",
+    "BoldSet",
+    "Correlation",
+    "Summary",
+    "TTest",
+    "bold",
+    "bold_averages",
+    "mean",
+    "spearman",
+    "standard_error",
+    "summarise",
+    "two_way_anova",
+    "welch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LOCATIONS:
+        return getattr(importlib.import_module(f"{__name__}.{_LOCATIONS[name]}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,86 @@
+"""A value over several runs: its mean and the standard error of that mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penultimate.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean and standard error of n runs, as measured by `summarise` or as printed in a paper.
+
+    The standard error of one run is NaN, and `is_single` says so.
+
+    >>> Summary(mean=77.0, standard_error=0.06, n=8).is_single
+    False
+    """
+
+    mean: float
+    standard_error: float
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or not math.isfinite(self.mean) or self.standard_error < 0:
+            raise RequestError(f"{self}: expected n >= 1, a finite mean and no negative standard error")
+
+    @property
+    def is_single(self) -> bool:
+        """One run: how far runs lie apart is not known."""
+        return self.n == 1
+
+
+Runs: TypeAlias = Summary | Iterable[float]
+"""What a test compares: the values of the runs, or what is known of them."""
+
+
+def summarise(values: Runs) -> Summary:
+    """The mean of the runs, and its standard error s / sqrt(n) with s^2 = sum_i (x_i - mean)^2 / (n - 1).
+
+    Raises RequestError when there is no value, or one is not finite (leave diverged runs out, and say so).
+
+    >>> summarise([77.1, 76.9, 77.0, 77.0])
+    Summary(mean=77.0, standard_error=0.0408..., n=4)
+    >>> summarise([77.1])
+    Summary(mean=77.1, standard_error=nan, n=1)
+
+    Kornblith et al., 2021, table 3.
+    """
+    if isinstance(values, Summary):
+        return values
+    runs = [float(value) for value in values]
+    if not runs:
+        raise RequestError("the mean of no runs: at least one value is needed")
+    for position, value in enumerate(runs):
+        if not math.isfinite(value):
+            raise RequestError(
+                f"run {position} of {len(runs)} has the value {value}: leave diverged runs out"
+            )
+    n = len(runs)
+    middle = math.fsum(runs) / n
+    if n == 1:
+        return Summary(middle, math.nan, 1)
+    squares = math.fsum((value - middle) ** 2 for value in runs)
+    return Summary(middle, math.sqrt(squares / (n - 1) / n), n)
+
+
+def mean(values: Runs) -> float:
+    """The mean of the runs.
+
+    >>> mean([1.0, 2.0, 6.0])
+    3.0
+    """
+    return summarise(values).mean
+
+
+def standard_error(values: Runs) -> float:
+    """The standard error of the mean of the runs; NaN for one run.
+
+    >>> standard_error([1.0, 3.0])
+    1.0
+    """
+    return summarise(values).standard_error

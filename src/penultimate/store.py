@@ -1,0 +1,256 @@
+"""Step folders on disk: written in `partial/`, renamed when whole, every file under a sha256.
+
+ROOT/steps/ID/      meta.json, rows.jsonl and the step's own files; never written again
+ROOT/partial/ID/    work in progress, with its checkpoints; a killed run leaves it, the next one resumes it
+ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies
+ROOT/damaged/       what no longer matched its digest, kept for a look
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+SCHEMA = 1
+META = "meta.json"
+
+
+class BusyError(PenultimateError):
+    """Another process holds the lock."""
+
+
+def digest_bytes(content: bytes) -> str:
+    """sha256 of bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """sha256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
+    """sha256 of the types, shapes and contents of arrays, in their order."""
+    import numpy as np
+
+    state = hashlib.sha256()
+    for array in arrays:
+        whole = np.ascontiguousarray(array)
+        state.update(f"{whole.dtype.str}{whole.shape}".encode())
+        state.update(whole.reshape(-1).view(np.uint8).data)
+    return state.hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values have equal strings."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def atomic_write(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new one, never a part."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+        sync_folder(path.parent)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def lock(path: Path, wait: bool = False) -> Iterator[IO[str]]:
+    """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            file.seek(0)
+            raise BusyError(file.read().strip()) from None
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps({"pid": os.getpid(), "host": os.uname().nodename}))
+        file.flush()
+        yield file
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What a finished step says of itself (`meta.json`)."""
+
+    id: str
+    step: str
+    status: str
+    content: dict[str, Any]
+
+    @property
+    def files(self) -> dict[str, dict[str, Any]]:
+        files: dict[str, dict[str, Any]] = self.content["files"]
+        return files
+
+
+class Store:
+    """The shared root of all finished and unfinished steps."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+        self._verified: set[str] = set()
+        self._metas: dict[str, Meta] = {}
+
+    def prepare(self) -> None:
+        """Make the folders, and say so plainly when this place cannot be written to."""
+        try:
+            for name in ("steps", "partial", "locks", "studies"):
+                (self.root / name).mkdir(parents=True, exist_ok=True)
+            atomic_write(self.root / "partial" / ".writable", b"")
+        except (FileExistsError, NotADirectoryError):
+            raise RequestError(
+                f"the output folder '{self.root}' is, or lies below, a file; give --out a folder"
+            ) from None
+        except PermissionError:
+            raise RequestError(
+                f"the output folder '{self.root}' is read-only for this user; give --out a folder you own"
+            ) from None
+        except OSError as error:
+            raise RequestError(
+                f"the output folder '{self.root}' cannot be written to: {error.strerror or error};"
+                " free some space or give --out another folder"
+            ) from None
+
+    def folder(self, step_id: str) -> Path:
+        return self.root / "steps" / step_id
+
+    def partial(self, step_id: str) -> Path:
+        return self.root / "partial" / step_id
+
+    def step_lock(self, step_id: str) -> contextlib.AbstractContextManager[IO[str]]:
+        """One process works on a step; a second one waits, and then finds it done."""
+        return lock(self.root / "locks" / step_id, wait=True)
+
+    def meta(self, step_id: str) -> Meta | None:
+        """The meta of a finished step, or None when there is none or its meta cannot be read."""
+        known = self._metas.get(step_id)
+        if known is not None:
+            return known
+        try:
+            content = json.loads((self.folder(step_id) / META).read_text())
+            found = Meta(content["id"], content["step"], content["status"], content)
+            if found.id != step_id or content["schema"] != SCHEMA or not isinstance(found.files, dict):
+                return None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        self._metas[step_id] = found
+        return found
+
+    def is_whole(self, step_id: str) -> bool:
+        """Finished, and every file as long as recorded; one touched since meta.json is also digested again.
+
+        `verify`, which runs before a step's files are used, digests all of them.
+        """
+        meta = self.meta(step_id)
+        if meta is None:
+            return False
+        folder = self.folder(step_id)
+        try:
+            closed = (folder / META).stat().st_mtime_ns
+            for name, facts in meta.files.items():
+                found = (folder / name).stat()
+                if found.st_size != facts["bytes"]:
+                    return False
+                if found.st_mtime_ns > closed and digest_file(folder / name) != facts["sha256"]:
+                    return False
+        except OSError:
+            return False
+        return True
+
+    def verify(self, step_id: str) -> Path:
+        """The folder of a finished step, its files checked against their digests (once per process)."""
+        folder = self.folder(step_id)
+        if step_id in self._verified:
+            return folder
+        meta = self.meta(step_id)
+        if meta is None:
+            raise DamagedFileError(f"step {step_id} has no readable {META}")
+        for name, facts in meta.files.items():
+            path = folder / name
+            if not path.is_file():
+                raise DamagedFileError(f"step {step_id}: {name} is missing")
+            if path.stat().st_size != facts["bytes"] or digest_file(path) != facts["sha256"]:
+                raise DamagedFileError(f"step {step_id}: {name} is not what was written (its sha256 differs)")
+        self._verified.add(step_id)
+        return folder
+
+    def set_aside(self, step_id: str) -> None:
+        """Move a damaged step out of the way, so that it is computed anew."""
+        folder = self.folder(step_id)
+        self._metas.pop(step_id, None)
+        self._verified.discard(step_id)
+        if folder.exists():
+            damaged = self.root / "damaged"
+            damaged.mkdir(exist_ok=True)
+            target = Path(tempfile.mkdtemp(dir=damaged, prefix=f"{step_id}-"))
+            folder.replace(target / step_id)
+
+    def begin(self, step_id: str) -> Path:
+        """The partial folder of a step, stale temporary files swept; what it already holds is kept."""
+        folder = self.partial(step_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(".*.tmp"):
+            stale.unlink(missing_ok=True)
+        return folder
+
+    def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
+        """Digest the partial folder's files, write meta.json, and rename it into place."""
+        folder = self.partial(step_id)
+        for pattern in scratch:
+            for path in folder.glob(pattern):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        files = {}
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.name != META:
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                files[path.relative_to(folder).as_posix()] = {"sha256": sha256, "bytes": path.stat().st_size}
+        whole = {"schema": SCHEMA, "id": step_id, **meta, "files": files}
+        atomic_write(folder / META, (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode())
+        target = self.folder(step_id)
+        if target.exists():
+            self.set_aside(step_id)
+        folder.replace(target)
+        sync_folder(target.parent)
+        self._metas.pop(step_id, None)
+        self._verified.add(step_id)
+
+    def discard_partial(self, step_id: str) -> None:
+        shutil.rmtree(self.partial(step_id), ignore_errors=True)

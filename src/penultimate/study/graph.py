@@ -1,0 +1,182 @@
+"""A study unfolded: steps, each with an identity, its parents before it.
+
+data(source) --> train --> extract(source) --> accuracy, class_separation
+                   |
+data(target) ------+-----> extract(target) --> linear, knn
+data(all) ---> sheet
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from penultimate import registry
+from penultimate.data.catalog import card
+from penultimate.objectives.presets import resolve
+from penultimate.store import canonical_json
+from penultimate.study.spec import Study
+
+VERSIONS = {
+    "data": 1,
+    "sheet": 1,
+    "train": 1,
+    "extract": 1,
+    "accuracy": 1,
+    "class_separation": 1,
+    "linear": 1,
+    "knn": 1,
+}
+"""Raised by hand when a step's results change for the same configuration."""
+
+SOURCE_SPLITS = ("train", "test")
+PRIORITY = {"data": 0, "extract": 1, "accuracy": 1, "class_separation": 1, "train": 2}
+"""Lower goes first: a new network's own numbers at once, then further networks; transfer fills in."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One unit of work. `config` and `parents` make its identity; `about` fills the columns of its rows."""
+
+    name: str
+    config: dict[str, Any]
+    parents: tuple[str, ...] = ()
+    about: dict[str, Any] = field(default_factory=dict)
+    priority: int = 3
+
+    @property
+    def digest(self) -> str:
+        identity = {
+            "step": self.name,
+            "version": VERSIONS[self.name],
+            "config": self.config,
+            "parents": sorted(self.parents),
+        }
+        return hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """A readable name and the first 16 digits of the digest: the step's folder."""
+        return f"{self.name}.{self.label}.{self.digest[:16]}"
+
+    @property
+    def label(self) -> str:
+        slug = self.about.get("slug")
+        parts = [slug, f"s{self.about['seed']}"] if slug else [f"d{self.config['draw']}"]
+        parts.append(self.about.get("target") if self.name != "train" else None)
+        return "-".join(re.sub(r"[^A-Za-z0-9_]+", "_", str(part))[:40] for part in parts if part)
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> Step:
+        return Step(**{**content, "parents": tuple(content["parents"])})
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The steps of a study in an order in which parents come first."""
+
+    study: Study
+    steps: dict[str, Step]
+
+    def children(self) -> dict[str, list[str]]:
+        children: dict[str, list[str]] = {step_id: [] for step_id in self.steps}
+        for step_id, step in self.steps.items():
+            for parent in step.parents:
+                children[parent].append(step_id)
+        return children
+
+
+def unfold(study: Study) -> Graph:
+    """The graph of a study.
+
+    >>> from penultimate.study import load_study
+    >>> graph = unfold(load_study("smoke"))
+    >>> sorted({step.name for step in graph.steps.values()})
+    ['accuracy', 'class_separation', 'data', 'extract', 'knn', 'linear', 'sheet', 'train']
+    """
+    steps: dict[str, Step] = {}
+
+    def add(
+        name: str, config: dict[str, Any], parents: tuple[str, ...], about: dict[str, Any], priority: int
+    ) -> str:
+        step = Step(name, config, parents, about, priority)
+        return steps.setdefault(step.id, step).id
+
+    def data(name: str, seed: int) -> str:
+        draw = seed if study.draw == "seed" else study.draw
+        plugins = _plugin_digest("dataset", name)
+        config = {"name": name, "draw": draw, **({"plugins": plugins} if plugins else {})}
+        return add("data", config, (), {"target": name}, 0 if name == study.source else 1)
+
+    for seed in study.seeds:
+        for name in (study.source, *study.targets):
+            data(name, seed)
+    first = study.seeds[0]
+    pictured = tuple(data(name, first) for name in (study.source, *study.targets))
+    add("sheet", {"draw": first}, pictured, {"target": study.source}, 3)
+    for seed in study.seeds:
+        for backbone in study.backbones:
+            for objective in study.objectives:
+                _network(study, seed, backbone, objective, data, add)
+    return Graph(study, steps)
+
+
+def _plugin_digest(kind: str, name: str) -> dict[str, str]:
+    """sha256 of the source that a plug-in comes from, by "kind:name"; nothing for a built-in."""
+    digest = registry.entry(kind, name).source_digest()
+    return {f"{kind}:{name}": digest} if digest else {}
+
+
+def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, add: Any) -> None:
+    composition = resolve(objective)
+    plugins = composition.plugin_digests() | _plugin_digest("backbone", registry.parse(backbone).name)
+    about = {
+        "slug": composition.preset or composition.canonical,
+        "objective": composition.canonical,
+        "backbone": backbone,
+        "source": study.source,
+        "seed": seed,
+        "target": study.source,
+    }
+    machine = {"threads": study.threads}
+    network = add(
+        "train",
+        {
+            "objective": composition.canonical,
+            "backbone": backbone,
+            "recipe": dataclasses.asdict(study.recipe),
+            "seed": seed,
+            **({"plugins": plugins} if plugins else {}),
+            **machine,
+        },
+        (data(study.source, seed),),
+        about,
+        2,
+    )
+    own = add(
+        "extract",
+        {"splits": list(SOURCE_SPLITS), "dtype": "float32", **machine},
+        (network, data(study.source, seed)),
+        about,
+        1,
+    )
+    for metric in study.metrics:
+        add(metric, {"splits": list(SOURCE_SPLITS), **machine}, (own,), about, 1)
+    for target in study.targets:
+        there = {**about, "target": target}
+        splits = [split for split in card(target).sizes if split in ("train", "test")]
+        bank = add(
+            "extract",
+            {"splits": splits, "dtype": "float32", **machine},
+            (network, data(target, seed)),
+            there,
+            3,
+        )
+        for probe in study.probes:
+            add(probe, {"accuracy": card(target).accuracy, "seed": seed, **machine}, (bank,), there, 3)

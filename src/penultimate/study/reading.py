@@ -1,0 +1,153 @@
+"""Read what studies have left: their descriptions, their rows, where each row comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penultimate.errors import RequestError, nearest
+from penultimate.store import BusyError, Meta, Store, lock
+from penultimate.study.running import STUDY_FILE
+from penultimate.study.steps import ROWS
+from penultimate.table import Row, Table, read_rows
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """One study in a store: its description, and the metas of its finished steps."""
+
+    store: Store
+    path: Path
+    description: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.description["name"])
+
+    def metas(self) -> dict[str, Meta]:
+        found = {step_id: self.store.meta(step_id) for step_id in self.description["steps"]}
+        return {step_id: meta for step_id, meta in found.items() if meta is not None}
+
+    def described(self) -> dict[str, Any]:
+        """The description, with the width of the penultimate layer once a network is there."""
+        widths = [meta.content.get("num_features") for meta in self.metas().values()]
+        known = [width for width in widths if width is not None]
+        return {**self.description, "num_features": known[0]} if known else self.description
+
+    def table(self) -> Table:
+        """All rows of the finished steps, in the order of the graph; a limited study's are marked so."""
+        rows: list[Row] = []
+        for step_id in self.metas():
+            rows.extend(read_rows(self.store.folder(step_id) / ROWS))
+        if self.description["limited"]:
+            rows = [
+                dataclasses.replace(row, status="limited") if row.status == "done" else row for row in rows
+            ]
+        return Table(rows)
+
+    def diverged(self) -> dict[str, str]:
+        """The steps that ended as diverged, and why."""
+        return {
+            step_id: str(meta.content.get("reason", ""))
+            for step_id, meta in self.metas().items()
+            if meta.status == "diverged"
+        }
+
+    def is_running(self) -> bool:
+        try:
+            with lock(self.path / ".lock"):
+                return False
+        except BusyError:
+            return True
+        except OSError:
+            return False
+
+    def contact_sheet(self) -> bytes | None:
+        """The picture of the study's image world that its data steps left, if they are done."""
+        for step_id, meta in self.metas().items():
+            if meta.step == "sheet":
+                return (self.store.folder(step_id) / "sheet.png").read_bytes()
+        return None
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Of every kind of step: how many are done, of how many."""
+        total = Counter(step_id.partition(".")[0] for step_id in self.description["steps"])
+        done = Counter(meta.step for meta in self.metas().values())
+        return {name: (done[name], count) for name, count in total.items()}
+
+    def provenance(self) -> dict[str, Any]:
+        """Where the rows come from: machine, packages, commit, data digests, durations."""
+        metas = self.metas()
+        first = next(iter(metas.values()), None)
+        facts = first.content if first else {}
+        seconds: Counter[str] = Counter()
+        for meta in metas.values():
+            seconds[meta.step] += meta.content["seconds"]
+        return {
+            "command": self.description["command"],
+            "commit": sorted({meta.content["commit"] for meta in metas.values() if meta.content["commit"]}),
+            "dirty": any(meta.content["dirty"] for meta in metas.values()),
+            "hosts": sorted({meta.content["host"] for meta in metas.values()}),
+            "processor": facts.get("processor", ""),
+            "device": facts.get("device", ""),
+            "threads": facts.get("threads", ""),
+            "python": facts.get("python", ""),
+            "packages": facts.get("packages", {}),
+            "data": {
+                f"{meta.content['config']['name']} (draw {meta.content['config']['draw']})": meta.content[
+                    "content_digest"
+                ]
+                for meta in metas.values()
+                if meta.step == "data"
+            },
+            "seconds": {name: round(value, 1) for name, value in seconds.items()},
+            "steps": {name: list(pair) for name, pair in self.counts().items()},
+            "diverged": self.diverged(),
+            "undefined": {
+                step_id: meta.content["undefined"]
+                for step_id, meta in metas.items()
+                if "undefined" in meta.content
+            },
+        }
+
+
+def study_folders(root: Path | str = "runs") -> list[StudyFolder]:
+    """The studies of a store, the one touched last first."""
+    store = Store(root)
+    files = sorted(
+        (store.root / "studies").glob(f"*/{STUDY_FILE}"), key=lambda file: file.stat().st_mtime, reverse=True
+    )
+    return [StudyFolder(store, file.parent, json.loads(file.read_text())) for file in files]
+
+
+def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
+    """A study by its own folder, or the named (else the last touched) one of a store; raises RequestError."""
+    path = Path(path)
+    if (path / STUDY_FILE).is_file():
+        return StudyFolder(Store(path.parent.parent), path, json.loads((path / STUDY_FILE).read_text()))
+    found = study_folders(path)
+    if not found:
+        raise RequestError(
+            f"no study has been run in '{path}'; start one with: penultimate run quickstart --out {path}"
+        )
+    by_name = {folder.name: folder for folder in found}
+    if not study:
+        return found[0]
+    if study not in by_name:
+        raise RequestError(
+            f"study '{study}' has not been run in '{path}'.{nearest(study, by_name)}"
+            f" Run there: {', '.join(by_name)}."
+        )
+    return by_name[study]
+
+
+def results(path: Path | str = "runs", study: str = "") -> Table:
+    """The tidy table of a study: one row a measured number.
+
+    `path` is the store (`runs`) or one study's folder in it. Raises RequestError when nothing was run there.
+    """
+    return study_folder(path, study).table()

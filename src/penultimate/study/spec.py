@@ -1,0 +1,209 @@
+"""What a study is: frozen data that names a grid of runs and the measurements on them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penultimate import registry
+from penultimate.data.catalog import card
+from penultimate.errors import RequestError, nearest, unknown
+from penultimate.objectives.presets import resolve
+from penultimate.training.recipe import Recipe
+
+PROBES = ("linear", "knn")
+METRICS = ("accuracy", "class_separation")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid of runs (objectives x backbones x seeds) on one source, and what is measured on each network.
+
+    `draw` chooses the draw of a generated world: "seed" gives every seed its own, an integer gives all
+    seeds the same. `limited` marks a study too small to be read as evidence: its rows say so, and exhibits
+    refuse them unasked. `expected_seconds` are the costs of a step of each kind, measured on two CPU cores;
+    `plan` uses them until the store knows better.
+    """
+
+    name: str
+    title: str
+    question: str
+    objectives: tuple[str, ...]
+    source: str
+    targets: tuple[str, ...]
+    recipe: Recipe
+    backbones: tuple[str, ...] = ("glyphnet",)
+    seeds: tuple[int, ...] = (0,)
+    draw: int | str = "seed"
+    probes: tuple[str, ...] = PROBES
+    metrics: tuple[str, ...] = METRICS
+    threads: int = 1
+    limited: bool = False
+    expected_seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for what in ("objectives", "targets", "backbones", "seeds"):
+            values = getattr(self, what)
+            if isinstance(values, str) or not isinstance(values, Sequence):
+                raise RequestError(f"study '{self.name}': {what} must be a tuple, not {values!r}")
+            object.__setattr__(self, what, tuple(values))
+            if what != "targets" and not values:
+                raise RequestError(f"study '{self.name}': {what} is empty; at least one is needed")
+        if not self.name.replace("-", "_").isidentifier():
+            raise RequestError(f"a study is named by letters, digits, '_' and '-', not '{self.name}'")
+        canonical = tuple(resolve(text).canonical for text in self.objectives)
+        _no_repeats(self.name, "objectives", canonical)
+        object.__setattr__(self, "objectives", canonical)
+        backbones = tuple(str(registry.parse(text)) for text in self.backbones)
+        for text in backbones:
+            registry.entry("backbone", registry.parse(text).name)
+        object.__setattr__(self, "backbones", backbones)
+        for what in ("targets", "backbones", "seeds"):
+            _no_repeats(self.name, what, getattr(self, what))
+        for seed in self.seeds:
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
+                raise RequestError(
+                    f"study '{self.name}': a seed is an integer from 0 to 2^31 - 1, not {seed!r}"
+                )
+        if self.draw != "seed" and (
+            isinstance(self.draw, bool) or not isinstance(self.draw, int) or self.draw < 0
+        ):
+            raise RequestError(f"study '{self.name}': draw is 'seed' or an integer >= 0, not {self.draw!r}")
+        if card(self.source).role != "pretraining":
+            raise RequestError(f"study '{self.name}': '{self.source}' is no pretraining data set")
+        for target in self.targets:
+            if card(target).role != "transfer":
+                raise RequestError(f"study '{self.name}': '{target}' is no transfer data set")
+        for what, known in (("probes", PROBES), ("metrics", METRICS)):
+            for name in getattr(self, what):
+                if name not in known:
+                    raise unknown(what[:-1], name, known)
+        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
+            raise RequestError(f"study '{self.name}': threads is an integer >= 1, not {self.threads!r}")
+
+    def slugs(self) -> dict[str, str]:
+        """A short name for each objective: its preset's, or, where taken or none, its spec."""
+        slugs: dict[str, str] = {}
+        for text in self.objectives:
+            preset = resolve(text).preset
+            slugs[text] = preset if preset and preset not in slugs.values() else text
+        return slugs
+
+    def describe(self) -> dict[str, Any]:
+        """The study as JSON: what its report and its results are read with."""
+        slugs = self.slugs()
+        return {
+            "name": self.name,
+            "title": self.title,
+            "question": self.question,
+            "objectives": [
+                {"slug": slugs[text], "label": _label(text, slugs[text]), "spec": text}
+                for text in self.objectives
+            ],
+            "backbones": list(self.backbones),
+            "seeds": list(self.seeds),
+            "source": self.source,
+            "targets": list(self.targets),
+            "probes": list(self.probes),
+            "metrics": list(self.metrics),
+            "draw": self.draw,
+            "threads": self.threads,
+            "recipe": dataclasses.asdict(self.recipe),
+            "limited": self.limited,
+        }
+
+
+def _label(text: str, slug: str) -> str:
+    composition = resolve(text)
+    return composition.label if composition.preset == slug else composition.detailed_label
+
+
+def _no_repeats(study: str, what: str, values: Sequence[Any]) -> None:
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise RequestError(f"study '{study}': {what} names {value!r} twice; name it once")
+        seen.add(value)
+
+
+def load_study(name: str) -> Study:
+    """A study by its name, or by the path of a Python file that defines STUDY."""
+    if name.endswith(".py") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise RequestError(f"no study file at '{name}'")
+        spec = importlib.util.spec_from_file_location(f"penultimate_study_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except RequestError:
+            raise
+        except Exception as error:
+            raise RequestError(f"the study file '{name}' fails: {type(error).__name__}: {error}") from error
+        study = getattr(module, "STUDY", None)
+        if not isinstance(study, Study):
+            raise RequestError(f"the study file '{name}' must define STUDY = Study(...)")
+        return study
+    study = registry.entry("study", name).resolve()
+    assert isinstance(study, Study)
+    return study
+
+
+def override(study: Study, assignments: Sequence[str]) -> Study:
+    """The study with settings changed: "recipe.epochs=3", "threads=2", "targets=('digits',)"."""
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals:
+            raise RequestError(f"--set wants setting=value, such as recipe.epochs=3; got '{assignment}'")
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            value = text
+        study = _replace(study, path.strip().split("."), value, path.strip())
+    return study
+
+
+def _replace(owner: Any, keys: list[str], value: Any, path: str) -> Any:
+    known = {item.name: item for item in dataclasses.fields(owner)}
+    if keys[0] not in known:
+        raise RequestError(
+            f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
+        )
+    old = getattr(owner, keys[0])
+    if len(keys) > 1:
+        if not dataclasses.is_dataclass(old):
+            raise RequestError(f"no setting '{path}': '{keys[0]}' has no parts")
+        new = _replace(old, keys[1:], value, path)
+    elif dataclasses.is_dataclass(old):
+        parts = ", ".join(f"{path}.{item.name}" for item in dataclasses.fields(old))
+        raise RequestError(f"'{path}' has parts; set one of {parts}")
+    else:
+        new = tuple(value) if isinstance(old, tuple) and isinstance(value, list | tuple) else value
+        new = (new,) if isinstance(old, tuple) and not isinstance(new, tuple) else new
+    return dataclasses.replace(owner, **{keys[0]: new})
+
+
+def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
+    """The study with some of its objectives (by slug or spec) and other seeds."""
+    if seeds:
+        study = dataclasses.replace(study, seeds=tuple(seeds))
+    if only:
+        by_slug = {slug: text for text, slug in study.slugs().items()}
+        chosen = []
+        for name in only:
+            found = by_slug.get(name, resolve(name).canonical)
+            if found not in study.objectives:
+                raise RequestError(
+                    f"study '{study.name}' has no objective '{name}'.{nearest(name, by_slug)}"
+                    f" It has: {', '.join(by_slug)}."
+                )
+            chosen.append(found)
+        study = dataclasses.replace(study, objectives=tuple(dict.fromkeys(chosen)))
+    return study

@@ -1,0 +1,71 @@
+"""Where a number comes from: rows, the steps that made them, and everything those depended on."""
+
+from __future__ import annotations
+
+import json
+
+from penultimate.errors import RequestError, nearest
+from penultimate.store import Meta
+from penultimate.study.reading import StudyFolder
+
+
+def explain(folder: StudyFolder, objective: str, target: str | None) -> str:
+    """The rows of an objective on a data set (without one: on the source), and the steps behind them."""
+    by_name = {one["slug"]: one["spec"] for one in folder.description["objectives"]}
+    by_name.update({spec: spec for spec in by_name.values()})
+    if objective not in by_name:
+        raise RequestError(
+            f"study '{folder.name}' has no objective '{objective}'.{nearest(objective, by_name)}"
+        )
+    places = [folder.description["source"], *folder.description["targets"]]
+    target = target or places[0]
+    if target not in places:
+        raise RequestError(
+            f"study '{folder.name}' has no data set '{target}'.{nearest(target, places)}"
+            f" It has: {', '.join(places)}."
+        )
+    rows = [
+        row for row in folder.table().where(objective=by_name[objective], target=target) if row.epoch is None
+    ]
+    metas = folder.metas()
+    if not rows:
+        return f"Nothing has been measured for {objective} on {target} yet; continue the study to measure it."
+    lines = [f"{objective} on {target}, study {folder.name}", ""]
+    for row in rows:
+        lines.append(
+            f"  seed {row.seed}  {row.metric:<34} {row.split or '':<8} {row.value:.6g}  ({row.status})"
+        )
+    steps: dict[str, Meta] = {}
+    for row in rows:
+        if row.step:
+            _collect(row.step, metas, steps)
+    for step_id, meta in steps.items():
+        lines += ["", *_describe(step_id, meta)]
+    return "\n".join(lines)
+
+
+def _collect(step_id: str, metas: dict[str, Meta], steps: dict[str, Meta]) -> None:
+    if step_id in steps or step_id not in metas:
+        return
+    for parent in metas[step_id].content["parents"]:
+        _collect(parent, metas, steps)
+    steps[step_id] = metas[step_id]
+
+
+def _describe(step_id: str, meta: Meta) -> list[str]:
+    content = meta.content
+    packages = content["packages"]
+    code = content["commit"][:12] or "unknown"
+    lines = [
+        step_id,
+        f"  status   {content['status']}, {content['seconds']} s, {content['threads']} thread(s) of"
+        f" {content['processor']} on {content['host']}",
+        f"  code     commit {code}{' (changed since)' if content['dirty'] else ''},"
+        f" torch {packages['torch']}, numpy {packages['numpy']}, Python {content['python']}",
+        f"  config   {json.dumps(content['config'], sort_keys=True)}",
+    ]
+    if "content_digest" in content:
+        lines.append(f"  data     sha256 {content['content_digest']}")
+    lines += [f"  from     {parent}" for parent in content["parents"]]
+    lines += [f"  file     {name}  sha256 {facts['sha256'][:16]}" for name, facts in content["files"].items()]
+    return lines

@@ -1,0 +1,51 @@
+"""The exponential moving average of a network's weights."""
+
+from __future__ import annotations
+
+import copy
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class WeightAverage(Generic[Module]):
+    """average <- d average + (1 - d) weights, over parameters and batch-norm moments alike.
+
+    d = min(momentum, (1 + t) / (10 + t)) after t steps: the start is forgotten before the window is
+    full, as TensorFlow's average with `num_updates` does. Averaging the moments with the weights is our
+    choice (the paper does not say): they then belong to about the same steps. A window of at most one
+    step keeps the weights.
+    """
+
+    def __init__(self, module: Module, momentum: float) -> None:
+        self.momentum = momentum
+        self.module: Module = copy.deepcopy(module)
+        self.module.requires_grad_(False)
+        self._pairs = _floats(self.module), _floats(module)
+        self._counts = _integers(self.module), _integers(module)
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after step 0, 1, ..."""
+        decay = min(self.momentum, (1 + step) / (10 + step))
+        average, current = self._pairs
+        torch._foreach_lerp_(average, current, 1 - decay)
+
+    @torch.no_grad()
+    def synchronise(self) -> None:
+        """Copy what is counted, not averaged (the number of batches that batch norm has seen)."""
+        for average, current in zip(*self._counts, strict=True):
+            average.copy_(current)
+
+
+def _floats(module: nn.Module) -> list[Tensor]:
+    return [
+        value.detach() for value in module.state_dict(keep_vars=True).values() if value.is_floating_point()
+    ]
+
+
+def _integers(module: nn.Module) -> list[Tensor]:
+    return [value for value in module.state_dict(keep_vars=True).values() if not value.is_floating_point()]

@@ -1,0 +1,323 @@
+"""The one training loop: every objective, every backbone, resident data, bit-identical when resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.data.seeding import derived_generator
+from penultimate.data.transforms import augment, normalise
+from penultimate.errors import RequestError
+from penultimate.objectives.objective import Objective
+from penultimate.store import canonical_json
+from penultimate.training.averaging import WeightAverage
+from penultimate.training.checkpoints import Checkpoints
+from penultimate.training.network import build, save_network
+from penultimate.training.recipe import Recipe
+from penultimate.training.schedules import learning_rate
+
+LOOK_EVERY = 50
+"""Steps between looks at the loss: each makes an accelerator wait."""
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class TrainingResult:
+    """What became of a run: its curves (a point an epoch, split and metric), the epoch kept, the status."""
+
+    status: str
+    epoch: int
+    curves: list[dict[str, Any]]
+    reason: str = ""
+    damaged: list[str] = field(default_factory=list)
+
+
+def train(
+    objective: str,
+    backbone: str,
+    train: ImageSet,
+    holdout: ImageSet,
+    recipe: Recipe,
+    seed: int,
+    folder: Path,
+    progress: Progress | None = None,
+    checkpoint_seconds: float = 20.0,
+    device: str = "cpu",
+) -> TrainingResult:
+    """Train a network and leave it (`network.safetensors`, `network.json`) in a folder.
+
+    The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout
+    derive from (seed, epoch, step), so a run killed at any moment and called again ends in the same bits.
+    A loss that is not a number ends the run as "diverged": the curves so far come back, and no network is
+    written.
+
+    Raises RequestError where the folder holds the checkpoints of another run, or the sets do not fit the
+    recipe.
+
+    Kornblith et al., NeurIPS 2021, appendix A.1.
+    """
+    if len(train) < 1 or not len(holdout):
+        raise RequestError(
+            f"training needs images; there are {len(train)} to train on, {len(holdout)} held out"
+        )
+    run = _Run(objective, backbone, train, holdout, recipe, seed, folder, device)
+    run.resume()
+    began, step_began = time.monotonic(), run.step
+    saved = began
+    while run.epoch < recipe.epochs and not run.ended:
+        for batch in run.batches():
+            run.advance(batch)
+            if run.reason:
+                return TrainingResult("diverged", run.epoch, run.curves, run.reason, run.checkpoints.damaged)
+            if time.monotonic() - saved > checkpoint_seconds:
+                run.save()
+                saved = time.monotonic()
+        run.close_epoch()
+        if run.reason:
+            return TrainingResult("diverged", run.epoch, run.curves, run.reason, run.checkpoints.damaged)
+        if progress is not None:
+            rate = (run.step - step_began) * recipe.batch_size / (time.monotonic() - began)
+            left = (recipe.epochs - run.epoch) * run.steps_per_epoch * recipe.batch_size / rate
+            progress({**run.news, "images_per_second": rate, "seconds_left": left})
+    kept = run.finish()
+    return TrainingResult("done", kept, run.curves, damaged=run.checkpoints.damaged)
+
+
+class _Whole(nn.Module):
+    """Backbone and objective as one module: what is optimised, averaged and kept."""
+
+    def __init__(self, backbone: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.objective = objective
+
+
+class _Run:
+    """The state of a training: what a checkpoint holds, and the steps that change it."""
+
+    def __init__(
+        self,
+        objective: str,
+        backbone: str,
+        train: ImageSet,
+        holdout: ImageSet,
+        recipe: Recipe,
+        seed: int,
+        folder: Path,
+        device: str,
+    ) -> None:
+        self.recipe, self.seed, self.folder, self.device = recipe, seed, folder, torch.device(device)
+        self.statistics = ChannelStatistics.of(train.images)
+        self.card = {
+            "objective": objective,
+            "backbone": backbone,
+            "num_classes": train.num_classes,
+            "class_names": list(train.class_names),
+            "seed": seed,
+        }
+        body, head = build(objective, backbone, train.num_classes, seed)
+        self.card["num_features"] = head.num_features
+        self.network = _Whole(body, head).to(self.device)
+        if self.device.type == "cuda":
+            self.network.to(memory_format=torch.channels_last)
+        self.images = torch.from_numpy(train.images).to(self.device)
+        self.labels = torch.from_numpy(train.labels).to(self.device)
+        self.holdout = holdout
+        self.steps_per_epoch = max(1, len(train) // recipe.batch_size)
+        self.steps = self.steps_per_epoch * recipe.epochs
+        self.optimiser = torch.optim.SGD(
+            _parameter_groups(self.network, recipe),
+            lr=recipe.learning_rate,
+            momentum=recipe.momentum,
+            nesterov=recipe.nesterov,
+            fused=True,
+        )
+        self.average = WeightAverage(self.network, recipe.momentum_of_average(self.steps))
+        self.network.train()
+        self.average.module.eval()
+        self.checkpoints = Checkpoints(folder)
+        self.step = 0
+        self.epoch = 0
+        self.reason = ""
+        self.curves: list[dict[str, Any]] = []
+        self.best: dict[str, Any] | None = None
+        self.stale = 0
+        self.news: dict[str, Any] = {}
+        self._open_sums()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the holdout has not improved for as long as the recipe waits."""
+        return 0 < self.recipe.patience <= self.stale
+
+    def _open_sums(self) -> None:
+        self.loss_sum = torch.zeros((), device=self.device)
+        self.seen = 0
+
+    def batches(self) -> Iterator[Tensor]:
+        """The batches of this epoch that are still to come; an incomplete last batch is left out."""
+        generator = derived_generator("order", self.seed, self.epoch)
+        order = torch.randperm(len(self.images), generator=generator).to(self.device)
+        first = self.step - self.epoch * self.steps_per_epoch
+        for place in range(first, self.steps_per_epoch):
+            yield order[place * self.recipe.batch_size : (place + 1) * self.recipe.batch_size]
+
+    def advance(self, batch: Tensor) -> None:
+        """One step: augment, forward, backward, update, average."""
+        rate = learning_rate(self.recipe, self.step, self.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        body, head = self.network.backbone, self.network.objective
+        generator = derived_generator("augmentation", self.seed, self.epoch, self.step)
+        head.reseed(self.seed, self.epoch, self.step)
+        labels = self.labels[batch]
+        images = augment(self.images[batch], self.recipe.augmentation, generator)
+        with self._autocast():
+            features = body(normalise(images, self.statistics, self._body_dtype()))
+        losses = head.loss(features, labels, validate=False)
+        loss = losses.mean()
+        torch.autograd.backward(loss)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.average.update(self.step)
+        self.loss_sum += losses.detach().sum()
+        self.seen += len(batch)
+        self.step += 1
+        if self.step % LOOK_EVERY == 0:
+            self._look()
+
+    def _look(self) -> None:
+        if not math.isfinite(float(self.loss_sum)):
+            self.reason = f"the loss was no longer a number by step {self.step}, epoch {self.epoch + 1}"
+
+    def _body_dtype(self) -> torch.dtype:
+        return torch.bfloat16 if self.recipe.precision == "bfloat16" else torch.float32
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self.recipe.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    def close_epoch(self) -> None:
+        """Measure, keep the best, and note the epoch in the curves."""
+        self._look()
+        if self.reason:
+            return
+        self.epoch += 1
+        mean_loss = float(self.loss_sum) / max(1, self.seen)
+        self._note("mean_loss", "train", mean_loss)
+        self.news = {"epoch": self.epoch, "epochs": self.recipe.epochs, "loss": mean_loss}
+        if self.epoch % self.recipe.evaluate_every == 0 or self.epoch == self.recipe.epochs:
+            accuracy = self._evaluate()
+            self._note("top1", "holdout", accuracy)
+            self.news["top1"] = accuracy
+            if self.best is None or accuracy > self.best["accuracy"]:
+                self.best = {"accuracy": accuracy, "epoch": self.epoch}
+                self.stale = 0
+                if self.recipe.stopping == "best":
+                    self.best["state"] = _copied(self.average.module.state_dict())
+            else:
+                self.stale += 1
+        self._open_sums()
+
+    def _note(self, metric: str, split: str, value: float) -> None:
+        self.curves.append({"epoch": self.epoch, "metric": metric, "split": split, "value": value})
+
+    @torch.inference_mode()
+    def _evaluate(self, batch_size: int = 256) -> float:
+        """Top-1 of the averaged weights on the holdout."""
+        self.average.synchronise()
+        body, head = self.average.module.backbone, self.average.module.objective
+        right = 0
+        for first in range(0, len(self.holdout), batch_size):
+            some = slice(first, first + batch_size)
+            images = torch.from_numpy(self.holdout.images[some]).to(self.device)
+            with self._autocast():
+                features = body(normalise(images, self.statistics, self._body_dtype()))
+            right += int(
+                (head(features).argmax(1).cpu() == torch.from_numpy(self.holdout.labels[some])).sum()
+            )
+        return right / len(self.holdout)
+
+    def finish(self) -> int:
+        """Write the network that the recipe keeps; its epoch comes back."""
+        self.average.synchronise()
+        kept = self.epoch
+        if self.recipe.stopping == "best" and self.best is not None:
+            self.average.module.load_state_dict(self.best["state"])
+            kept = self.best["epoch"]
+        body, head = self.average.module.backbone, self.average.module.objective
+        save_network(self.folder, body, head, self.statistics, {**self.card, "epoch": kept})
+        return kept
+
+    def _identity(self) -> str:
+        sizes = [list(self.images.shape), len(self.holdout)]
+        return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
+
+    def save(self) -> None:
+        self.checkpoints.save(
+            {
+                "identity": self._identity(),
+                "step": self.step,
+                "epoch": self.epoch,
+                "loss_sum": self.loss_sum,
+                "seen": self.seen,
+                "network": self.network.state_dict(),
+                "average": self.average.module.state_dict(),
+                "optimiser": self.optimiser.state_dict(),
+                "curves": self.curves,
+                "best": self.best,
+                "stale": self.stale,
+            }
+        )
+
+    def resume(self) -> None:
+        """Go on from the newest checkpoint, if there is one."""
+        state = self.checkpoints.load()
+        if state is None:
+            return
+        if state["identity"] != self._identity():
+            raise RequestError(
+                f"'{self.folder}' holds the checkpoints of another run; give this one its own folder"
+            )
+        self.network.load_state_dict(state["network"])
+        self.average.module.load_state_dict(state["average"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.step, self.epoch, self.seen = state["step"], state["epoch"], state["seen"]
+        self.loss_sum = state["loss_sum"].to(self.device)
+        self.curves, self.best, self.stale = state["curves"], state["best"], state["stale"]
+
+
+def _parameter_groups(network: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
+    """Parameters with and without weight decay, as the recipe says."""
+    norms = {
+        id(parameter)
+        for module in network.modules()
+        if isinstance(module, nn.modules.batchnorm._BatchNorm)
+        for parameter in module.parameters()
+    }
+    decayed: list[Tensor] = []
+    free: list[Tensor] = []
+    for name, parameter in network.named_parameters():
+        if id(parameter) in norms:
+            decays = recipe.decay_batch_norm
+        elif name.endswith("bias"):
+            decays = recipe.decay_biases
+        else:
+            decays = True
+        (decayed if decays else free).append(parameter)
+    return [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": free, "weight_decay": 0.0}]
+
+
+def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in state.items()}

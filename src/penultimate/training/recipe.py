@@ -1,0 +1,121 @@
+"""How a network is trained, as data: what the loop reads, and what goes into a step's identity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from penultimate.data.augmentation import Augmentation
+from penultimate.errors import RequestError, unknown
+
+SCHEDULES = ("exponential", "cosine", "constant")
+PRECISIONS = ("bfloat16", "float32")
+STOPPING = ("last", "best")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """SGD with momentum, warm-up, schedule, decay and averaging; the defaults are the glyph world's.
+
+    epochs, batch_size          the last, short batch of an epoch is dropped
+    learning_rate               the peak, reached linearly after `warmup`, a share of all steps
+    schedule, final_fraction    from the peak to final_fraction of it, smoothly by step: "exponential" (a
+                                constant factor a step), "cosine", or "constant"
+    momentum, nesterov          of SGD
+    weight_decay                of conv kernels and W; of batch-norm gains and shifts, and of biases, where
+                                `decay_batch_norm` and `decay_biases` say so
+    averaging_window            an exponential moving average of the weights over this share of all steps
+                                (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
+                                directly (the paper's 0.9999); 0 and None: none
+    precision                   of the backbone: "bfloat16" (autocast) or "float32"; float32 from features on
+    augmentation                `Augmentation`, or its fields as a mapping
+    stopping, patience          the weights kept are the "last" ones or those of the "best" holdout accuracy
+                                (the first of equals); training ends `patience` evaluations after the best,
+                                0: never early
+    evaluate_every              epochs between evaluations on the holdout; the last is always evaluated
+
+    Raises RequestError for a value out of range.
+
+    >>> Recipe(epochs=44).averaging_window
+    0.15
+    >>> Recipe(epochs=0)
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: recipe: epochs is a whole number, 1 or more, not 0
+    """
+
+    epochs: int = 20
+    batch_size: int = 64
+    learning_rate: float = 1.0
+    warmup: float = 0.07
+    schedule: str = "exponential"
+    final_fraction: float = 0.03
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 8e-5
+    decay_batch_norm: bool = False
+    decay_biases: bool = False
+    averaging_window: float = 0.15
+    averaging_momentum: float | None = None
+    precision: str = "bfloat16"
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    stopping: str = "last"
+    patience: int = 0
+    evaluate_every: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.augmentation, Mapping):
+            object.__setattr__(self, "augmentation", _augmentation(self.augmentation))
+        for name, least in (("epochs", 1), ("batch_size", 2), ("patience", 0), ("evaluate_every", 1)):
+            self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
+        fits = _is_number(self.learning_rate, 0, math.inf, open_left=True)
+        self._check("learning_rate", fits, "a number above 0")
+        self._check("weight_decay", _is_number(self.weight_decay, 0, math.inf), "a number, 0 or more")
+        for name in ("warmup", "averaging_window"):
+            self._check(name, _is_number(getattr(self, name), 0, 1), "a share of all steps, from 0 to 1")
+        self._check("momentum", _is_number(self.momentum, 0, 1) and self.momentum < 1, "from 0 to below 1")
+        fits = _is_number(self.final_fraction, 0, 1, open_left=self.schedule != "cosine")
+        self._check("final_fraction", fits, "a share of the peak, above 0 (0 too for cosine), up to 1")
+        if self.averaging_momentum is not None:
+            fits = _is_number(self.averaging_momentum, 0, 1) and self.averaging_momentum < 1
+            self._check("averaging_momentum", fits, "from 0 to below 1, or None")
+        for name in ("nesterov", "decay_batch_norm", "decay_biases"):
+            self._check(name, isinstance(getattr(self, name), bool), "True or False")
+        self._check("nesterov", not self.nesterov or self.momentum > 0, "False where momentum is 0")
+        self._check("augmentation", isinstance(self.augmentation, Augmentation), "an Augmentation")
+        for name, known in (("schedule", SCHEDULES), ("precision", PRECISIONS), ("stopping", STOPPING)):
+            if getattr(self, name) not in known:
+                raise unknown(f"recipe {name}", str(getattr(self, name)), known)
+
+    def _check(self, name: str, fits: bool, expected: str) -> None:
+        if not fits:
+            raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
+
+    def momentum_of_average(self, steps: int) -> float:
+        """The averaging's momentum for a run of so many steps; with 0 the weights are their own average.
+
+        >>> Recipe(averaging_window=0.15).momentum_of_average(4000) == 1 - 1 / 600
+        True
+        """
+        if self.averaging_momentum is not None:
+            return self.averaging_momentum
+        return 1 - 1 / max(1.0, self.averaging_window * steps)
+
+
+def _augmentation(values: Mapping[str, Any]) -> Augmentation:
+    known = [one.name for one in fields(Augmentation)]
+    for name in values:
+        if name not in known:
+            raise unknown("augmentation setting", name, known)
+    return Augmentation(**values)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_number(value: object, least: float, most: float, open_left: bool = False) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    return least <= value <= most and not (open_left and value == least)

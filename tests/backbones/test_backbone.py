@@ -1,0 +1,78 @@
+"""Building backbones by name: seeds, sizes, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from penultimate import RequestError, register, registry
+from penultimate.backbones import build
+
+
+def test_weights_derive_from_the_seed_alone() -> None:
+    before = torch.get_rng_state()
+    first = build("glyphnet(width=4, features=16)", seed=5).state_dict()
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(99)
+    again = build("glyphnet(width=4, features=16)", seed=5).state_dict()
+    other = build("glyphnet(width=4, features=16)", seed=6).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["stem.convolution.weight"], other["stem.convolution.weight"])
+
+
+def test_the_default_is_the_network_of_the_world() -> None:
+    network = build("glyphnet")
+    kernels = [tuple(p.shape[:3]) for p in network.parameters() if p.ndim == 4]
+    block = [(32, 16, 1), (32, 16, 3), (32, 32, 3), (64, 32, 1), (64, 32, 3), (64, 64, 3)]
+    bottleneck = [(128, 256, 1), (256, 128, 1)]
+    assert kernels == [(16, 3, 3), *block, (256, 64, 1), *bottleneck, *bottleneck]
+    assert network.bottleneck1.second.normalisation.weight.abs().sum() == 0
+    assert network.num_features == 256
+
+
+def test_features_do_not_depend_on_the_batch_in_evaluation() -> None:
+    network = build("glyphnet(width=8, features=32)").eval()
+    images = torch.randn(20, 3, 24, 24, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        whole = network(images)
+        parts = torch.cat([network(part) for part in images.split(7)])
+    torch.testing.assert_close(whole, parts, rtol=1e-5, atol=1e-6)
+    assert (whole >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("glyfnet", "Did you mean 'glyphnet'"),
+        ("glyphnet(depth=3)", "unexpected keyword argument 'depth'"),
+        ("glyphnet(width=0)", "width is a whole number of channels, at least 1, not 0"),
+        ("glyphnet(features=31)", "features is an even number of channels, at least 2, not 31"),
+        ("glyphnet(width=True)", "width"),
+        ("glyphnet(channels='3')", "channels"),
+    ],
+)
+def test_a_wrong_request_says_why(text: str, reason: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        build(text)
+    assert reason in str(caught.value)
+
+
+def test_a_plugin_that_is_no_backbone_is_named() -> None:
+    @register.backbone
+    def flatten_only() -> nn.Module:
+        return nn.Flatten()
+
+    try:
+        with pytest.raises(RequestError, match="num_features"):
+            build("flatten_only")
+    finally:
+        registry.forget("backbone", "flatten_only")
+
+
+def test_naming_backbones_imports_no_tensor_library() -> None:
+    code = "import sys, penultimate.backbones; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

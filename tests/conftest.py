@@ -1,0 +1,48 @@
+"""Shared by the tests: one smoke study, run once; arrays' shapes checked as their annotations say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+import tests.typechecker  # noqa: F401  (the hook finds it by name)
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Only modules whose functions take arrays: elsewhere a wrong type is answered by an error written for people.
+SHAPED = ["metrics", "probes", "backbones", "data.transforms", "training.network", "extraction"]
+SHAPED += [f"objectives.{module}" for module in ("losses", "heads", "penalties", "objective")]
+install_import_hook([f"penultimate.{module}" for module in SHAPED], "tests.typechecker.check")
+
+
+def penultimate(*arguments: str, cwd: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """The command as a user runs it, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "penultimate.cli", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def finished_smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the smoke study has been run (do not write to it: take `smoke`)."""
+    folder = tmp_path_factory.mktemp("smoke")
+    answer = penultimate("run", "smoke", cwd=folder)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return folder
+
+
+@pytest.fixture
+def smoke(finished_smoke: Path, tmp_path: Path) -> Path:
+    """A copy of the finished smoke study, to be spoilt."""
+    shutil.copytree(finished_smoke / "runs", tmp_path / "runs")
+    return tmp_path

@@ -1,0 +1,86 @@
+"""The catalogue: names, roles and cards; nothing heavy is imported to read it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from penultimate import RequestError, register, registry
+from penultimate.data import CARDS, DatasetCard, card
+
+WORLD = {
+    "glyphs": (128, {"train": 100, "holdout": 40, "test": 60, "relearn": 40}),
+    "syllabics": (40, {"train": 40, "test": 40}),
+    "georgian": (33, {"train": 40, "test": 40}),
+    "armenian": (33, {"train": 40, "test": 40}),
+    "cyrillic": (26, {"train": 40, "test": 40}),
+    "maths": (36, {"train": 40, "test": 40}),
+    "typeface": (16, {"train": 60, "test": 60}),
+    "newfaces": (40, {"train": 40, "test": 40}),
+}
+
+
+@pytest.mark.parametrize("name", WORLD)
+def test_cards_say_what_the_world_says(name: str) -> None:
+    classes, per_class = WORLD[name]
+    assert card(name).classes == classes
+    assert card(name).sizes == {split: classes * count for split, count in per_class.items()}
+
+
+def test_digits_are_all_of_scikit_learns() -> None:
+    assert card("digits").sizes == {"train": 100, "test": 1697}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_card_is_whole_and_registered(name: str) -> None:
+    described = card(name)
+    assert described.name == name
+    assert described.splits == (
+        ("train", "holdout", "test", "relearn") if described.role == "pretraining" else ("train", "test")
+    )
+    for words in (described.title, described.relation, described.licence, described.citation):
+        assert words
+    assert described.title in registry.entry("dataset", name).summary
+    assert registry.entry("dataset", name).resolve().card is described
+
+
+def test_roles_and_official_scores() -> None:
+    pretraining = {name for name in CARDS if card(name).role == "pretraining"}
+    assert pretraining == {"glyphs", "glyphs_smoke"}
+    assert {name for name in CARDS if card(name).accuracy == "mean_per_class"} == {"newfaces"}
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(RequestError, match=r"unknown dataset 'syllabic'\. Did you mean 'syllabics'\?"):
+        card("syllabic")
+
+
+def test_a_plug_in_carries_its_card() -> None:
+    def own(draw: int) -> None:
+        """My own images."""
+
+    try:
+        register.dataset(name="test_catalog_own")(own)
+        with pytest.raises(RequestError, match="data set 'test_catalog_own' has no card"):
+            card("test_catalog_own")
+        own.card = DatasetCard(  # type: ignore[attr-defined]
+            "test_catalog_own", "Own", "transfer", 2, {"train": 4, "test": 4}, "top1", "", "", ""
+        )
+        assert card("test_catalog_own").images == 8
+    finally:
+        registry.forget("dataset", "test_catalog_own")
+
+
+def test_reading_the_catalogue_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; import penultimate.data; from penultimate import registry;"
+        "from penultimate.data.catalog import card; from penultimate.data.augmentation import Augmentation;"
+        "assert 'glyphs' in registry.names('dataset'); card('glyphs');"
+        "heavy = {'torch', 'torchvision', 'numpy', 'scipy', 'sklearn', 'matplotlib', 'PIL'};"
+        "heavy &= set(sys.modules);"
+        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr

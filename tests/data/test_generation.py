@@ -1,0 +1,131 @@
+"""`generate`: the same digest twice, progress, and the ways in which a request or a data set can be wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penultimate import RequestError, register, registry
+from penultimate.data import DatasetCard, ImageSet, card, generate, load_images
+
+SMOKE = ["glyphs_smoke", "syllabics_smoke", "digits_smoke"]
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_a_draw_has_one_digest(tmp_path: Path, name: str) -> None:
+    first = generate(name, 3, tmp_path / "a")
+    again = generate(name, 3, tmp_path / "b")
+    other = generate(name, 4, tmp_path / "c")
+    assert first == again
+    assert first["digest"] != other["digest"]
+    assert {split: facts["images"] for split, facts in first["splits"].items()} == dict(card(name).sizes)
+    assert (first["name"], first["draw"]) == (name, 3)
+    for split, size in card(name).sizes.items():
+        assert len(load_images(tmp_path / "a", split)) == size
+
+
+def test_rendering_again_into_the_same_folder_mends_it(tmp_path: Path) -> None:
+    first = generate("digits_smoke", 0, tmp_path)
+    (tmp_path / "train.images.npy").write_bytes(b"damaged")
+    (tmp_path / "manifest.json").write_text("damaged")
+    assert generate("digits_smoke", 0, tmp_path) == first
+    assert len(load_images(tmp_path, "train")) == 50
+
+
+def test_progress_is_told_after_each_split(tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    generate("glyphs_smoke", 0, tmp_path, progress=told.append)
+    assert [(step["split"], step["images"]) for step in told] == [
+        ("train", 384),
+        ("holdout", 512),
+        ("test", 704),
+        ("relearn", 832),
+    ]
+    assert {(step["dataset"], step["draw"], step["of"]) for step in told} == {("glyphs_smoke", 0, 832)}
+
+
+def test_wrong_requests_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"unknown dataset 'digit_smoke'\. Did you mean 'digits_smoke'\?"):
+        generate("digit_smoke", 0, tmp_path)
+    for draw in (-1, True):
+        with pytest.raises(RequestError, match=f"a draw is a whole number from 0 up, not {draw!r}"):
+            generate("digits_smoke", draw, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RequestError, match="it is, or lies below, a file"):
+        generate("digits_smoke", 0, tmp_path / "file")
+    generate("digits_smoke", 0, tmp_path / "taken")
+    with pytest.raises(
+        RequestError, match=r"already holds digits_smoke \(draw 0\); give digits_smoke \(draw 1\)"
+    ):
+        generate("digits_smoke", 1, tmp_path / "taken")
+    assert load_images(tmp_path / "taken", "train").ids.size == 50
+
+
+def test_values_of_another_type_are_refused_in_words(tmp_path: Path) -> None:
+    """In a process without the tests' own type checks, which would be quicker than the user's errors."""
+    program = (
+        "import sys; from penultimate.data import Augmentation, generate\n"
+        "calls = [lambda: Augmentation(shift=1.5), lambda: Augmentation(flip=1),"
+        " lambda: generate('digits_smoke', 0.5, sys.argv[1]), lambda: generate('digits_smoke', '0', '.')]\n"
+        "for call in calls:\n"
+        "    try: call()\n"
+        "    except ValueError as error: print(error)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines() == [
+        "augmentation: shift is a number of pixels, 0 or more, not 1.5",
+        "augmentation: flip is True or False, not 1",
+        "a draw is a whole number from 0 up, not 0.5",
+        "a draw is a whole number from 0 up, not '0'",
+    ]
+
+
+@pytest.fixture
+def plug_in() -> Iterator[Callable[[dict[str, int]], None]]:
+    """Register `own_images`: its card promises 4 training and 2 test images, it makes what it is told."""
+
+    def add(makes: dict[str, int]) -> None:
+        def own_images(draw: int) -> dict[str, ImageSet]:
+            return {
+                split: ImageSet(
+                    np.full((n, 4, 4, 3), draw, np.uint8), np.arange(n) % 2, np.arange(n), ("a", "b")
+                )
+                for split, n in makes.items()
+            }
+
+        own_images.card = DatasetCard(  # type: ignore[attr-defined]
+            "own_images", "Own", "transfer", 2, {"train": 4, "test": 2}, "top1", "", "", ""
+        )
+        register.dataset(own_images)
+
+    yield add
+    registry.forget("dataset", "own_images")
+
+
+def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable[..., None]) -> None:
+    plug_in({"train": 4, "test": 2})
+    generate("own_images", 9, tmp_path)
+    assert set(load_images(tmp_path, "test").images.reshape(-1)) == {9}
+
+
+@pytest.mark.parametrize(
+    ("makes", "message"),
+    [
+        ({"train": 4, "tset": 2}, "made a split 'tset'; its card has train, test"),
+        ({"train": 5, "test": 2}, "its card says 4 images of 2 classes, 5 of 2 were made"),
+        ({"train": 4}, "made no test; its card promises it"),
+    ],
+)
+def test_a_data_set_must_keep_what_its_card_promises(
+    tmp_path: Path, plug_in: Callable[..., None], makes: dict[str, int], message: str
+) -> None:
+    plug_in(makes)
+    with pytest.raises(RequestError, match=message):
+        generate("own_images", 0, tmp_path)

@@ -1,0 +1,71 @@
+"""Contact sheets: the tiles are the images themselves, captions fit their columns, sizes add up."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from penultimate import RequestError
+from penultimate.data import ImageSet, contact_sheet, sheet
+
+
+def some_images(classes: int, channels: int = 3, names: tuple[str, ...] | None = None) -> ImageSet:
+    pixels = np.random.default_rng(0).integers(0, 256, (4 * classes, 6, 6, channels), np.uint8)
+    labels = np.arange(4 * classes) % classes
+    return ImageSet(pixels, labels, np.arange(4 * classes), names or tuple(f"c{k}" for k in range(classes)))
+
+
+def opened(png: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(png)) as image:
+        assert image.format == "PNG"
+        return np.asarray(image)
+
+
+def test_tiles_are_the_images_enlarged() -> None:
+    images = some_images(3)
+    drawn = opened(contact_sheet([("Three", images)], columns=3, rows=2, zoom=4))
+    height, width = drawn.shape[:2]
+    assert width == 3 * (24 + sheet.GAP) - sheet.GAP + 2 * sheet.MARGIN
+    for column in range(3):
+        for row in range(2):
+            tile = images.images[images.labels == column][row].repeat(4, 0).repeat(4, 1)
+            top = height - sheet.MARGIN - (2 - row) * (24 + sheet.GAP) + sheet.GAP
+            left = sheet.MARGIN + column * (24 + sheet.GAP)
+            np.testing.assert_array_equal(drawn[top : top + 24, left : left + 24], tile)
+
+
+def test_many_classes_are_spread_and_small_sets_are_shown_whole() -> None:
+    wide = opened(contact_sheet([("Many", some_images(50)), ("Few", some_images(2))], columns=5, rows=9))
+    assert wide.shape[1] == 5 * (12 + sheet.GAP) - sheet.GAP + 2 * sheet.MARGIN
+
+
+def test_grey_images_and_a_transparent_ground() -> None:
+    drawn = opened(contact_sheet([("Grey", some_images(2, channels=1))], paper=None))
+    assert drawn.shape[2] == 4
+    assert drawn[0, 0, 3] == 0
+    assert opened(contact_sheet([("Grey", some_images(2, channels=1))], paper="#102030"))[0, 0].tolist() == [
+        16,
+        32,
+        48,
+    ]
+
+
+@pytest.mark.parametrize(
+    "names", [("Sans Mono Bold Oblique", "A"), ("Unbreakablyoverlongname", "\u2200"), ("", "x")]
+)
+def test_captions_stay_inside_their_columns(names: tuple[str, str]) -> None:
+    wrapped, font = sheet._fitted(names, 48)
+    assert all(font.getlength(line) <= 48 for lines in wrapped for line in lines)
+    assert " ".join(wrapped[1]) == names[1]
+    contact_sheet([("Names", some_images(2, names=names))], zoom=8)
+
+
+@pytest.mark.parametrize("wrong", [{"columns": 0}, {"rows": 0}, {"zoom": 0}])
+def test_impossible_sheets_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(RequestError, match="a contact sheet shows at least one"):
+        contact_sheet([("One", some_images(2))], **wrong)
+    with pytest.raises(RequestError, match="got 0 sets"):
+        contact_sheet([])

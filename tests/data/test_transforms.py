@@ -1,0 +1,143 @@
+"""Augmentation against pixel loops, its distribution; normalisation against its equation; bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import data as oracle
+
+from penultimate import RequestError
+from penultimate.data import Augmentation, ChannelStatistics, augment, normalise
+
+
+def pixels(n: int, h: int, w: int, c: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).integers(0, 256, (n, h, w, c), np.uint8))
+
+
+def found_shifts(image: np.ndarray, out: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """The shifts that explain an augmented image (at the image's own size, two may be one and the same)."""
+    return [
+        (down, across)
+        for down in range(-most, most + 1)
+        for across in range(-most, most + 1)
+        if np.array_equal(oracle.shifted(image, down, across), out)
+    ]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    h=st.integers(5, 9),
+    w=st.integers(5, 9),
+    c=st.integers(1, 4),
+    shift=st.integers(1, 3),
+    seed=st.integers(0, 99),
+)
+def test_every_image_is_its_own_reflected_shift(h: int, w: int, c: int, shift: int, seed: int) -> None:
+    images = pixels(4, h, w, c, seed)
+    out = augment(images, Augmentation(shift=shift), torch.Generator().manual_seed(seed))
+    assert out.shape == images.shape
+    for before, after in zip(images.numpy(), out.numpy(), strict=True):
+        assert len(found_shifts(before, after, shift)) == 1
+
+
+def test_largest_possible_shift() -> None:
+    images = pixels(30, 4, 4, 2)
+    out = augment(images, Augmentation(shift=3), torch.Generator().manual_seed(5))
+    shifts = [found_shifts(a, b, 3) for a, b in zip(images.numpy(), out.numpy(), strict=True)]
+    assert all(shifts)
+    assert {abs(step) for found in shifts for shift in found for step in shift} == {0, 1, 2, 3}
+
+
+def test_shifts_are_uniform_and_independent_of_each_other() -> None:
+    image = pixels(1, 5, 6, 1)
+    table = {
+        oracle.shifted(image[0].numpy(), down, across).tobytes(): (down, across)
+        for down in range(-2, 3)
+        for across in range(-2, 3)
+    }
+    out = augment(image.expand(5000, -1, -1, -1), Augmentation(shift=2), torch.Generator().manual_seed(0))
+    counts = dict.fromkeys(table.values(), 0)
+    for shifted in out.numpy():
+        counts[table[shifted.tobytes()]] += 1
+    assert len(counts) == 25
+    # Binomial(5000, 1/25): mean 200, standard deviation 13.9
+    assert all(130 < count < 270 for count in counts.values()), counts
+
+
+def test_flip_mirrors_about_half_the_images() -> None:
+    images = pixels(400, 3, 4, 3)
+    out = augment(images, Augmentation(shift=0, flip=True), torch.Generator().manual_seed(1))
+    same = (out == images).flatten(1).all(1)
+    mirrored = (out == images.flip(2)).flatten(1).all(1)
+    assert bool((same ^ mirrored).all())
+    assert 150 < int(mirrored.sum()) < 250
+
+
+def test_augment_is_a_function_of_the_generator_and_leaves_the_batch_alone() -> None:
+    images = pixels(16, 24, 24, 3)
+    kept = images.clone()
+    first, again, other = (
+        augment(images, Augmentation(flip=True), torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.equal(images, kept)
+
+
+def test_identity_and_empty_batch() -> None:
+    images = pixels(2, 24, 24, 3)
+    nothing = Augmentation(shift=0)
+    assert nothing.is_identity
+    assert torch.equal(augment(images, nothing, torch.Generator()), images)
+    assert augment(images[:0], Augmentation(flip=True), torch.Generator()).shape == (0, 24, 24, 3)
+
+
+@pytest.mark.parametrize("shift", [-1, True])
+def test_impossible_shifts_are_refused(shift: int) -> None:
+    with pytest.raises(RequestError, match=f"shift is a number of pixels, 0 or more, not {shift}"):
+        Augmentation(shift=shift)
+
+
+def test_a_shift_larger_than_the_image_is_refused() -> None:
+    with pytest.raises(RequestError, match="shift=4 is too much for images of 4 x 9"):
+        augment(pixels(1, 4, 9, 1), Augmentation(shift=4), torch.Generator())
+
+
+def test_normalise_is_its_equation_and_lies_channels_last() -> None:
+    images = pixels(3, 5, 4, 3)
+    statistics = ChannelStatistics((0.5, 0.25, 0.1), (0.25, 0.3, 0.0))
+    expected = oracle.normalised(images.numpy(), statistics.mean, statistics.std)
+    out = normalise(images, statistics)
+    assert out.dtype == torch.float32
+    assert out.is_contiguous(memory_format=torch.channels_last)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=2e-6, atol=2e-6)
+    half = normalise(images, statistics, torch.bfloat16)
+    assert half.dtype == torch.bfloat16
+    assert torch.equal(half, out.to(torch.bfloat16))
+
+
+def test_normalised_images_have_mean_0_and_deviation_1() -> None:
+    images = pixels(50, 6, 6, 3, seed=2)
+    statistics = ChannelStatistics.of(images.numpy())
+    out = normalise(images, statistics).double()
+    torch.testing.assert_close(out.mean((0, 2, 3)), torch.zeros(3, dtype=torch.float64), atol=1e-5, rtol=0)
+    deviation = out.std((0, 2, 3), correction=0)
+    torch.testing.assert_close(deviation, torch.ones(3, dtype=torch.float64), atol=1e-5, rtol=0)
+
+
+def test_channel_statistics_agree_with_numpy() -> None:
+    images = pixels(7, 3, 5, 2).numpy()
+    statistics = ChannelStatistics.of(images)
+    scaled = images.astype(np.float64) / 255
+    np.testing.assert_allclose(statistics.mean, scaled.mean((0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(statistics.std, scaled.std((0, 1, 2)), rtol=1e-12)
+
+
+def test_statistics_of_other_channels_are_refused() -> None:
+    with pytest.raises(RequestError, match="uint8 images with 1 channels are expected"):
+        normalise(pixels(1, 2, 2, 3), ChannelStatistics((0.5,), (0.2,)))
+    with pytest.raises(RequestError, match="2 channel means, but 1 standard"):
+        ChannelStatistics((0.5, 0.5), (0.2,))

@@ -1,0 +1,187 @@
+"""The embedded world: counts, masks, coverage, independence of draws, splits and classes, determinism."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from fontTools.ttLib import TTFont
+
+from penultimate import RequestError
+from penultimate.data import CARDS, ImageSet, card
+from penultimate.data.glyphs.atlas import Atlas, Typefaces
+from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretraining_classes
+from penultimate.data.glyphs.tasks import glyph_task
+from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
+
+DRAWN = [name for name in CARDS if not name.startswith("digits")]
+TRANSFER = [name for name in DRAWN if card(name).role == "transfer"]
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[str, dict[str, ImageSet]]:
+    """Draw 0 of every data set, rendered once."""
+    return {name: dict(GlyphWorld(name)(0)) for name in DRAWN}
+
+
+def hashes(images: ImageSet) -> set[bytes]:
+    return {hashlib.sha256(image.tobytes()).digest() for image in images.images}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_counts_types_and_ids(worlds: dict[str, dict[str, ImageSet]], name: str) -> None:
+    described, splits = card(name), worlds[name]
+    assert {split: len(images) for split, images in splits.items()} == dict(described.sizes)
+    for images in splits.values():
+        assert images.images.shape[1:] == (24, 24, 3)
+        assert images.num_classes == len(set(images.class_names)) == described.classes
+        counts = np.bincount(images.labels, minlength=described.classes)
+        assert set(counts) == {len(images) // described.classes}
+        # Every prefix is balanced: the first k images are one of each class.
+        np.testing.assert_array_equal(images.labels[: described.classes], np.arange(described.classes))
+    ids = np.concatenate([images.ids for images in splits.values()])
+    assert np.unique(ids).size == ids.size
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_images_use_the_whole_range(worlds: dict[str, dict[str, ImageSet]], name: str) -> None:
+    pixels = worlds[name]["train"].images
+    assert pixels.min() == 0
+    assert pixels.max() == 255
+    assert 100 < pixels.mean() < 155
+    # No image is blank: the foreground stands apart from the background.
+    assert pixels.reshape(len(pixels), -1).std(1).min() > 3
+
+
+def test_no_image_is_shared_between_splits_data_sets_or_draws(worlds: dict[str, dict[str, ImageSet]]) -> None:
+    sets = [images for splits in worlds.values() for images in splits.values()]
+    sets += [images for name in ("glyphs_smoke", "typeface") for _, images in GlyphWorld(name)(1)]
+    assert len(set().union(*map(hashes, sets))) == sum(map(len, sets))
+
+
+def test_a_class_does_not_depend_on_the_others(worlds: dict[str, dict[str, ImageSet]]) -> None:
+    typefaces = Typefaces()
+    task = glyph_task("syllabics", typefaces)
+    label, name = 7, list(task.classes)[7]
+    alone = dataclasses.replace(task, classes={name: task.classes[name]})
+    with one_thread():
+        images = render_split(alone, Atlas(typefaces, alone.glyphs), 0, "test").images
+    whole = worlds["syllabics"]["test"]
+    np.testing.assert_array_equal(images, whole.images[whole.labels == label])
+
+
+def test_the_number_of_threads_changes_nothing(worlds: dict[str, dict[str, ImageSet]]) -> None:
+    program = (
+        "import torch; torch.set_num_threads(3); from penultimate.data.glyphs.world import glyphs_smoke;"
+        "from penultimate.store import digest_arrays;"
+        "print(digest_arrays(*(images.images for _, images in glyphs_smoke(0))), torch.get_num_threads())"
+    )
+    environment = os.environ | {"OMP_NUM_THREADS": "3"}
+    answer = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    from penultimate.store import digest_arrays
+
+    expected = digest_arrays(*(images.images for images in worlds["glyphs_smoke"].values()))
+    assert answer.stdout.split() == [expected, "3"]
+
+
+def test_rendering_restores_the_threads_of_its_caller() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_pretraining_shows_no_character_of_a_transfer_task() -> None:
+    shown = set("".join(pretraining_classes()))
+    assert len(shown) == 512
+    typefaces = Typefaces()
+    for name in set(TRANSFER) - {"newfaces"}:
+        characters = {character for character, _ in glyph_task(name, typefaces).glyphs}
+        assert not characters & shown, name
+    assert {character for character, _ in glyph_task("newfaces", typefaces).glyphs} <= shown
+
+
+def test_new_faces_are_pretraining_classes_in_faces_never_seen() -> None:
+    typefaces = Typefaces()
+    classes = [set(members) for members in pretraining_classes()]
+    assert {face for _, face in glyph_task("glyphs", typefaces).glyphs} == set(DEJAVU)
+    task = glyph_task("newfaces", typefaces)
+    assert {face for _, face in task.glyphs} == set(STIX)
+    for glyphs in task.classes.values():
+        members = {character for character, _ in glyphs}
+        assert len(members) >= 3
+        assert sum(members <= whole for whole in classes) == 1
+        assert len(glyphs) == 4 * len(members)
+
+
+def test_typefaces_draw_the_same_letters_without_what_hides_a_face() -> None:
+    task = glyph_task("typeface", Typefaces())
+    letters = {tuple(character for character, _ in glyphs) for glyphs in task.classes.values()}
+    assert len(letters) == 1
+    assert [glyphs[0][1] for glyphs in task.classes.values()] == [*DEJAVU, *STIX]
+    still = task.nuisances
+    assert (still.stroke, still.shear, still.elastic, still.rotation) == (0, 0, 0, 0.1)
+
+
+@pytest.mark.parametrize("name", ["syllabics", "georgian", "armenian", "cyrillic", "maths"])
+def test_scripts_are_drawn_by_their_faces(name: str) -> None:
+    task = glyph_task(name, Typefaces())
+    assert {face for _, face in task.glyphs} <= set(SCRIPTS[name].faces)
+    assert all(len(members) == 1 for members in task.classes)
+    assert min(map(len, task.classes.values())) >= 4
+
+
+def test_coverage_is_the_fonts_own_character_map() -> None:
+    typefaces, folder = Typefaces(), Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    asked = "".join(pretraining_classes()) + "".join(map(chr, range(0x2200, 0x2300)))
+    for face in ("DejaVuSansMono-Oblique", "STIXGeneralItalic"):
+        with TTFont(folder / f"{face}.ttf") as font:
+            own = font.getBestCmap()
+        assert [typefaces.covers(face, c) for c in asked] == [ord(c) in own for c in asked]
+
+
+def test_masks_are_centred_and_fill_their_square() -> None:
+    typefaces = Typefaces()
+    atlas = Atlas(typefaces, glyph_task("glyphs_smoke", typefaces).glyphs)
+    for mask in atlas.masks.numpy():
+        rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+        height, width = np.ptp(rows) + 1, np.ptp(columns) + 1
+        assert 41 <= max(height, width) <= 42
+        assert abs(rows[0] + rows[-1] - 47) <= 2
+        assert abs(columns[0] + columns[-1] - 47) <= 2
+        assert mask.max() > 200
+
+
+def test_a_missing_or_blank_character_is_no_glyph() -> None:
+    typefaces = Typefaces()
+    with pytest.raises(RequestError, match=r"STIXGeneral does not cover U\+1401"):
+        typefaces.mask("STIXGeneral", "\u1401")
+    with pytest.raises(RequestError, match=r"U\+0020 leaves no ink in DejaVuSans"):
+        typefaces.mask("DejaVuSans", " ")
+
+
+def test_atlas_gives_masks_in_the_order_asked() -> None:
+    typefaces = Typefaces()
+    atlas = Atlas(typefaces, [("A", "DejaVuSans"), ("B", "DejaVuSans"), ("A", "DejaVuSans")])
+    assert atlas.masks.shape == (2, 48, 48)
+    picked = atlas.select([("B", "DejaVuSans"), ("A", "DejaVuSans")]).numpy()
+    np.testing.assert_array_equal(picked[1], typefaces.mask("DejaVuSans", "A"))
+
+
+def test_the_world_has_no_other_task() -> None:
+    with pytest.raises(RequestError, match="unknown glyph task 'digits'"):
+        glyph_task("digits", Typefaces())

@@ -1,0 +1,351 @@
+"""Class separation against the paper's double sums, linear regression and CKA; its invariances; bad input."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
+from tests.oracles import separation as oracle
+
+from penultimate import RequestError
+from penultimate.metrics import UndefinedError, separation
+from penultimate.metrics.separation import (
+    DISTANCES,
+    SeparationAccumulator,
+    class_separation,
+    streamed_class_separation,
+    variance_ratios,
+)
+
+every_distance = pytest.mark.parametrize("distance", DISTANCES)
+seeds = st.integers(0, 10_000)
+
+
+def example(seed: int, sizes: tuple[int, ...] = (1, 40, 3), dimensions: int = 6):
+    """Clustered, post-ReLU-like features of classes of the given sizes, in random order."""
+    random = np.random.default_rng(seed)
+    labels = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    centers = random.normal(size=(len(sizes), dimensions))
+    features = np.maximum(centers[labels] + random.normal(size=(len(labels), dimensions)) + 0.5, 0)
+    features[:, 0] += 0.01  # no zero vector unless a test wants one
+    return features, labels
+
+
+def accumulated(distance: str, features, **arguments) -> SeparationAccumulator:
+    center = features.mean(0) if distance == "cosine_centered" else None
+    return SeparationAccumulator(distance=distance, center=center, **arguments)
+
+
+@every_distance
+@pytest.mark.parametrize("sizes", [(1, 40, 3), (1, 1), (5, 5, 5, 5), (2, 1, 1, 30)])
+def test_equals_the_double_sum_over_pairs(distance: str, sizes: tuple[int, ...]) -> None:
+    for seed in range(3):
+        features, labels = example(seed, sizes)
+        expected = oracle.class_separation(features.tolist(), labels.tolist(), distance)
+        assert class_separation(features, labels, distance) == pytest.approx(expected, abs=4e-15)
+
+
+@every_distance
+def test_float32_features_are_measured_without_rounding_further(distance: str) -> None:
+    features, labels = example(3)
+    single = features.astype(np.float32)
+    expected = oracle.class_separation(single.tolist(), labels.tolist(), distance)
+    assert class_separation(single, labels, distance) == pytest.approx(expected, abs=4e-15)
+    assert class_separation(torch.from_numpy(single).bfloat16(), labels, distance) == pytest.approx(
+        expected, abs=0.01
+    )
+
+
+def test_a_strong_common_direction_does_not_cancel() -> None:
+    features, labels = example(4)
+    far = features + 1e6
+    expected = oracle.class_separation(far.tolist(), labels.tolist(), "euclidean")
+    assert class_separation(far, labels, "euclidean") == pytest.approx(expected, abs=1e-9)
+    assert separation_without_origin(far, labels) != pytest.approx(expected, abs=1e-6)
+
+    far = features + 1e5
+    u = far.astype(np.longdouble)
+    u /= np.sqrt((u**2).sum(1, keepdims=True))
+    expected = oracle.class_separation((u - u.mean(0)).astype(float).tolist(), labels.tolist(), "euclidean")
+    assert class_separation(far, labels, "cosine") == pytest.approx(expected, abs=1e-9)
+    assert separation_without_origin(u.astype(float), labels) != pytest.approx(expected, abs=1e-9)
+
+
+def separation_without_origin(points, labels) -> float:
+    """The closed form about 0, in float64: what subtracting an origin first is for."""
+    means = np.array([points[labels == k].mean(0) for k in np.unique(labels)])
+    squares = np.mean([(points[labels == k] ** 2).sum(1).mean() for k in np.unique(labels)])
+    return 1 - (squares - (means**2).sum(1).mean()) / (squares - (means.mean(0) ** 2).sum())
+
+
+def test_euclidean_is_linear_regressions_r2_on_class_indicators() -> None:
+    features, labels = example(5, (10, 10, 10))
+    indicators = np.eye(3)[labels]
+    fitted = LinearRegression().fit(indicators, features)
+    # `score` would average the R^2 of the columns: here they are weighed by their variance
+    residual = ((features - fitted.predict(indicators)) ** 2).sum()
+    weighted = 1 - residual / ((features - features.mean(0)) ** 2).sum()
+    assert class_separation(features, labels, "euclidean") == pytest.approx(weighted, abs=1e-13)
+    one = features[:, :1]
+    r2 = LinearRegression().fit(indicators, one).score(indicators, one)
+    assert class_separation(one, labels, "euclidean") == pytest.approx(r2, abs=1e-13)
+
+
+def test_cosine_relates_to_cka_with_one_hot_labels() -> None:
+    """CKA = R^2 tr(K) / (|K|_F sqrt(C - 1)), K the centred cosine Gram matrix of C balanced classes."""
+    features, labels = example(6, (7, 7, 7, 7))
+    u = features / np.linalg.norm(features, axis=1, keepdims=True)
+    centre = np.eye(28) - 1 / 28
+    K, L = centre @ u @ u.T @ centre, centre @ np.eye(4)[labels] @ np.eye(4)[labels].T @ centre
+    cka = (K * L).sum() / math.sqrt((K * K).sum() * (L * L).sum())
+    predicted = class_separation(features, labels) * np.trace(K) / (np.linalg.norm(K) * math.sqrt(4 - 1))
+    assert predicted == pytest.approx(cka, abs=1e-13)
+
+
+@every_distance
+def test_rounding_never_leads_beyond_full_separation(distance: str) -> None:
+    for seed in range(40):
+        features, labels = example(seed, (1,) * 5)
+        assert 1 - 1e-12 < class_separation(features, labels, distance) <= 1
+
+
+def test_collapsed_classes_are_fully_separate_and_equal_ones_not_at_all() -> None:
+    corners = np.repeat(np.eye(3), 4, axis=0)
+    labels = np.repeat([0, 1, 2], 4)
+    assert class_separation(corners, labels) == pytest.approx(1, abs=1e-15)
+    assert class_separation(corners, np.tile([0, 1, 2, 3], 3)) == pytest.approx(0, abs=1e-15)
+
+
+@every_distance
+@given(seed=seeds, scale=st.floats(1e-6, 1e6))
+@settings(max_examples=20, deadline=None)
+def test_rotation_scale_and_order_do_not_matter(distance: str, seed: int, scale: float) -> None:
+    features, labels = example(seed, (4, 9, 2))
+    random = np.random.default_rng(seed + 1)
+    rotation, _ = np.linalg.qr(random.normal(size=(6, 6)))
+    order = random.permutation(len(labels))
+    renamed = np.array([2, 0, 1])[labels]
+    expected = class_separation(features, labels, distance)
+    assert 0 <= expected <= 1
+    assert class_separation(features @ rotation * scale, labels, distance) == pytest.approx(
+        expected, rel=1e-9
+    )
+    assert class_separation(features[order], renamed[order], distance) == pytest.approx(expected, rel=1e-12)
+
+
+@given(seed=seeds)
+@settings(max_examples=20, deadline=None)
+def test_only_cosine_ignores_each_examples_length_and_only_euclidean_the_origin(seed: int) -> None:
+    features, labels = example(seed, (4, 9, 2))
+    random = np.random.default_rng(seed)
+    lengths = random.uniform(0.1, 10, size=(len(labels), 1))
+    assert class_separation(features * lengths, labels) == pytest.approx(
+        class_separation(features, labels), abs=1e-12
+    )
+    moved = features + random.normal(size=6)
+    for distance in ("euclidean", "cosine_centered"):
+        assert class_separation(moved, labels, distance) == pytest.approx(
+            class_separation(features, labels, distance), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("distance", ["cosine", "euclidean"])
+def test_classes_weigh_equally_whatever_their_size(distance: str) -> None:
+    features, labels = example(7)
+    once_more = (
+        np.concatenate([features, features[labels == 1]]),
+        np.concatenate([labels, labels[labels == 1]]),
+    )
+    assert class_separation(*once_more, distance) == pytest.approx(
+        class_separation(features, labels, distance), abs=1e-14
+    )
+
+
+@every_distance
+@given(seed=seeds, cuts=st.lists(st.integers(0, 44), max_size=4), pieces=st.integers(1, 3))
+@settings(max_examples=25, deadline=None)
+def test_merged_splits_equal_the_whole(distance: str, seed: int, cuts: list[int], pieces: int) -> None:
+    features, labels = example(seed)
+    whole = class_separation(features, labels, distance)
+    parts = [accumulated(distance, features) for _ in range(pieces)]
+    bounds = [0, *sorted(cuts), len(labels)]
+    for index, (start, end) in enumerate(itertools.pairwise(bounds)):
+        parts[index % pieces].update(features[start:end], labels[start:end])
+    merged = accumulated(distance, features)
+    for part in parts:
+        before = part.examples
+        merged.merge(pickle.loads(pickle.dumps(part)))
+        assert part.examples == before
+    assert merged.examples == len(labels)
+    assert merged.compute() == pytest.approx(whole, abs=1e-13)
+
+
+@every_distance
+def test_blocks_do_not_change_the_value(distance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, labels = example(8)
+    whole = class_separation(features, labels, distance)
+    monkeypatch.setitem(separation.BLOCK_ELEMENTS, "cpu", 5 * features.shape[1])
+    assert class_separation(features, labels, distance) == pytest.approx(whole, abs=1e-14)
+
+
+@every_distance
+def test_streaming_equals_the_whole_and_wants_batches_that_start_anew(distance: str) -> None:
+    features, labels = example(9)
+    batches = [(features[i : i + 7], labels[i : i + 7]) for i in range(0, 44, 7)]
+    whole = class_separation(features, labels, distance)
+    assert streamed_class_separation(batches, distance) == pytest.approx(whole, abs=1e-14)
+    if distance == "cosine_centered":
+        with pytest.raises(RequestError, match="two passes"):
+            streamed_class_separation(iter(batches), distance)
+    else:
+        assert streamed_class_separation(iter(batches), distance) == pytest.approx(whole, abs=1e-14)
+
+
+@every_distance
+def test_every_kind_of_array_gives_the_same_value(distance: str, tmp_path) -> None:
+    features, labels = example(10)
+    np.save(tmp_path / "features.npy", features)
+    expected = class_separation(features, labels, distance)
+    mapped = np.load(tmp_path / "features.npy", mmap_mode="r")
+    grad = torch.tensor(features, requires_grad=True)
+    kinds = [
+        features.tolist(),
+        mapped,
+        features[:, ::-1],
+        torch.from_numpy(features),
+        grad,
+        features.astype(">f8"),
+    ]
+    for kind in kinds:
+        for of_type in (labels.astype(np.uint8), labels.tolist(), torch.from_numpy(labels).to(torch.int16)):
+            assert class_separation(kind, of_type, distance) == pytest.approx(expected, abs=1e-14)
+    assert np.array_equal(features, example(10)[0]), "the input was written to"
+
+
+def test_absent_classes_do_not_count() -> None:
+    features, labels = example(11)
+    spaced = np.array([3, 90, 7])[labels]
+    expected = class_separation(features, labels)
+    assert class_separation(features, spaced) == pytest.approx(expected, abs=1e-14)
+    accumulator = SeparationAccumulator(num_classes=500).update(features, spaced)
+    assert accumulator.compute() == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_zero_vector_is_dissimilar_from_everything() -> None:
+    features, labels = example(12)
+    features[[2, 5, 6]] = 0
+    expected = oracle.class_separation(features.tolist(), labels.tolist(), "cosine")
+    accumulator = SeparationAccumulator().update(features[:6], labels[:6]).update(features[6:], labels[6:])
+    assert accumulator.compute() == pytest.approx(expected, abs=4e-15)
+    assert accumulator.zero_vectors == 3
+    assert SeparationAccumulator().merge(accumulator).zero_vectors == 3
+
+
+@pytest.mark.parametrize("r2", [0.0, 1e-3, 0.349, 0.845, 1.0])
+def test_variance_ratios_are_those_of_the_variances(r2: float) -> None:
+    between, within = r2, 1 - r2
+    ratios = variance_ratios(r2)
+    assert ratios.within_over_between == pytest.approx(within / between if between else math.inf)
+    assert ratios.between_over_within == pytest.approx(between / within if within else math.inf)
+    assert ratios.normalised_difference == pytest.approx((between - within) / (between + within))
+    for outside in (-0.1, 1.1, math.nan):
+        with pytest.raises(RequestError, match="between 0 and 1"):
+            variance_ratios(outside)
+
+
+@every_distance
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.0, 0.1, 12345.678])
+def test_constant_features_have_no_separation(distance: str, dtype: type, value: float) -> None:
+    features = np.full((30, 5), value, dtype)
+    with pytest.raises(UndefinedError, match="30 examples are equal"):
+        class_separation(features, np.arange(30) % 3, distance)
+    last_bit = np.nextafter(features, np.inf, where=np.arange(30)[:, None] % 2 == 0, out=features.copy())
+    if value:
+        with pytest.raises(UndefinedError, match="30 examples are equal"):
+            class_separation(last_bit, np.arange(30) % 3, "euclidean")
+    if distance == "cosine" and value:
+        with pytest.raises(UndefinedError, match="in direction"):
+            class_separation(
+                features * np.linspace(1, 2, 30, dtype=dtype)[:, None], np.arange(30) % 3, distance
+            )
+
+
+def test_one_direction_at_many_lengths_has_no_cosine_separation() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        features = np.outer(random.uniform(0.1, 10, 200), random.normal(size=50))  # equal but for rounding
+        whole = np.outer(np.arange(1, 201), random.integers(1, 99, 50))
+        for one_direction in (features, features.astype(np.float32), whole):
+            with pytest.raises(UndefinedError, match="equal in direction"):
+                class_separation(one_direction, np.arange(200) % 4)
+
+
+@every_distance
+def test_bad_input_is_named_and_nothing_is_lost(distance: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(separation.BLOCK_ELEMENTS, "cpu", 5 * 6)
+    features, labels = example(13)
+    accumulator = accumulated(distance, features, num_classes=3).update(features, labels)
+    before = accumulator.compute()
+    spoilt = features.copy()
+    spoilt[7, 2], spoilt[31, 0] = np.nan, np.inf
+    with pytest.raises(RequestError, match="row 7"):
+        class_separation(spoilt, labels, distance)
+    refused = [
+        (spoilt, labels, "NaN, infinity .* row 7"),
+        (features, labels + 1, r"labels must be 0\.\.2; not so in row"),
+        (features, labels - 1, r"labels must be 0\.\.2; not so in row"),
+        (features, labels[:-1], "44 examples but 43 labels"),
+        (features, labels.astype(float), "integer class indices; got torch.float64"),
+        (features, np.eye(3, dtype=int)[labels], "argmax"),
+        (features[:, :, None], labels, "flatten"),
+        (features[0], labels, r"\[examples, dimensions\]"),
+        (features[:, :4], labels, "4 dimensions, where 6"),
+        (features.astype(complex), labels, "real numbers"),
+        (np.array([["a"] * 6] * 44), labels, "real numbers"),
+        ([[1.0, 2.0], [3.0]], labels, "rectangular"),
+    ]
+    for bad_features, bad_labels, message in refused:
+        with pytest.raises(RequestError, match=message):
+            accumulator.update(bad_features, bad_labels)
+    assert accumulator.examples == len(labels)
+    assert accumulator.compute() == before
+
+
+def test_undefined_and_contradictory_requests_are_said() -> None:
+    features, labels = example(14)
+    for distance in ("cosine", "euclidean"):
+        with pytest.raises(UndefinedError, match=r"class 4 alone \(44 examples\)"):
+            class_separation(features, np.full(44, 4), distance)
+    with pytest.raises(UndefinedError, match="no examples"):
+        class_separation(features[:0], labels[:0])
+    with pytest.raises(UndefinedError, match="no examples"):
+        streamed_class_separation([], "cosine_centered")
+    with pytest.raises(RequestError, match="Did you mean 'cosine_centered'"):
+        class_separation(features, labels, "cosine_centred")
+    with pytest.raises(RequestError, match="takes the mean activation as center"):
+        SeparationAccumulator(distance="cosine_centered")
+    with pytest.raises(RequestError, match="takes no center"):
+        SeparationAccumulator(center=features.mean(0))
+    with pytest.raises(RequestError, match="one finite vector"):
+        SeparationAccumulator(distance="cosine_centered", center=features.mean(0) * np.nan)
+    with pytest.raises(RequestError, match=r"label 2000000000 .* number the classes"):
+        class_separation(features, labels * 1_000_000_000)
+    accumulator = SeparationAccumulator().update(features, labels)
+    for other, message in [
+        (SeparationAccumulator(distance="euclidean"), "different distances"),
+        (SeparationAccumulator(num_classes=4), "None and 4 classes"),
+        (SeparationAccumulator().update(features[:, :2], labels), "2 dimensions, where 6"),
+    ]:
+        with pytest.raises(RequestError, match=message):
+            accumulator.merge(other)
+    centered = [SeparationAccumulator(distance="cosine_centered", center=features[i]) for i in (0, 1)]
+    with pytest.raises(RequestError, match="different centers"):
+        centered[0].merge(centered[1])

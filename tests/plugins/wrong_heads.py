@@ -1,0 +1,59 @@
+"""Heads and penalties, each with one thing wrong with it."""
+
+from penultimate import register
+
+
+@register.head
+def transposed(features, weight, bias):
+    return weight @ features.T + bias[:, None]
+
+
+@register.head
+def without_weight(features, weight, bias):
+    return features.sum(-1, keepdim=True) + bias
+
+
+@register.head
+def whitened(features, weight, bias):
+    return (features - features.mean(0)) @ weight.T + bias
+
+
+@register.head
+def cumulative(features, weight, bias):
+    return (features @ weight.T + bias).cumsum(-1)
+
+
+@register.head
+def of_directions(features, weight, bias):
+    return features / features.norm(dim=-1, keepdim=True) @ weight.T + bias
+
+
+@register.head
+def exponential(features, weight, bias):
+    return (features @ weight.T + bias).exp()
+
+
+@register.penalty
+def once_for_the_batch(logits, head, *, strength=1e-3):
+    return strength * head.weight.square().sum()
+
+
+@register.penalty
+def norm_of_logits(logits, head, *, strength=1e-3):
+    return strength * logits.square().sum(-1).sqrt()
+
+
+@register.penalty
+def clipping(logits, head):
+    head.weight.data.clamp_(-0.1, 0.1)
+    return logits.square().sum(-1)
+
+
+@register.penalty
+def unconnected(logits, head):
+    return logits.new_zeros(len(logits))
+
+
+@register.penalty
+def centred(logits, head):
+    return (logits - logits.mean(0)).square().sum(-1)

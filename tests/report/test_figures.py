@@ -1,0 +1,151 @@
+"""Drawings: text as text, the page's colours, no label over another; marks that everyone can tell apart."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penultimate.report import palette
+from penultimate.report.exhibits.base import Panel, Point
+from penultimate.report.figures import draw_panel
+from penultimate.report.palette import PRESET_MARKS, SHAPES, marks
+from penultimate.report.placement import Box, place
+from tests.oracles.report import MACHADO, contrast, oklab
+
+MARKS = marks(list(PRESET_MARKS))
+POINTS = tuple(
+    Point(0.35 + 0.02 * i, 80 + (i * 7) % 5, slug, slug.replace("_", " "), f"seed 0: {i}")
+    for i, slug in enumerate(PRESET_MARKS)
+)
+PANEL = Panel("panel", "A title", "across", "up", POINTS, finding="a finding")
+
+
+def texts(svg: str) -> list[str]:
+    return [
+        element.text or "" for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    ]
+
+
+def test_text_is_text_in_the_pages_font_and_colour() -> None:
+    svg = draw_panel(PANEL, MARKS).styled("x")
+    assert {"across", "up", *(point.label for point in POINTS)} <= set(texts(svg))
+    assert "font-family" not in svg
+    assert "DejaVu" not in svg
+    assert not re.search(r"#0[1-4]0[1-4]0[1-4]", svg)
+    assert "currentColor" in svg
+    assert "var(--mark-cosine-softmax, #8573ee)" in svg
+    assert "<style" not in svg
+    assert "<metadata" not in svg
+
+
+def test_a_file_stands_alone() -> None:
+    svg = draw_panel(PANEL, MARKS).styled("x", page=False)
+    assert "var(" not in svg
+    assert "currentColor" not in svg
+    assert palette.INK[0] in svg
+
+
+def test_marks_say_what_they_are_and_whose() -> None:
+    root = ElementTree.fromstring(draw_panel(PANEL, MARKS).styled("x"))
+    titled = {
+        group.attrib.get("data-mark"): [child.text for child in group if child.tag.endswith("title")]
+        for group in root.iter("{http://www.w3.org/2000/svg}g")
+        if "data-mark" in group.attrib
+    }
+    assert titled["cosine-softmax"] == ["cosine softmax: seed 0: 7"]
+    assert len(titled) == len(POINTS)
+
+
+def test_prefixes_keep_drawings_apart() -> None:
+    drawing = draw_panel(PANEL, MARKS)
+    ids = [set(re.findall(r'id="([^"]*)"', drawing.styled(prefix))) for prefix in ("a", "b")]
+    assert ids[0].isdisjoint(ids[1])
+    for prefix in ("a", "b"):
+        for target in re.findall(r'(?:href="#|url\(#)([^")]*)', drawing.styled(prefix)):
+            assert target.startswith(f"{prefix}-")
+
+
+@pytest.mark.parametrize("label", ["$x^2$ & <b>", "日本語 ∀x", "a\nb\x00c", "\\frac{1}{2}$", "x" * 400])
+def test_any_label_can_be_drawn_as_it_is(label: str) -> None:
+    panel = Panel("p", label, label, label, (Point(1, 2, "softmax", label, label),))
+    shown = texts(draw_panel(panel, MARKS).styled("x"))
+    kept = " ".join(label.replace("\x00", " ").split())
+    assert kept in shown
+    assert any(kept.startswith(text.rstrip("…")) and len(text) <= 34 for text in shown if text)
+
+
+def test_a_users_matplotlib_settings_change_nothing() -> None:
+    import matplotlib
+
+    before = draw_panel(PANEL, MARKS)
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
+        assert draw_panel(PANEL, MARKS).raw == before.raw
+
+
+@pytest.mark.parametrize("points", [((1.0, 1.0),), ((1.0, 1.0), (1.0, 1.0)), ((0.0, 0.0), (0.0, 5.0))])
+def test_degenerate_clouds_can_be_drawn(points: tuple[tuple[float, float], ...]) -> None:
+    drawn = tuple(Point(x, y, "softmax", f"p{i}") for i, (x, y) in enumerate(points))
+    svg = draw_panel(Panel("p", "", "x", "y", drawn), MARKS).styled("x")
+    assert {f"p{i}" for i in range(len(points))} <= set(texts(svg))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(20, 380), st.floats(20, 280), st.floats(20, 110)), min_size=1, max_size=9)
+)
+def test_labels_stay_inside_and_apart(drawn: list[tuple[float, float, float]]) -> None:
+    anchors = [(x, y) for x, y, _ in drawn]
+    obstacles = [(Box(x - 5, y - 5, x + 5, y + 5), i) for i, (x, y) in enumerate(anchors)]
+    frame = Box(0, 0, 400, 300)
+    placed = place(anchors, [(width, 10) for _, _, width in drawn], obstacles, frame)
+    assert place(anchors, [(width, 10) for _, _, width in drawn], obstacles, frame) == placed
+    for i, one in enumerate(placed):
+        assert one.box.overlap(frame) == pytest.approx(one.box.area)
+        assert not any(one.box.overlap(other.box) for other in placed[:i])
+        near = one.box.nearest(*anchors[i])
+        assert one.leader is not None or math.dist(near, anchors[i]) <= 15
+
+
+def test_a_leader_crosses_what_lies_on_it() -> None:
+    from penultimate.report.placement import _crosses
+
+    box = Box(4, 4, 6, 6)
+    assert _crosses((0, 0, 10, 10), box)
+    assert _crosses((0, 5, 10, 5), box)
+    assert not _crosses((0, 7, 10, 7), box)
+    assert not _crosses((0, 0, 3, 3), box)
+    assert not _crosses((5, 0, 5, 3), box)
+    assert _crosses((5, 0, 5, 9), box)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["paper", "dark"])
+def test_nine_marks_can_be_told_apart_by_anyone(theme: int) -> None:
+    colours = [(mark.light, mark.dark)[theme] for mark in MARKS.values()]
+    for colour in colours:
+        assert contrast(colour, palette.PAPER[theme]) >= 3
+    for vision in MACHADO:
+        seen = [oklab(colour, vision) for colour in colours]
+        nearest = min(math.dist(one, other) for i, one in enumerate(seen) for other in seen[:i])
+        assert nearest >= 0.06
+    assert len({mark.shape for mark in MARKS.values()}) == 9
+    assert contrast(palette.INK[theme], palette.PAPER[theme]) >= 7
+    assert contrast(palette.MUTED[theme], palette.PAPER[theme]) >= 4.5
+
+
+def test_marks_do_not_depend_on_the_company() -> None:
+    alone = marks(["sigmoid"])["sigmoid"]
+    assert marks(["focal(gamma=2)", "sigmoid", "poly(e=1)"])["sigmoid"] == alone
+    many = marks([f"plugin{i}" for i in range(20)])
+    assert len({(mark.light, mark.shape) for mark in many.values()}) == 20
+    assert len({mark.key for mark in marks(["a(b)", "a b", "A(B)"]).values()}) == 3
+
+
+def test_shapes_lie_in_the_unit_circle() -> None:
+    for vertices, scale in SHAPES.values():
+        assert all(math.hypot(x, y) <= 1.07 for x, y in vertices)
+        assert 0.8 <= scale <= 1.3

@@ -1,0 +1,227 @@
+"""The page: whole in one file, every label escaped, the same bytes from the same results."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from penultimate.errors import RequestError
+from penultimate.report import render_report, write_report
+from penultimate.report.exhibits.base import StudyResults
+from penultimate.table import Table
+from tests.report.html import Page
+from tests.report.synthetic import HOSTILE, MEASURED, picture, study
+
+HOSTILE_TEXTS = (
+    HOSTILE,
+    '"><img src=x onerror=alert(1)>',
+    "</style><script>alert(2)</script>",
+    "$\\frac{1}{0}$ & {{ 7*7 }} \x1b[31m\u2028",
+    "'" * 3 + "]]>" + "]" * 300,
+)
+
+
+@pytest.fixture(scope="module")
+def results() -> StudyResults:
+    return study((0, 1, 2), diverged=("dropout(keep=0.9)", 1), label=HOSTILE, sheet=picture())
+
+
+@pytest.fixture(scope="module")
+def files(results: StudyResults) -> dict[str, bytes]:
+    return render_report(results)
+
+
+@pytest.fixture(scope="module")
+def page(files: dict[str, bytes]) -> Page:
+    return Page(files[""].decode())
+
+
+def test_the_page_needs_nothing_from_outside(page: Page) -> None:
+    for element in page.elements:
+        for name in ("src", "href", "xlink:href", "action", "srcset", "data", "poster"):
+            address = element.attributes.get(name, "")
+            assert not re.match(r"(?i)\s*(https?:|//|file:|javascript:)", address), (element.tag, address)
+        assert not any(name.startswith("on") for name in element.attributes), element.attributes
+    styles = "".join(element.text for element in page.all("style"))
+    assert "@import" not in styles
+    assert "url(" not in styles
+    assert {element.tag for element in page.elements}.isdisjoint(
+        {"iframe", "object", "embed", "base", "form"}
+    )
+
+
+def test_only_its_own_script_may_run(page: Page) -> None:
+    policy = next(
+        element.attributes["content"]
+        for element in page.all("meta")
+        if element.attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    (script,) = page.all("script")
+    digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert re.search(r"script-src ([^;]*);", policy)[1] == f"'sha256-{digest}'"  # type: ignore[index]
+
+
+def told_everywhere(text: str) -> dict[str, bytes]:
+    """The report of a small study in which every free text is this one."""
+    results = study((0,), objectives=tuple(MEASURED)[:3], label=text, targets=("digits",), epochs=2)
+    description = {**results.description, "title": text, "question": text, "command": text}
+    description |= {"backbones": [text], "recipe": {text: text}}
+    provenance = {text: {text: [text]}, "command": text, "diverged": {text: text}}
+    rows = [dataclasses.replace(row, backbone=text, step=text) for row in results.table]
+    return render_report(StudyResults(description, Table(rows), None, provenance))
+
+
+def structure(files: dict[str, bytes]) -> list[tuple[str, list[str]]]:
+    """The elements outside of drawings (in which a label moves lines), with their attributes' names."""
+    elements = Page(files[""].decode()).elements
+    drawn = [element.tag == "svg" or any(a.tag == "svg" for a in element.ancestors) for element in elements]
+    return [
+        (element.tag, sorted(element.attributes))
+        for element, inside in zip(elements, drawn, strict=True)
+        if not inside
+    ]
+
+
+@pytest.fixture(scope="module")
+def benign() -> list[tuple[str, list[str]]]:
+    return structure(told_everywhere("a word"))
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_hostile_text_anywhere_stays_text(text: str, benign: list[tuple[str, list[str]]]) -> None:
+    files = told_everywhere(text)
+    assert structure(files) == benign
+    for name, content in files.items():
+        if name.endswith(".svg"):
+            tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(content).iter()}
+            assert tags <= {"svg", "g", "defs", "path", "use", "text", "title", "clipPath", "rect"}
+
+
+def test_the_label_is_shown_as_it_was_written(page: Page) -> None:
+    shown = [element for element in page.elements if HOSTILE in element.text]
+    assert {"th", "text", "button", "dt"} <= {element.tag for element in shown}
+
+
+def test_the_same_results_give_the_same_bytes(results: StudyResults, files: dict[str, bytes]) -> None:
+    assert render_report(results) == files
+
+
+def test_ids_are_unique_and_references_lead_somewhere(page: Page) -> None:
+    ids = [element.attributes["id"] for element in page.elements if "id" in element.attributes]
+    assert len(set(ids)) == len(ids)
+    for element in page.elements:
+        references = [element.attributes.get("aria-labelledby", "")]
+        if element.attributes.get("href", "").startswith("#"):
+            references.append(element.attributes["href"].removeprefix("#"))
+        references += re.findall(r"url\(#([^)]*)\)", " ".join(element.attributes.values()))
+        assert all(reference in ids for reference in references if reference), references
+
+
+def test_every_download_lies_beside_the_page(tmp_path: Path) -> None:
+    results = study(objectives=tuple(MEASURED)[:3], targets=("digits", "maths"), epochs=2)
+    path = tmp_path / "a # report?.html"
+    written = write_report(results, path)
+    assert written[0] == path
+    assert all(file.is_file() for file in written)
+    links = [
+        element.attributes["href"]
+        for element in Page(path.read_text(encoding="utf-8")).all("a")
+        if not element.attributes["href"].startswith("#")
+    ]
+    assert len(links) > 20
+    linked = {(tmp_path / unquote(link)).resolve() for link in links}
+    assert linked <= {file.resolve() for file in written}
+    suffixes = {file.name for file in written}
+    for table in ("table1_linear", "table1_knn", "table3", "tableE1", "tableA2", "table1_linear_published"):
+        assert {f"{table}.csv", f"{table}.tex"} <= suffixes
+
+
+def test_published_tables_and_panels_look_different_and_hold_no_run_of_ours(page: Page) -> None:
+    boxes = [element for element in page.elements if {"table-box"} <= set(element.classes)]
+    boxes = [box for box in boxes if {"ours", "published"} & set(box.classes)]
+    for box in boxes:
+        published = "published" in box.classes
+        assert published != ("ours" in box.classes)
+        tags = [tag for tag in page.elements if "tag" in tag.classes and box in tag.ancestors]
+        assert [tag.text for tag in tags] == ["published" if published else "measured here"]
+        assert ("paper" in box.all_text) == published
+    assert {True, False} == {"published" in box.classes for box in boxes}
+    for panel in (element for element in page.elements if "panel" in element.classes):
+        assert ("seed " in panel.all_text) <= ("ours" in panel.classes)
+
+
+def test_everyone_can_read_it(page: Page) -> None:
+    assert page.all("html")[0].attributes["lang"] == "en"
+    assert len(page.all("h1")) == 1
+    assert all(image.attributes.get("alt") for image in page.all("img"))
+    for drawing in page.all("svg"):
+        described = drawing.attributes.get("role") == "img" and drawing.attributes.get("aria-label")
+        assert described or drawing.attributes.get("aria-hidden") == "true"
+    for region in (element for element in page.elements if "scroll" in element.classes):
+        assert region.attributes["tabindex"] == "0"
+        assert region.attributes.get("aria-labelledby") or region.attributes.get("aria-label")
+    assert all(head.attributes.get("scope") for head in page.all("th") if head.all_text.strip())
+    assert all(equation.attributes.get("aria-label") for equation in page.all("math"))
+
+
+def test_a_limited_study_says_so_at_the_top_and_at_every_exhibit() -> None:
+    small: dict[str, Any] = {"objectives": tuple(MEASURED)[:3], "targets": ("digits",), "epochs": 2}
+    page = Page(render_report(study(limited=True, **small))[""].decode())
+    notice = next(element for element in page.elements if "notice" in element.classes)
+    assert "limited run" in notice.all_text
+    articles = page.all("article")
+    assert len(articles) >= 7
+    assert all("limited run" in article.all_text for article in articles)
+    whole = Page(render_report(study(**small))[""].decode())
+    assert "limited run" not in whole.all("body")[0].all_text.lower()
+
+
+def test_diverged_runs_are_named_at_the_top(page: Page) -> None:
+    notice = next(element for element in page.elements if "notice" in element.classes)
+    assert "Dropout, seed 1" in notice.all_text
+
+
+def test_a_study_of_nothing_still_has_a_report() -> None:
+    empty = study(objectives=(), targets=())
+    text = Page(render_report(dataclasses.replace(empty, provenance={}))[""].decode()).all("body")[0].all_text
+    assert "not measured" in text
+    assert "cannot say yet" in text
+
+
+def test_provenance_is_told(page: Page) -> None:
+    section = next(element for element in page.elements if element.attributes.get("id") == "provenance")
+    for fact in (
+        "penultimate run quickstart",
+        "0f3c2a9e1b7d",
+        "torch",
+        "2.15.0",
+        "a1" * 32,
+        "301.4",
+        "9 of 9",
+        "64",
+    ):
+        assert fact in section.all_text
+
+
+def test_the_contact_sheet_is_inside(page: Page) -> None:
+    (image,) = page.all("img")
+    assert image.attributes["src"] == "data:image/png;base64," + base64.b64encode(picture()).decode()
+
+
+def test_a_report_cannot_be_a_folder_nor_its_folder_a_file(tmp_path: Path) -> None:
+    results = study(objectives=("softmax",), targets=())
+    with pytest.raises(RequestError, match="is a folder"):
+        write_report(results, tmp_path)
+    (tmp_path / "report_files").write_text("in the way")
+    with pytest.raises(RequestError, match="a file has that name"):
+        write_report(results, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()

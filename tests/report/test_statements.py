@@ -1,0 +1,106 @@
+"""The headline says what the numbers say, whichever way they point."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from penultimate.report.curves import training_curves
+from penultimate.report.exhibits.base import StudyResults
+from penultimate.report.exhibits.measurements import admit
+from penultimate.report.glossary import OBJECTIVES
+from penultimate.report.palette import PRESET_MARKS
+from penultimate.report.regime import compare, features, summary
+from penultimate.report.statements import headline
+from penultimate.table import Table
+from tests.report.synthetic import MEASURED, study
+
+
+def with_separation(order: list[int], results: StudyResults) -> StudyResults:
+    """The study with R² replaced: rank `order[i]` for the objective that transfers i-th best."""
+    best_first = sorted(MEASURED, key=lambda text: -MEASURED[text][3])
+    transfer = {}
+    rows = []
+    for row in results.table:
+        if row.metric.startswith("linear") and row.objective:
+            transfer.setdefault(row.objective, []).append(row.value)
+    ranked = sorted(transfer, key=lambda spec: -sum(transfer[spec]))
+    assert len(ranked) == len(best_first)
+    for row in results.table:
+        if row.metric == "class_separation" and row.split == "train" and row.objective:
+            row = dataclasses.replace(row, value=0.3 + 0.02 * order[ranked.index(row.objective)])
+        rows.append(row)
+    return dataclasses.replace(results, table=Table(rows))
+
+
+@pytest.mark.parametrize(
+    ("order", "answer", "beside"),
+    [
+        ([0, 1, 2, 3, 4, 5, 6, 7, 8], "transfer worse (Spearman’s ρ = −", "this study agrees"),
+        ([8, 7, 6, 5, 4, 3, 2, 1, 0], "transfer better", "disagrees: the relation is reversed"),
+        ([4, 3, 5, 2, 6, 1, 7, 0, 8], "no more than chance", "neither confirms nor refutes"),
+    ],
+)
+def test_the_answer_follows_the_sign_and_the_significance(order: list[int], answer: str, beside: str) -> None:
+    found = headline(admit(with_separation(order, study())))
+    assert answer in found.answer
+    assert beside in found.details[0]
+    assert "n = 9" in found.answer
+    assert any(fact.source == "published" and fact.value == "−0.93" for fact in found.facts)
+
+
+def test_rho_is_that_of_perfect_order() -> None:
+    worse = headline(admit(with_separation(list(range(9)), study())))
+    assert "ρ = −1.00" in worse.answer
+    assert worse.facts[0].value == "−1.00"
+
+
+def test_without_the_numbers_nothing_is_claimed() -> None:
+    found = headline(admit(study(separation=False)))
+    assert "cannot say yet" in found.answer
+    assert "penultimate run" in found.answer
+    assert found.facts[0].source == "published"
+    two = headline(admit(study(objectives=("softmax", "sigmoid"))))
+    assert "cannot say yet" in two.answer
+
+
+def test_the_place_of_softmax_is_told() -> None:
+    found = headline(admit(study((0, 1, 2))))
+    told = next(sentence for sentence in found.details if "softmax" in sentence)
+    assert "fifth of nine on the classes" in told
+    assert "second of nine in transfer" in told
+
+
+def test_the_regime_is_told_beside_the_papers() -> None:
+    results = study((0, 1, 2))
+    told = {one.what: (one.ours, one.paper) for one in compare(results, admit(results))}
+    assert told["Classes K / penultimate features M"] == ("128 / 256 = 0.50", "1000 / 2048 = 0.49")
+    assert told["Epochs"] == ("20", "146 to 196, chosen per objective")
+    assert told["Runs per objective"] == ("3", "8")
+    assert told["Softmax class separation R²"][1] == "0.349"
+    assert told["Softmax accuracy, training images"][1] == "93.61 %"
+    assert told["Softmax accuracy, test images"][1] == "77.0 %"
+    assert "12,800" in told["Pretraining data"][0]
+    assert "three runs per objective" in summary(admit(results))
+    assert features({"backbones": ["glyphnet(features=96, width=8)"]}) == 96
+
+
+def test_curves_are_drawn_where_they_were_recorded() -> None:
+    figure = training_curves(admit(study((0, 1), epochs=5)))
+    assert figure is not None
+    assert len(figure.panels) == 9
+    own = [curve for curve in figure.panels[0].curves if not curve.faint]
+    assert [curve.dashed for curve in own] == [True, False]
+    assert [x for x, _ in own[0].points] == [1, 2, 3, 4, 5]
+    assert training_curves(admit(study(epochs=0))) is None
+
+
+def test_all_nine_objectives_are_explained_and_marked() -> None:
+    from penultimate.objectives.presets import PRESETS
+
+    assert list(OBJECTIVES) == list(PRESET_MARKS)
+    assert set(OBJECTIVES) == set(PRESETS)
+    for explained in OBJECTIVES.values():
+        assert explained.sentence.endswith(".")
+        assert explained.equation.startswith("<math")

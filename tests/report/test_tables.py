@@ -1,0 +1,121 @@
+"""Tables as CSV, LaTeX and text: harmless to spreadsheets, TeX and terminals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penultimate.report import exhibit, render_exhibit_text
+from penultimate.report.exhibits.base import Cell, Column, ExhibitTable, TableRow
+from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex, to_text, width
+from tests.report.synthetic import HOSTILE, study
+
+
+def table(label: str, *cells: Cell, notes: tuple[str, ...] = ()) -> ExhibitTable:
+    columns = tuple(Column(f"c{i}", f"C{i}") for i in range(len(cells)))
+    return ExhibitTable("t", "Title", "Objective", columns, (TableRow(label, cells),), notes=notes)
+
+
+@pytest.mark.parametrize(
+    "label", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r\n=1", "＝1", " =1"]
+)
+def test_csv_runs_in_no_spreadsheet(label: str) -> None:
+    rows = list(csv.reader(io.StringIO(to_csv(table(label, Cell(label))))))
+    for cell in (rows[1][0], rows[1][1]):
+        assert cell.startswith("'")
+        assert cell.lstrip("' ").strip()
+
+
+def test_csv_keeps_numbers_whole_and_tells_the_source() -> None:
+    content = to_csv(table("softmax", Cell("−0.3 ± 0.1", -1 / 3, 0.1, 3), Cell("–")))
+    header, row = csv.reader(io.StringIO(content))
+    assert header == ["Objective", "c0", "c0_se", "c0_n", "c1", "source"]
+    assert float(row[1]) == -1 / 3
+    assert row[2:] == ["0.1", "3", "–", "ours"]
+
+
+def test_csv_of_an_exhibit_reads_back_to_its_numbers() -> None:
+    made = exhibit("table1", study((0, 1))).tables[0]
+    rows = list(csv.DictReader(io.StringIO(to_csv(made))))
+    for row, read in zip(made.rows, rows, strict=True):
+        for column, cell in zip(made.columns, row.cells, strict=True):
+            assert float(read[column.key]) == cell.value
+            assert float(read[f"{column.key}_se"]) == cell.error
+
+
+def test_latex_specials_are_escaped() -> None:
+    specials = r"\ & % $ # _ { } ~ ^ < >"
+    escaped = latex_escape(specials)
+    stripped = escaped
+    for command in (
+        r"\textbackslash{}",
+        r"\textasciitilde{}",
+        r"\textasciicircum{}",
+        r"\textless{}",
+        r"\textgreater{}",
+    ):
+        assert command in escaped
+        stripped = stripped.replace(command, "")
+    for special in "&%$#_{}":
+        assert f"\\{special}" in stripped
+    assert latex_escape("\\input{/etc/passwd}") == r"\textbackslash{}input\{/etc/passwd\}"
+
+
+def test_latex_tables_are_whole_and_set_the_best_in_bold() -> None:
+    made = exhibit("table1", study((0,), label=HOSTILE)).tables[0]
+    content = to_latex(made)
+    rows = [line for line in content.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    assert len(rows) == 1 + len(made.rows)
+    assert all(line.count("&") == len(made.columns) for line in rows)
+    assert content.count(r"\textbf{") == sum(cell.best for row in made.rows for cell in row.cells)
+    assert "<script>" not in content
+    assert "measured here" in content
+    assert content.count("{") == content.count("}")
+
+
+def test_text_is_aligned_and_harmless_in_a_terminal() -> None:
+    made = table(
+        "日本 \x1b[31mred\x07", Cell("1.25", 1.25, best=True), Cell("words\x9b31m"), notes=("n\x1b]0;x",)
+    )
+    text = to_text(made)
+    assert not any(unicodedata.category(c) == "Cc" and c != "\n" for c in text)
+    assert "1.25*" in text
+    made = exhibit("table1", study()).tables[0]
+    lines = to_text(made).splitlines()
+    ends = {width(line) for line in lines[4:-1]}
+    assert max(ends) - min(ends) <= 1
+    assert width("日本") == 4
+
+
+@pytest.mark.parametrize("name", ["table1", "table3", "tableE1", "tableA2", "figure1", "figure5", "figureD1"])
+def test_every_exhibit_can_be_read_in_a_terminal(name: str) -> None:
+    text = render_exhibit_text(exhibit(name, study((0, 1), label=HOSTILE)))
+    assert "measured here" in text
+    assert "published in the paper" in text
+    assert render_exhibit_text(exhibit(name, study(limited=True), allow_limited=True)).startswith(
+        "LIMITED RUN"
+    )
+
+
+def test_the_points_of_a_figure_can_be_read() -> None:
+    made = exhibit("figure5", study((0, 1)))
+    rows = list(csv.DictReader(io.StringIO(points_csv(made))))
+    points = [point for figure in made.figures for panel in figure.panels for point in panel.points]
+    assert [(float(row["x"]), float(row["y"])) for row in rows] == [(point.x, point.y) for point in points]
+    assert {row["source"] for row in rows} == {"ours", "published"}
+
+
+@given(st.text(max_size=30))
+def test_any_text_survives_csv_latex_and_terminal(text: str) -> None:
+    made = table(text, Cell(text))
+    rows = list(csv.reader(io.StringIO(to_csv(made))))
+    assert len(rows) == 2
+    assert not rows[1][0].startswith(("=", "+", "-", "@", "\t"))
+    body = to_latex(made).split(r"\midrule")[1]
+    assert body.count("\\\\\n") == 1
+    assert not any(unicodedata.category(c) == "Cc" and c != "\n" for c in to_text(made))

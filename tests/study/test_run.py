@@ -1,0 +1,190 @@
+"""The smoke study as a user runs it: once, again, spoilt, killed, interrupted, twice at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import penultimate
+
+
+def rows_of(folder: Path) -> dict[str, bytes]:
+    """Every finished step's rows, by step."""
+    return {path.parent.name: path.read_bytes() for path in (folder / "runs" / "steps").glob("*/rows.jsonl")}
+
+
+def weights_of(folder: Path) -> dict[str, str]:
+    files = (folder / "runs" / "steps").glob("train.*/network.safetensors")
+    return {path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_every_step_is_done_and_the_report_is_there(finished_smoke: Path) -> None:
+    study = json.loads((finished_smoke / "runs/studies/smoke/study.json").read_text())
+    assert set(study["steps"]) == set(rows_of(finished_smoke))
+    assert not list((finished_smoke / "runs/partial").glob("*.*.*"))
+    report = (finished_smoke / "runs/studies/smoke/report.html").read_text()
+    assert report.startswith("<!doctype html>")
+    assert report.rstrip().endswith("</html>")
+
+
+def test_every_result_carries_its_provenance(finished_smoke: Path) -> None:
+    for path in (finished_smoke / "runs/steps").glob("*/meta.json"):
+        meta = json.loads(path.read_text())
+        assert meta["threads"] == 1
+        assert meta["packages"]["torch"]
+        assert meta["seconds"] >= 0
+        assert {"config", "parents", "host", "commit", "dirty", "files", "device"} <= meta.keys()
+        if meta["step"] == "data":
+            assert len(meta["content_digest"]) == 64
+
+
+def test_the_same_command_again_does_nothing(smoke: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (smoke / "runs/steps").rglob("*")}
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0
+    assert "Everything is done already." in answer.stdout
+    assert "report.html" in answer.stdout
+    assert {path: path.stat().st_mtime_ns for path in (smoke / "runs/steps").rglob("*")} == before
+
+
+@pytest.mark.parametrize("damage", ["bank", "weights", "images", "rows"])
+def test_a_damaged_file_is_named_and_computed_again_to_the_same_bytes(smoke: Path, damage: str) -> None:
+    before = rows_of(smoke), weights_of(smoke)
+    steps = smoke / "runs/steps"
+    pattern = {
+        "bank": "extract.softmax-s0-digits_smoke*/test.npz",
+        "weights": "train.softmax*/network.safetensors",
+        "images": "data.*glyphs_smoke*/train.images.npy",
+        "rows": "linear.softmax*digits*/rows.jsonl",
+    }[damage]
+    (path,) = steps.glob(pattern)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert f"{path.parent.name} is damaged" in answer.stdout
+    assert (rows_of(smoke), weights_of(smoke)) == before
+
+
+def test_damage_that_only_its_use_can_show_is_found_there(smoke: Path) -> None:
+    steps = smoke / "runs/steps"
+    (bank,) = steps.glob("extract.softmax-s0-digits_smoke*/test.npz")
+    content, when = bytearray(bank.read_bytes()), bank.stat()
+    content[len(content) // 2] ^= 1
+    bank.write_bytes(content)
+    os.utime(bank, ns=(when.st_atime_ns, when.st_mtime_ns))
+    (child,) = steps.glob("knn.softmax-s0-digits_smoke*")
+    before = rows_of(smoke)
+    (child / "meta.json").unlink()
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert f"step {bank.parent.name}: test.npz is not what was written" in answer.stdout
+    assert rows_of(smoke) == before
+
+
+def start(folder: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "penultimate.cli", "run", "smoke", *more],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PENULTIMATE_CHECKPOINT_SECONDS": "0.01"},
+    )
+
+
+def wait_for(condition, seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_stopped_anywhere_goes_on_to_the_same_bytes(
+    finished_smoke: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    partial = tmp_path / "runs/partial"
+    process = start(tmp_path)
+    wait_for(lambda: list(partial.glob("train.*/checkpoint*")))
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=30)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command continues" in errors
+        assert "Traceback" not in errors
+    time.sleep(1.2)
+    assert list(partial.glob("train.*"))
+    answer = penultimate("run", "smoke", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "continuing" in answer.stdout
+    assert sorted(weights_of(tmp_path).values()) == sorted(weights_of(finished_smoke).values())
+
+
+def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path) -> None:
+    process = start(tmp_path)
+    wait_for(lambda: list((tmp_path / "runs/partial").glob("train.*")))
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    )
+    os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, output + errors
+    assert "begun again" in output
+    assert rows_of(tmp_path) == rows_of(finished_smoke)
+
+
+def test_a_second_run_of_the_same_study_is_sent_away(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    try:
+        wait_for(lambda: list((tmp_path / "runs/partial").glob("data.*")))
+        answer = penultimate("run", "smoke", cwd=tmp_path)
+        assert answer.returncode == 2
+        assert f"by process {process.pid}" in answer.stderr
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_diverged_objective_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    answer = penultimate(
+        "run",
+        "smoke",
+        "--only",
+        "softmax,squared_error",
+        "--set",
+        "recipe.learning_rate=1000.0",
+        cwd=tmp_path,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "squared_error diverged" in answer.stdout
+    again = penultimate(
+        "run",
+        "smoke",
+        "--only",
+        "softmax,squared_error",
+        "--set",
+        "recipe.learning_rate=1000.0",
+        cwd=tmp_path,
+    )
+    assert "diverged: train.squared_error" in again.stdout
+    status = penultimate("status", cwd=tmp_path)
+    assert "diverged: train.squared_error" in status.stdout
+    assert "diverged" in (tmp_path / "runs/studies/smoke/report.html").read_text()
+
+
+def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:
+    before = weights_of(smoke)
+    answer = penultimate("run", "smoke", "--set", "probes=('knn',)", cwd=smoke)
+    assert answer.returncode == 0
+    assert "Everything is done already." in answer.stdout
+    assert weights_of(smoke) == before

@@ -1,0 +1,212 @@
+"""`penultimate check`: sound plug-ins pass, and of each wrong one exactly what is wrong is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from penultimate import registry
+from penultimate.checking import Finding, Report, check_entry, check_file, render_report
+from penultimate.plugins import loaded
+
+SAMPLES = Path(__file__).parent / "plugins"
+SOUND = {
+    "focal": {"focal"},
+    "prototypes": {"prototypes", "unbiased"},
+    "confidence": {"confidence", "unit_rows"},
+    "instruments": {"feature_scale", "nearest_mean"},
+    "stripes": {"stripes", "Tiny"},
+}
+WRONG: dict[str, dict[str, dict[str, str]]] = {
+    "wrong_losses": {
+        "reduced": {"shape": "reduce nothing: return one value per example, [n]"},
+        "unsummed": {"shape": "[7 5], a value per example and class; sum over the classes: .sum(-1)"},
+        "summed_over_examples": {"shape": "[5], a value per class"},
+        "with_an_axis_too_many": {"shape": "[7 1]; drop the last axis: .squeeze(-1)"},
+        "squeezed": {"shape": "[] for a single example"},
+        "number": {"shape": "a value of type float; return a torch.Tensor [n]"},
+        "in_numpy": {"shape": "a value of type ndarray"},
+        "of_indices": {"shape": "on line 51 of wrong_losses.py: RuntimeError"},
+        "single_precision": {"dtype": "torch.float32 for inputs of torch.float64"},
+        "single_precision_weights": {"dtype": "what it makes itself must have the dtype of its logits"},
+        "on_the_cpu": {"device": "torch.arange(..., device=logits.device)"},
+        "detached": {"gradient": "carries no gradient"},
+        "stepped": {"gradient": "is 0 everywhere"},
+        "half_detached": {"slope": "is not the slope of its value (torch.autograd.gradcheck)"},
+        "softmax_over_the_batch": {"examples": "depends on the others of its batch"},
+        "relative_to_the_batch": {"examples": "take no mean over it", "extreme logits": "NaN"},
+        "ordinal": {"classes": "a class has no number"},
+        "in_place": {"inputs": "changes its logits in place"},
+        "noisy": {"values": "gives other values when it is called again"},
+        "divergence": {"values": "is NaN on ordinary inputs. Is it the logarithm of a target that is 0?"},
+        "of_the_largest_target": {"targets": "argmax"},
+        "blind": {"targets": "does not depend on its targets", "direction": "does not fall"},
+        "upside_down": {"direction": "is a minus sign missing?"},
+        "overflowing": {"extreme logits": "NaN at logits of 10000 for the right class and -10000"},
+        "with_an_infinite_slope": {"extreme logits": "its gradient by logits is NaN"},
+        "by_position": {"signature": "by_position(logits, targets, *, gamma=2.0)"},
+        "without_default": {"signature": "'gamma' has no default"},
+        "with_anything": {"signature": "name each of its hyperparameters"},
+        "with_a_tensor": {"signature": "cannot be written in a spec string"},
+        "with_infinity": {"signature": "cannot be written in a spec string"},
+        "Smooth": {"signature": "is a class; a loss is a function, called as Smooth(logits, targets)"},
+        "of_logits_alone": {"signature": "of_logits_alone(logits) takes too few arguments"},
+    },
+    "wrong_heads": {
+        "transposed": {"shape": "[5 7], [k n]; transpose it"},
+        "without_weight": {"gradient": "does not depend on weight"},
+        "whitened": {"examples": "depends on the others of its batch"},
+        "cumulative": {"classes": "when the classes are reordered"},
+        "of_directions": {"zero features": "NaN where all features of an example are 0"},
+        "exponential": {"extreme features": "infinite at features of about 10000"},
+        "once_for_the_batch": {"shape": "value.expand(len(logits))"},
+        "norm_of_logits": {"extreme logits": "at logits that are all 0 (dead features), but its gradient"},
+        "clipping": {"inputs": "changes its weight in place"},
+        "unconnected": {"gradient": "carries no gradient"},
+        "centred": {"examples": "depends on the others of its batch"},
+    },
+    "wrong_instruments": {
+        "as_tensor": {"value": "returns a value of type Tensor; call .item() on it"},
+        "undefined": {"value": "UndefinedError"},
+        "of_the_first": {"order": "depends on the order of the examples"},
+        "nothing": {"value": "empty dictionary"},
+        "badly_named": {"value": "names a value 'mean norm'"},
+        "at_random": {"value": "gives another value for the same bank"},
+        "centring": {"value": "changes the bank's features in place"},
+        "FitsInSilence": {"fit": "returns None; end it with 'return self'"},
+        "Unscored": {"fit": "an object without .score"},
+        "Centring": {"fit": "changes its features in place"},
+        "Positions": {"predict": "give back the labels, not their positions"},
+        "Names": {"predict": "return a label, an integer, for each example"},
+        "Constant": {"predict": "25% of four clusters"},
+        "Percent": {"score": "returns 100.0; return an accuracy"},
+        "Optimist": {"score": "is 0.5, but 1 of its predictions are right"},
+        "Moody": {"refit": "predicts otherwise when it is fitted again"},
+        "Crashing": {"fit": "wrong_instruments.py: AttributeError"},
+    },
+    "wrong_worlds": {
+        "without_card": {"card": "set without_card.card = DatasetCard(...)"},
+        "with_anothers_card": {"card": "is that of 'other'"},
+        "without_test": {"card": "names no split test"},
+        "of_two_roles": {"card": "'pretraining' or 'transfer'"},
+        "smaller_than_promised": {"splits": "its card says 5 images of 2 classes; 4 of 2 were made"},
+        "with_one_split": {"splits": "makes no test, which its card promises"},
+        "with_a_third_split": {"splits": "a split 'extra', which its card does not name"},
+        "overlapping": {"splits": "the id 3 stands in more than one place"},
+        "lacking_a_class": {"splits": "split 'test': no image of the class 'b'"},
+        "of_arrays": {"splits": "makes (str, ndarray); make pairs"},
+        "of_nothing": {"splits": "returns None; return {split: ImageSet}"},
+        "unseeded": {"draw": "seed every generator from the draw alone"},
+        "not_a_module": {"module": "build a torch.nn.Module"},
+        "without_size": {"module": ".num_features is None"},
+        "Unpooled": {"features": "pool and flatten it: .mean((2, 3))"},
+        "Viewing": {"features": "Use .reshape(...) instead"},
+        "WithClassifier": {"parameters": "2 of 4 parameters take no part in the features"},
+        "Hidden": {"state": "register what it learns as parameters or buffers"},
+        "SeededByNumPy": {"seed": "draw them from torch's default generator"},
+        "OfTheBatch": {"images": "depend on the others of its batch in eval()"},
+        "Dropping": {"state": "draw nothing at random in eval()", "images": "in eval()"},
+        "Overwriting": {"parameters": "changes its images in place", "images": "in eval()"},
+        "OfAnotherSize": {"features": "It was given channels-last float images [6 3 24 24]"},
+    },
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registry_as_before() -> Iterator[None]:
+    yield
+    for plugin in loaded():
+        for entry in plugin.entries:
+            registry.forget(entry.kind, entry.name)
+
+
+@cache
+def checked(sample: str) -> Report:
+    return check_file(SAMPLES / f"{sample}.py")
+
+
+@pytest.mark.parametrize("sample", SOUND)
+def test_sound_plugins_pass(sample: str) -> None:
+    report = checked(sample)
+    assert {finding.name for finding in report.findings} == SOUND[sample]
+    assert report.ok, render_report(report)
+
+
+@pytest.mark.parametrize(
+    ("sample", "name"), [(sample, name) for sample, wrong in WRONG.items() for name in wrong]
+)
+def test_what_is_wrong_is_told_and_nothing_else(sample: str, name: str) -> None:
+    wrong = {finding.check: finding.sentence for finding in checked(sample).wrong if finding.name == name}
+    assert wrong.keys() == WRONG[sample][name].keys(), wrong
+    for check, phrase in WRONG[sample][name].items():
+        assert phrase in wrong[check]
+        assert name in wrong[check]
+        assert wrong[check].endswith((".", "?", ")"))
+
+
+@pytest.mark.parametrize("sample", WRONG)
+def test_every_wrong_sample_is_expected(sample: str) -> None:
+    assert {finding.name for finding in checked(sample).findings} == WRONG[sample].keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind in ("loss", "head", "penalty", "backbone", "probe")
+        for name in registry.names(kind)
+    ]
+    + [("dataset", name) for name in registry.names("dataset") if name.endswith("_smoke")],
+)
+def test_what_is_built_in_keeps_the_same_contract(kind: str, name: str) -> None:
+    findings = check_entry(registry.entry(kind, name))
+    assert [finding for finding in findings if not finding.ok] == []
+    assert len(findings) > 3
+
+
+def test_what_follows_a_wrong_shape_is_left_out_and_said_to_be() -> None:
+    findings = [finding for finding in checked("wrong_losses").findings if finding.name == "reduced"]
+    assert [finding.check for finding in findings] == ["signature", "shape"]
+    assert "more checks wait for this." in findings[-1].sentence
+
+
+def test_a_check_draws_nothing_from_the_callers_generator() -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    check_entry(registry.entry("loss", "softmax_cross_entropy"))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_report_is_plain_text_that_fits_a_terminal() -> None:
+    text = render_report(checked("wrong_losses"))
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\x1b" not in text
+    assert text.splitlines()[0].startswith("wrong_losses.py  (sha256 ")
+    assert "\nloss reduced\n  ok     signature" in text
+    wrong = checked("wrong_losses").wrong
+    assert text.count("  WRONG  ") == len(wrong)
+    assert text.splitlines()[-1] == (
+        f"{len(wrong)} of {len(checked('wrong_losses').findings)} checks found something wrong."
+    )
+    passed = render_report(checked("focal"))
+    assert passed.splitlines()[-1] == f"All {len(checked('focal').findings)} checks passed."
+
+
+def test_a_report_is_ok_when_nothing_is_wrong() -> None:
+    right = Finding("a", "loss", "shape", True, "fine.")
+    wrong = Finding("a", "loss", "dtype", False, "not fine.")
+    assert Report(Path("a.py"), "0", (right,)).ok
+    assert not Report(Path("a.py"), "0", (right, wrong)).ok
+    assert Report(Path("a.py"), "0", (right, wrong)).wrong == (wrong,)
+
+
+def test_the_contract_can_be_read_without_a_tensor_library() -> None:
+    code = "import sys, penultimate.checking; print(sorted({'torch', 'numpy'} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

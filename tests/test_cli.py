@@ -1,0 +1,100 @@
+"""The command: quick, torch-free where it can be, and never a traceback for a user's mistake."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import penultimate
+
+HEAVY = {"torch", "torchvision", "timm", "scipy", "sklearn", "matplotlib", "pandas"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["status"],
+        ["plan", "quickstart"],
+        *(
+            ["list", kind]
+            for kind in ("objectives", "datasets", "backbones", "metrics", "probes", "studies", "exhibits")
+        ),
+    ],
+)
+def test_commands_that_need_no_tensor_import_none(finished_smoke: Path, arguments: list[str]) -> None:
+    code = (
+        "import sys; from penultimate.cli import main\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit: pass\n"
+        f"print('HEAVY', sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=finished_smoke, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines()[-1] == "HEAVY []"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["rn", "smoke"], "Did you mean 'run'"),
+        (["run"], "required: study"),
+        (["run", "quikstart"], "Did you mean 'quickstart'"),
+        (["run", "./none.py"], "no study file"),
+        (["run", "smoke", "--only", "sofmax"], "Did you mean 'softmax'"),
+        (["run", "smoke", "--seeds", "a"], "--seeds wants numbers"),
+        (["run", "smoke", "--seeds", "1,1"], "twice"),
+        (["run", "smoke", "--processes", "0"], "at least 1"),
+        (["run", "smoke", "--set", "recipe.epoch=1"], "Did you mean 'epochs'"),
+        (["run", "smoke", "--set", "objectives=('dropout(keep=3)',)"], "keep"),
+        (["run", "smoke", "--out", "a-file"], "is, or lies below, a file"),
+        (["run", "smoke", "--out", "/proc/nowhere"], "output folder"),
+        (["list", "objective"], "Did you mean 'objectives'"),
+        (["show", "table11"], "Did you mean 'table1'"),
+        (["show", "table1"], "no study has been run"),
+        (["why", "table1", "softmax"], "no study has been run"),
+        (["report"], "no study has been run"),
+    ],
+)
+def test_a_wrong_request_is_answered_in_a_sentence(tmp_path: Path, arguments: list[str], answer: str) -> None:
+    (tmp_path / "a-file").write_text("")
+    result = penultimate(*arguments, cwd=tmp_path)
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert answer in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_why_traces_a_number_to_its_data(finished_smoke: Path) -> None:
+    answer = penultimate("why", "table1", "softmax", "digits_smoke", cwd=finished_smoke)
+    assert answer.returncode == 0, answer.stderr
+    for part in ("linear_top1", "knn_top1", "train.softmax", "data.d0-digits_smoke", "sha256", "commit"):
+        assert part in answer.stdout
+    wrong = penultimate("why", "table1", "softmax", "digit_smoke", cwd=finished_smoke)
+    assert (wrong.returncode, "Did you mean 'digits_smoke'" in wrong.stderr) == (2, True)
+
+
+def test_a_limited_study_is_refused_as_evidence_unless_asked(finished_smoke: Path) -> None:
+    answer = penultimate("show", "table1", cwd=finished_smoke)
+    assert answer.returncode == 2
+    assert "--allow-limited" in answer.stderr
+    asked = penultimate("show", "table1", "--allow-limited", cwd=finished_smoke)
+    assert asked.returncode == 0, asked.stderr
+    assert "limited" in asked.stdout.lower()
+
+
+def test_plan_and_status_tell_what_is_done(finished_smoke: Path, tmp_path: Path) -> None:
+    assert "complete" in penultimate("status", cwd=finished_smoke).stdout
+    assert "No study" in penultimate("status", cwd=tmp_path).stdout
+    planned = penultimate("plan", "smoke", cwd=finished_smoke).stdout
+    assert "left: 0 s of work" in planned
+
+
+def test_the_report_is_written_where_it_is_asked_for(finished_smoke: Path, tmp_path: Path) -> None:
+    out = finished_smoke / "runs"
+    answer = penultimate("report", "--out", str(out), "--to", "mine.html", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert (tmp_path / "mine.html").read_bytes() == (out / "studies/smoke/report.html").read_bytes()

@@ -1,0 +1,120 @@
+"""Names, plug-ins and spec strings."""
+
+from __future__ import annotations
+
+import string
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penultimate import registry
+from penultimate.errors import RequestError
+from penultimate.registry import Spec, parse, parse_sum, register
+
+literals = st.one_of(
+    st.integers(-(10**9), 10**9),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    st.none(),
+    st.text(string.printable, max_size=8),
+)
+names = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True).filter(
+    lambda name: (
+        name not in {"if", "in", "is", "or", "as", "and", "not", "for", "def", "del", "try", "with"}
+        and not __import__("keyword").iskeyword(name)
+    )
+)
+
+
+@given(names, st.dictionaries(names, literals, max_size=4))
+def test_a_spec_survives_being_written_and_read(name: str, arguments: dict[str, object]) -> None:
+    spec = Spec(name, arguments)
+    again = parse(str(spec))
+    assert again == spec
+    assert str(again) == str(spec)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a b",
+        "a(",
+        "a(1)",
+        "a(**b)",
+        "a(x=__import__('os'))",
+        "a(x=1, x=2)",
+        "a.b",
+        "a[0]",
+        "a - b",
+        "(lambda: 1)()",
+        "a(x=1e999)",
+        "a(x=b)",
+        "a(x={[]: 1})",
+        "a\x00",
+        "(" * 500,
+    ],
+)
+def test_anything_but_literals_is_refused(text: str) -> None:
+    with pytest.raises(RequestError):
+        parse_sum(text)
+
+
+def test_a_long_text_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(RequestError, match="at most 2000"):
+        parse_sum("a" * 2001)
+
+
+def test_one_name_is_not_a_sum() -> None:
+    with pytest.raises(RequestError, match="2 terms"):
+        parse("a + b")
+
+
+def test_a_plugin_stays_a_function_and_a_second_one_of_its_name_is_refused() -> None:
+    def plain(logits: float, targets: float, *, gamma: float = 2.0) -> float:
+        """One line.
+
+        More.
+        """
+        return logits * targets * gamma
+
+    decorated = register.loss(name="for_this_test", paper="eq. 1")(plain)
+    try:
+        assert decorated is plain
+        found = registry.entry("loss", "for_this_test")
+        assert (found.summary, found.paper, found.resolve()) == ("One line.", "eq. 1", plain)
+        assert len(found.source_digest()) == 64
+        with pytest.raises(RequestError, match="registered twice"):
+            register.loss(name="for_this_test")(lambda logits, targets: logits)
+    finally:
+        registry.forget("loss", "for_this_test")
+    with pytest.raises(RequestError):
+        registry.entry("loss", "for_this_test")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(RequestError, match="Did you mean 'quickstart'"):
+        registry.entry("study", "quikstart")
+
+
+@pytest.mark.parametrize("kind", ["objective", "dataset", "backbone", "metric", "probe", "study", "exhibit"])
+def test_every_built_in_resolves(kind: str) -> None:
+    listed = registry.names(kind)
+    assert listed
+    for name in listed:
+        assert registry.entry(kind, name).resolve() is not None
+        assert registry.entry(kind, name).summary
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, penultimate; from penultimate import registry\n"
+        "for kind in registry.KINDS: registry.names(kind)\n"
+        "heavy = set('torch torchvision timm scipy sklearn matplotlib numpy pandas jinja2'.split())\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
