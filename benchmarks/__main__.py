@@ -2,8 +2,8 @@
 
     python -m benchmarks [--quick] [NAME ...]
 
-Each is a module with `main(arguments)`; it prints our time beside its peer's, measured in one run, interleaved, as
-medians and their ratio. Nothing here is a test: a slow machine fails nobody.
+Each is a module with `main(arguments)`; it prints our time beside its peer's, measured in one run and
+interleaved, as medians and their ratio. Nothing here is a test: a slow machine fails nobody.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Training glyphnet at batch 64, bfloat16 body: our loop, two plain ones and the machine's matrix product.
 
-`python -m benchmarks training [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. All three loops train
-the same network (the same modules, in the plain loops run by PyTorch itself, channels-last, under autocast) on
-softmax over 128 classes: SGD with Nesterov momentum, an exponential moving average of the weights, shifts of up
-to two pixels. Rounds are interleaved; ratios are medians over rounds. The share of the product counts the
-multiply-adds of convolutions and head (forward, gradient by weights, gradient by inputs except by the images),
-two operations each, against a 1024^3 bfloat16 product measured in the same round.
+`python -m benchmarks training [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. All three loops
+train the same network (the same modules, in the plain loops run by PyTorch itself, channels-last, under
+autocast) on softmax over 128 classes: SGD, Nesterov momentum, an exponential moving average of the weights,
+shifts of up to two pixels. Rounds are interleaved; ratios are medians over rounds. The share of the product
+counts the multiply-adds of convolutions and head (forward, gradient by weights, gradient by inputs except by
+the images), two operations each, against a 1024^3 bfloat16 product measured in the same round.
 """
 
 from __future__ import annotations

@@ -97,4 +97,8 @@ def test_the_report_is_written_where_it_is_asked_for(finished_smoke: Path, tmp_p
     out = finished_smoke / "runs"
     answer = penultimate("report", "--out", str(out), "--to", "mine.html", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
-    assert (tmp_path / "mine.html").read_bytes() == (out / "studies/smoke/report.html").read_bytes()
+    report = (out / "studies/smoke/report.html").read_text()
+    assert (tmp_path / "mine.html").read_text().replace("mine_files", "report_files") == report
+    assert (tmp_path / "mine_files" / "results.csv").read_bytes() == (
+        out / "studies/smoke/report_files/results.csv"
+    ).read_bytes()

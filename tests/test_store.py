@@ -108,7 +108,7 @@ def test_a_place_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
     ("code", "answer"),
     [
         (errno.EACCES, "read-only for this user"),
-        (errno.EROFS, "cannot be written to"),
+        (errno.EROFS, "Read-only file system; give --out"),
         (errno.ENOSPC, "No space left on device; free some space"),
     ],
 )

@@ -79,9 +79,9 @@ class FeatureBank:
     def load(cls, path: Path | str) -> FeatureBank:
         """Read a bank; raises RequestError where there is none, DamagedFileError where it was changed."""
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as archive:
                 facts = json.loads(archive["facts"].tobytes())
-                arrays = {name: archive[name] for name in ARRAYS if name in archive.files}
+                arrays = {name: archive[name] for name in ARRAYS if name != "logits" or name in archive.files}
         except FileNotFoundError:
             raise RequestError(f"no feature bank at '{path}'") from None
         except Exception as error:  # a spoilt archive raises from every layer below: zip, zlib, struct, json

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from penultimate.errors import PenultimateError, RequestError, nearest, unknown
+from penultimate.store import FULL
 
 if TYPE_CHECKING:
     from penultimate.study.local import Summary
@@ -119,9 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+        if error.errno not in (*FULL, errno.EROFS, errno.EACCES):
             raise
-        print(f"penultimate: {error.strerror}: {error.filename or ''}; nothing done is lost", file=sys.stderr)
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"penultimate: {error.strerror}{where}; nothing done is lost", file=sys.stderr)
         return 1
 
 

@@ -9,6 +9,7 @@ ROOT/damaged/       what no longer matched its digest, kept for a look
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 META = "meta.json"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class BusyError(PenultimateError):
@@ -142,9 +144,10 @@ class Store:
                 f"the output folder '{self.root}' is read-only for this user; give --out a folder you own"
             ) from None
         except OSError as error:
+            mend = "free some space or give" if error.errno in FULL else "give"
             raise RequestError(
                 f"the output folder '{self.root}' cannot be written to: {error.strerror or error};"
-                " free some space or give --out another folder"
+                f" {mend} --out another folder"
             ) from None
 
     def folder(self, step_id: str) -> Path:

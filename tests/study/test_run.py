@@ -31,7 +31,7 @@ def test_every_step_is_done_and_the_report_is_there(finished_smoke: Path) -> Non
     assert set(study["steps"]) == set(rows_of(finished_smoke))
     assert not list((finished_smoke / "runs/partial").glob("*.*.*"))
     report = (finished_smoke / "runs/studies/smoke/report.html").read_text()
-    assert report.startswith("<!doctype html>")
+    assert report.startswith("<!DOCTYPE html>")
     assert report.rstrip().endswith("</html>")
 
 
@@ -179,7 +179,9 @@ def test_a_diverged_objective_is_named_and_the_others_go_on(tmp_path: Path) -> N
     assert "diverged: train.squared_error" in again.stdout
     status = penultimate("status", cwd=tmp_path)
     assert "diverged: train.squared_error" in status.stdout
-    assert "diverged" in (tmp_path / "runs/studies/smoke/report.html").read_text()
+    report = (tmp_path / "runs/studies/smoke/report.html").read_text()
+    assert "Diverged" in report
+    assert "Squared error, seed 0" in report
 
 
 def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:

@@ -29,7 +29,7 @@ from penultimate.probes.arrays import Array, NumpyFloats, beside, cast, counting
 from penultimate.probes.logistic import residuals
 
 INTERCEPT_STEPS = 12
-INTERCEPT_SHARE = 1e-3
+INTERCEPT_SHARE = 0.02
 """The intercept is solved until its part of (2) is below this share of the tolerance."""
 
 
@@ -101,14 +101,19 @@ class Certifier:
         penalty: float,
         tolerance: float,
     ) -> Float[Array, " k"]:
-        """Newton's method in b with W fixed; a step that does not lower the loss is halved."""
-        best, best_loss, step = intercept, math.inf, 0.0 * intercept
+        """Newton's method in b with W fixed; a step that raises the loss is halved.
+
+        Near the optimum the loss changes by less than its rounding: there the gradient is the judge.
+        """
+        best, step = intercept, 0.0 * intercept
+        best_loss = best_size = math.inf
         for _ in range(INTERCEPT_STEPS):
             loss, slope, hessian = self._intercept_derivatives(best + step)
-            if not loss <= best_loss:
+            size = float(abs(slope).sum())
+            if not (loss < best_loss or (loss <= best_loss * (1 + 1e-12) and size < best_size)):
                 step = step / 2
                 continue
-            best, best_loss = best + step, loss
+            best, best_loss, best_size = best + step, loss, size
             remainder = self._remainder(slope, to_numpy(best + drift), loss + ridge, penalty)
             if remainder <= INTERCEPT_SHARE * tolerance * (loss + ridge):
                 break

@@ -22,6 +22,11 @@ SUFFICIENT = 1e-4
 """Of the decrease that the slope promises, the share that a step must deliver (Armijo)."""
 ROUNDING = {"float32": 1e-6, "float64": 1e-13}
 """Changes of F below this share of it are rounding: they neither accept nor refuse a step."""
+PATIENCE = 200
+"""Steps that lower neither F nor its gradient, after which rounding is taken to have won."""
+TINY = 1e-30
+"""A pair whose inner product is smaller has left the range of float32."""
+SHORTEST = 1e-10
 MARGIN = 0.9
 """The certificate is taken in other coordinates and in float64; a tenth is left to the difference."""
 
@@ -58,20 +63,31 @@ class Descent:
             self._remember(pair.step, pair.change)
 
     def jump(self, theta: Float[Array, " d"]) -> None:
-        """Look at a predicted point: go there if F is lower; either way the curvature in between is known."""
+        """Look at a predicted point: go there unless F is higher; the curvature in between is kept anyhow."""
         value, gradient = self.problem.evaluate(theta, self.penalty)
         self._remember(theta - self.theta, gradient - self.gradient)
-        if value < self.value:
+        if value <= self.value * (1 + ROUNDING[self.problem.dtype]):
             self.theta, self.value, self.gradient = theta, value, gradient
 
     def run(self, tolerance: float, most_passes: int) -> bool:
         """Descend until the bound on (F - F*)/F* is within `tolerance`; False when it cannot be reached."""
         last = self.problem.passes + most_passes
         inverse = self.problem.preconditioner(self.penalty)
+        best_value = smallest = math.inf
+        idle = 0
         while not self._within(MARGIN * tolerance, inverse):
             if not self._advance(self._direction(inverse), last):
-                return False
+                if not self.pairs:
+                    return False
+                self.pairs.clear()  # rounding has spoilt the memory: begin anew from here
+                continue
             inverse = self.problem.preconditioner(self.penalty)
+            slope, _ = self.problem.split(self.gradient)
+            lower = self.value < best_value * (1 - ROUNDING[self.problem.dtype])
+            idle = 0 if lower or _square(slope) < 0.9 * smallest else idle + 1
+            if idle > PATIENCE:
+                return False
+            best_value, smallest = min(self.value, best_value), min(_square(slope), smallest)
         return True
 
     def _within(self, tolerance: float, inverse: Float[Array, " d"]) -> bool:
@@ -94,37 +110,44 @@ class Descent:
             coefficient = step @ direction / product
             coefficients.append(coefficient)
             direction -= coefficient * change
-        direction *= inverse
+        direction = self.problem.balanced(inverse * direction)
         if self.pairs:
             _, change, product = self.pairs[-1]
-            direction *= product / (change @ (inverse * change))
+            direction *= product / float(change @ self.problem.balanced(inverse * change))
         for (step, change, product), coefficient in zip(self.pairs, reversed(coefficients), strict=True):
             direction += (coefficient - change @ direction / product) * step
         return direction
 
     def _advance(self, direction: Float[Array, " d"], last_pass: int) -> bool:
-        """One step along `direction`, shortened until F decreases enough; False when no step does."""
+        """One step along `direction`, shortened until it is good enough; False when none is.
+
+        F must fall by a share of what its slope promises. Where F is level but for rounding, its slope judges: F
+        is convex, so it has fallen if the slope is still negative (Hager & Zhang, 2005: approximate Wolfe).
+        """
         slope = float(self.gradient @ direction)
         length = 1.0
-        while slope < 0 and self.problem.passes < last_pass:
+        while slope < 0 and self.problem.passes < last_pass and length > SHORTEST:
             theta = self.theta + length * direction
             value, gradient = self.problem.evaluate(theta, self.penalty)
             rise = value - self.value
-            if rise <= SUFFICIENT * length * slope + ROUNDING[self.problem.dtype] * self.value:
+            new_slope = float(gradient @ direction)
+            level = rise <= ROUNDING[self.problem.dtype] * self.value
+            if rise <= SUFFICIENT * length * slope or (level and new_slope <= -0.9 * slope):
                 self._remember(theta - self.theta, gradient - self.gradient)
                 self.theta, self.value, self.gradient = theta, value, gradient
                 return True
-            shrunk = -0.5 * slope * length / (rise - slope * length) if math.isfinite(rise) else 0.1
+            if level:
+                shrunk = slope / (slope - new_slope)
+            else:
+                shrunk = -0.5 * slope * length / (rise - slope * length) if math.isfinite(rise) else 0.1
             length *= min(0.5, max(0.1, shrunk))
-            if length < 1e-10:
-                break
         return False
 
     def _remember(self, step: Float[Array, " d"], change: Float[Array, " d"]) -> None:
         """Keep a pair unless rounding has destroyed its curvature, which convexity makes positive."""
         product = float(step @ change)
         scale = math.sqrt(float(step @ step) * float(change @ change))
-        if product > ROUNDING[self.problem.dtype] * scale:
+        if product > max(ROUNDING[self.problem.dtype] * scale, TINY):
             self.pairs.append(Pair(step, change, product))
 
 

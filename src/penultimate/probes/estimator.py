@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Probe(ABC):
         """The constructor's arguments, by name."""
         return {name: getattr(self, name) for name in self._parameter_names()}
 
-    def set_params(self, **parameters: Any) -> Self:
+    def set_params(self, **parameters: Any) -> Probe:
         """Change constructor arguments; raises RequestError on a name that is none."""
         for name, value in parameters.items():
             if name not in self._parameter_names():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
 
 import numpy as np
 from jaxtyping import Int
@@ -42,7 +41,7 @@ class KNNProbe(Probe):
         self.metric = metric
         self.max_k = max_k
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> KNNProbe:
         """Measure leave-one-out accuracy for every k and keep the best.
 
         X [n p], y [n] class indices. Time O(n^2 p), memory O(n p). Raises RequestError on NaN (which rows),

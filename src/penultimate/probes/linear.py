@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +79,7 @@ class LinearProbe(Probe):
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None
-    ) -> Self:
+    ) -> LinearProbe:
         """Choose lambda on (X_val, y_val), or on a fifth of (X, y) split off by class; refit on everything.
 
         X [n p], X_val [v p]; y, y_val class indices, not necessarily contiguous. A class that only occurs in
@@ -184,7 +183,7 @@ class LinearProbe(Probe):
             count = sum(optimum.gap > self.tolerance for optimum in optima)
             warnings.warn(
                 f"{count} of {len(optima)} optima are not certified to {self.tolerance:g}: at lambda ="
-                f" {worst.penalty:g} only to {worst.gap:.2g}. Rescale the features, or leave that lambda out.",
+                f" {worst.penalty:g} only to {worst.gap:.2g}. Rescale the features or leave it out.",
                 UncertifiedWarning,
                 stacklevel=3,
             )

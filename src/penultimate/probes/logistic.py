@@ -8,7 +8,8 @@ Let mu be the mean of the features and X - mu = U diag(s) V'. Then
 
 centring and rotating are exact changes of variable, which neither move the optimum nor touch the penalty
 (standardising would). In these coordinates the features are uncorrelated, and a diagonal preconditioner sees
-their true scales.
+their true scales. One unit for all features, x = unit x', W' = unit W, lambda' = lambda/unit^2, is exact as
+well, and keeps float32 within its range.
 """
 
 from __future__ import annotations
@@ -70,14 +71,16 @@ class LogisticProblem:
         self.codes = beside(codes, features)
         rows = max(LEAST_ROWS, BLOCK_LOGITS["host" if on_host(features) else "device"] // classes)
         self.blocks = list(blocks(self.examples, rows))
-        self._center(features)
+        self.mean, self.rotation, variances = self._principal(features)
         self.rank = self.rotation.shape[1]
         self.features = empty((self.examples, self.rank), dtype, features)
+        self.unit = float(variances.max() / self.examples) ** 0.5 or 1.0
+        self.variances = variances / self.unit**2
         longest_square = 0.0
         for block in self.blocks:
             rotated = (cast(features[block], "float64") - self.mean) @ self.rotation
             longest_square = max(longest_square, float((rotated**2).sum(1).max()))
-            self.features[block] = cast(rotated, dtype)
+            self.features[block] = cast(rotated / self.unit, dtype)
         self.radius = longest_square**0.5
         self._logits = empty(
             (classes * max(block.stop - block.start for block in self.blocks),), dtype, features
@@ -85,20 +88,22 @@ class LogisticProblem:
         self._product = empty((classes, self.rank), dtype, features)
         self.passes = 0
 
-    def _center(self, features: Float[Array, "n p"]) -> None:
+    def _principal(
+        self, features: Float[Array, "n p"]
+    ) -> tuple[Float[Array, " p"], Float[Array, "p r"], Float[Array, " r"]]:
+        """Mean, principal axes, and the sum of squares along each, in float64."""
         ops = library(features)
-        self.mean = sum(cast(features[block], "float64").sum(0) for block in self.blocks) / self.examples
+        mean = sum(cast(features[block], "float64").sum(0) for block in self.blocks) / self.examples
         if self.examples <= features.shape[1]:
             # The row space holds the optimum (a component of W outside it only costs), and is small.
-            _, singular, basis = ops.linalg.svd(cast(features, "float64") - self.mean, full_matrices=False)
-            self.rotation, self.variances = basis.T, singular**2
-        else:
-            gram = 0.0
-            for block in self.blocks:
-                centered = cast(features[block], "float64") - self.mean
-                gram = gram + centered.T @ centered
-            self.variances, self.rotation = ops.linalg.eigh(gram)
-        self.variances = ops.clip(self.variances, 0, None)
+            _, singular, axes = ops.linalg.svd(cast(features, "float64") - mean, full_matrices=False)
+            return mean, axes.T, singular**2
+        gram = zeros((features.shape[1], features.shape[1]), "float64", features)
+        for block in self.blocks:
+            centered = cast(features[block], "float64") - mean
+            gram += centered.T @ centered
+        squares, rotation = ops.linalg.eigh(gram)
+        return mean, rotation, ops.clip(squares, 0, None)
 
     def split(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k r"], Float[Array, " k"]]:
         """The views W [k r] and b [k] of a flat vector."""
@@ -114,8 +119,12 @@ class LogisticProblem:
         intercept[:] = beside(logs - logs.mean(), self.mean)
         return cast(theta, self.dtype)
 
+    def own_penalty(self, penalty: float) -> float:
+        """lambda' = lambda/unit^2, of the features as they are kept here."""
+        return float(penalty) / self.unit**2  # a NumPy scalar would raise float32 to float64
+
     def evaluate(self, theta: Float[Array, " d"], penalty: float) -> tuple[float, Float[Array, " d"]]:
-        """F and its gradient: one pass over the features; `curvature` then holds that of the loss."""
+        """F and its gradient at lambda' = `penalty`: one pass; `curvature` then holds that of the loss."""
         self.passes += 1
         ops = library(theta)
         weight, intercept = self.split(theta)
@@ -152,16 +161,27 @@ class LogisticProblem:
         intercept[:] = 1 / curvature
         return inverse
 
+    def balanced(self, theta: Float[Array, " d"]) -> Float[Array, " d"]:
+        """The vector without its mean over classes, in place.
+
+        That mean changes no probability: F does not hold b's, which would drift until the logits had no digits
+        left, and W's is 0 at the optimum. Gradients have none.
+        """
+        weight, intercept = self.split(theta)
+        weight -= weight.mean(0)
+        intercept -= intercept.mean()
+        return theta
+
     def original(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k p"], Float[Array, " k"]]:
         """W and b in the caller's coordinates, float64."""
-        weight, intercept = self.split(cast(theta, "float64"))
-        weight = weight @ self.rotation.T
+        weight, intercept = self.split(self.balanced(cast(theta, "float64") + 0.0))
+        weight = weight @ self.rotation.T / self.unit
         return weight, intercept - weight @ self.mean
 
     def rotated(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"]) -> Float[Array, " d"]:
         """The flat vector of a W and b given in the caller's coordinates (projected on the row space)."""
         theta = empty((self.classes * (self.rank + 1),), "float64", self.mean)
         own_weight, own_intercept = self.split(theta)
-        own_weight[:] = weight @ self.rotation
+        own_weight[:] = weight @ self.rotation * self.unit
         own_intercept[:] = intercept + weight @ self.mean
         return cast(theta, self.dtype)

@@ -1,28 +1,49 @@
 """Exact nearest neighbours, block by block: one order of distances, the same on every machine.
 
 Distances come from a float64 matrix product, so they carry rounding that depends on the BLAS; two examples
-at the same distance must not be ranked by it. Distances that agree to TIE of the squared norms are equal,
-and equals are ranked by index.
+at the same distance must not be ranked by it. Distances that agree to TIE of the squared norms are equal, and
+equals are ranked by index.
 
-Selecting the candidates is the expensive part, and twice as fast in float32. Rounding is monotone (d < e
-implies float32(d) <= float32(e)), so float32 selects the right ones unless the last of them shares its
-rounded value with one left out; such a row, and one whose last place is tied, is ordered whole.
+Selecting the few nearest of many costs more than the product. So a sample of each row sets a threshold below
+which a little more than enough of the row is expected to lie; only that is sorted. A row in which it was not
+enough, or whose last place is tied, is sorted whole: the sample decides the time, never the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
 from penultimate.errors import unknown
-from penultimate.probes.arrays import Array, NumpyFloats, NumpyInts, blocks, cast, library, on_host, to_numpy
+from penultimate.probes.arrays import (
+    Array,
+    NumpyFloats,
+    NumpyInts,
+    beside,
+    blocks,
+    cast,
+    library,
+    on_host,
+    to_numpy,
+)
 
 METRICS = ("cosine", "euclidean")
 TIE = 1e-12
 BLOCK_DISTANCES = {"host": 1 << 20, "device": 1 << 27}
+SAMPLED = 6
+"""One column in so many is sampled."""
+
+
+class Candidates(NamedTuple):
+    """Distances [q m] and indices [q m] of the candidates of each query, infinite beyond their number [q]."""
+
+    distances: Float[np.ndarray, "q m"]
+    indices: Int[np.ndarray, "q m"]
+    counts: Int[np.ndarray, " q"]
 
 
 class Neighbours:
@@ -36,20 +57,20 @@ class Neighbours:
     def __init__(self, features: Float[Array, "n p"], metric: str) -> None:
         if metric not in METRICS:
             raise unknown("distance", str(metric), METRICS)
-        self.metric = metric
         self.center = cast(features, "float64").mean(0) if metric == "euclidean" else None
         self.points, self.halves = self._prepare(features)
+        sample = np.random.default_rng(0).permutation(len(features))[: len(features) // SAMPLED]
+        self.sample = beside(np.sort(sample), self.points)
 
     def _prepare(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
         points = cast(features, "float64")
-        ops = library(points)
         if self.center is not None:
             points = points - self.center
             return points, 0.5 * (points * points).sum(1)
-        # Two divisions: the square of a large or a tiny feature leaves the range of float64.
-        points = points / _nonzero(abs(points).max(1, **_keep(points)))
-        points = points / _nonzero((points * points).sum(1, **_keep(points)) ** 0.5)
-        return points, ops.full_like(points[:, 0], 0.5)
+        # In two steps: the square of a very large or very small feature leaves the range of float64.
+        points = points / _nonzero(library(points).amax(abs(points), 1))[:, None]
+        points = points / _nonzero((points * points).sum(1) ** 0.5)[:, None]
+        return points, library(points).full_like(points[:, 0], 0.5)
 
     def nearest(
         self, count: int, queries: Float[Array, "q p"] | None = None
@@ -64,85 +85,92 @@ class Neighbours:
         >>> [indices.tolist() for _, indices in line.nearest(2)]
         [[[1, 3], [3, 0], [1, 3], [1, 0]]]
         """
-        points, halves = (self.points, self.halves) if queries is None else self._prepare(queries)
-        host_halves = to_numpy(self.halves)
+        points, own_halves = (self.points, self.halves) if queries is None else self._prepare(queries)
+        halves = to_numpy(self.halves)
         limit = BLOCK_DISTANCES["host" if on_host(points) else "device"]
         for block in blocks(len(points), max(1, limit // len(self.points))):
-            distances = self.halves - points[block] @ self.points.T
-            distances += halves[block][:, None]
+            products = points[block] @ self.points.T
+            # h_u is the same along a row, and ranks nothing.
+            distances = library(products).subtract(self.halves, products, out=products)
             if queries is None:
                 own = np.arange(block.start, block.stop)
                 distances[own - block.start, own] = np.inf
-            yield block, _ranked(distances, count, host_halves, to_numpy(halves[block]))
+            yield block, self._ranked(distances, count, halves, to_numpy(own_halves[block]))
+
+    def _ranked(
+        self,
+        distances: Float[Array, "q n"],
+        count: int,
+        halves: Float[np.ndarray, " n"],
+        own_halves: Float[np.ndarray, " q"],
+    ) -> Int[np.ndarray, "q m"]:
+        """The `count` nearest of each row by (distance, index)."""
+        wanted = min(count + 1, distances.shape[1])
+        candidates = _below(distances, self._threshold(distances, wanted), wanted)
+        order, tied = _order(candidates, halves, own_halves)
+        unsure = candidates.counts < wanted
+        if tied.shape[1] >= count:
+            unsure |= tied[:, count - 1]
+        indices = np.take_along_axis(candidates.indices, order, 1)[:, :count]
+        rows = np.flatnonzero(unsure)
+        if len(rows):
+            order, _ = _order(_everything(to_numpy(distances[rows])), halves, own_halves[rows])
+            indices[rows] = order[:, :count]
+        return indices
+
+    def _threshold(self, distances: Float[Array, "q n"], wanted: int) -> Float[Array, " q"]:
+        """A distance that, by the sample, about `wanted` of each row and some more do not exceed."""
+        expected = wanted * len(self.sample) / distances.shape[1]
+        rank = int(expected + 2.5 * expected**0.5) + 1
+        if rank >= len(self.sample):
+            return library(distances).full_like(distances[:, 0], np.inf)
+        sampled = distances[:, self.sample]
+        if isinstance(sampled, torch.Tensor):
+            return sampled.kthvalue(rank, dim=1).values
+        return np.partition(sampled, rank - 1, axis=1)[:, rank - 1]
 
 
-def _ranked(
-    distances: Float[Array, "q n"], count: int, halves: Float[np.ndarray, " n"], own: Float[np.ndarray, " q"]
-) -> Int[np.ndarray, "q m"]:
-    """The `count` nearest of each row by (distance, index)."""
-    candidates, unsure = _select(distances, min(count + 1, distances.shape[1]))
-    values = _gather(distances, candidates)
-    order, tied = _order(values, candidates, halves, own)
-    if candidates.shape[1] > count:
-        unsure |= tied[:, count - 1]
-    indices = np.take_along_axis(candidates, order, 1)[:, :count]
-    rows = np.flatnonzero(unsure)
-    if len(rows):
-        whole = to_numpy(distances[rows])
-        everything = np.broadcast_to(np.arange(whole.shape[1]), whole.shape)
-        indices[rows] = _order(whole, everything, halves, own[rows])[0][:, :count]
-    return indices
+def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted: int) -> Candidates:
+    """What lies within the threshold of each row, at least `wanted` places wide; indices ascend."""
+    within = distances <= threshold[:, None]
+    places = within.ravel().nonzero()
+    flat = places[0] if isinstance(places, tuple) else places[:, 0]
+    values, flat = to_numpy(distances.ravel()[flat]), to_numpy(flat)
+    rows, indices = np.divmod(flat, distances.shape[1])
+    counts = np.bincount(rows, minlength=len(distances))
+    width = max(wanted, int(counts.max()))
+    starts = np.cumsum(counts) - counts
+    target = np.arange(len(flat)) + (np.arange(len(counts)) * width - starts)[rows]
+    padded = np.full(len(counts) * width, np.inf)
+    padded[target] = values
+    padded_indices = np.zeros(len(counts) * width, dtype=np.int64)
+    padded_indices[target] = indices
+    return Candidates(padded.reshape(-1, width), padded_indices.reshape(-1, width), counts)
 
 
-def _select(distances: Float[Array, "q n"], count: int) -> tuple[NumpyInts, Bool[np.ndarray, " q"]]:
-    """Indices [q count] of the smallest distances, ascending by index; and where float32 cannot tell them."""
-    rounded = cast(distances, "float32")
-    if count == rounded.shape[1]:
-        everything = np.tile(np.arange(count), (len(rounded), 1))
-        return everything, np.zeros(len(rounded), dtype=bool)
-    if isinstance(rounded, torch.Tensor):
-        smallest = torch.topk(rounded, count, dim=1, largest=False, sorted=False)
-        candidates, last = to_numpy(smallest.indices), smallest.values.amax(1)
-    else:
-        candidates = np.argpartition(rounded, count - 1, axis=1)[:, :count]
-        last = np.take_along_axis(rounded, candidates, 1).max(1)
-    reached = to_numpy((rounded <= last[:, None]).sum(1))
-    return np.sort(candidates, axis=1), np.asarray(reached > count)
+def _everything(distances: NumpyFloats) -> Candidates:
+    rows, columns = distances.shape
+    return Candidates(distances, np.tile(np.arange(columns), (rows, 1)), np.full(rows, columns))
 
 
 def _order(
-    values: Float[np.ndarray, "q m"],
-    indices: Int[np.ndarray, "q m"],
-    halves: Float[np.ndarray, " n"],
-    own: Float[np.ndarray, " q"],
+    candidates: Candidates, halves: Float[np.ndarray, " n"], own_halves: Float[np.ndarray, " q"]
 ) -> tuple[NumpyInts, Bool[np.ndarray, "q _"]]:
     """The order of each row by (distance, index), and which places of it are tied with the next.
 
-    `indices` ascend along each row, so that a stable sort already ranks exact equals by index; a row in which
-    rounding has put a larger index first is sorted again, by the number of its group of equals.
+    The candidates' indices ascend along a row; one in which equals have come out of order is sorted again, by
+    (group of equals, place).
     """
-    order = np.argsort(values, axis=1, kind="stable")
-    ordered = np.take_along_axis(values, order, 1)
-    sizes = own[:, None] + halves[np.take_along_axis(indices, order, 1)]
+    order = np.argsort(candidates.distances, axis=1)
+    ordered = np.take_along_axis(candidates.distances, order, 1)
+    sizes = own_halves[:, None] + halves[np.take_along_axis(candidates.indices, order, 1)]
     with np.errstate(invalid="ignore"):
         tied = np.diff(ordered, axis=1) <= TIE * np.maximum(sizes[:, 1:], sizes[:, :-1])
-    swapped = (tied & (np.diff(order, axis=1) < 0)).any(1)
-    for row in np.flatnonzero(swapped):
+    for row in np.flatnonzero((tied & (np.diff(order, axis=1) < 0)).any(1)):
         groups = np.concatenate([[0], np.cumsum(~tied[row])])
         order[row] = order[row][np.lexsort((order[row], groups))]
     return order, tied
 
 
-def _gather(distances: Float[Array, "q n"], indices: NumpyInts) -> NumpyFloats:
-    if isinstance(distances, torch.Tensor):
-        places = torch.from_numpy(indices).to(distances.device)
-        return to_numpy(torch.take_along_dim(distances, places, 1))
-    return np.take_along_axis(distances, indices, 1)
-
-
-def _keep(like: Array) -> dict[str, bool]:
-    return {"keepdim": True} if isinstance(like, torch.Tensor) else {"keepdims": True}
-
-
-def _nonzero(lengths: Float[Array, "n 1"]) -> Float[Array, "n 1"]:
+def _nonzero(lengths: Float[Array, " n"]) -> Float[Array, " n"]:
     return lengths + (lengths == 0)

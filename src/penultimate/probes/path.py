@@ -8,7 +8,7 @@ paper goes, starts at the hardest problem, cold.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float
@@ -18,8 +18,11 @@ from penultimate.probes.certificate import Certifier
 from penultimate.probes.descent import Descent
 from penultimate.probes.logistic import LogisticProblem
 
-MOST_PASSES = {"float32": 3000, "float64": 30000}
+MOST_PASSES = {"float32": 3000, "float64": 10000}
 """Per lambda. Float32 that needs more is stuck in its rounding, and float64 takes over."""
+STRIDE = 10.0
+ROUGH = 0.01
+"""To what an optimum on the way, which nobody asked for, is solved."""
 ATTEMPTS = 10
 FLOAT32_ATTEMPTS = 3
 
@@ -48,6 +51,7 @@ class Solver:
             features, self.problem.codes, self.problem.mean, self.problem.radius, self.problem.blocks
         )
         self.descent: Descent | None = None
+        self.penalty = math.inf
         self.trail: list[tuple[float, Array]] = []
         self.passes = 0
 
@@ -83,26 +87,44 @@ class Solver:
             else:
                 break
         assert best is not None
-        self.trail = [*self.trail[-1:], (penalty, descent.theta)]
+        self._arrive(descent)
         total, self.passes = self.passes + self.problem.passes, 0
         self.problem.passes = 0
         return replace(best, passes=total)
 
     def _approach(self, penalty: float) -> Descent:
-        """The descent, moved to the new lambda and to where the secant in log lambda predicts its optimum."""
+        """The descent, moved to the new lambda and to where its optimum is predicted.
+
+        A cold start far down a separable problem is flat in all directions, so no lambda is approached in
+        strides longer than STRIDE: a first one from where W = 0 is nearly the optimum, lambda = |X - mu|^2.
+        """
         if self.descent is None:
-            self.descent = Descent(self.problem, self.problem.start(), penalty)
-            return self.descent
-        self.descent.move(penalty)
+            self.penalty = max(penalty, len(self.features) * self.problem.unit**2)
+            self.descent = Descent(self.problem, self.problem.start(), self.problem.own_penalty(self.penalty))
+        while self.penalty > 1.001 * STRIDE * penalty:
+            self._advance(self.descent, self.penalty / STRIDE)
+            self.descent.run(ROUGH, MOST_PASSES[self.problem.dtype])
+            self._arrive(self.descent)
+        self._advance(self.descent, penalty)
+        return self.descent
+
+    def _advance(self, descent: Descent, penalty: float) -> None:
+        """Change lambda, and follow the secant in log lambda through the last two optima."""
+        self.penalty = penalty
+        descent.move(self.problem.own_penalty(penalty))
         if len(self.trail) == 2:
             (older, before), (newer, last) = self.trail
             reach = math.log(penalty / newer) / math.log(newer / older)
-            self.descent.jump(last + reach * (last - before))
-        return self.descent
+            descent.jump(last + reach * (last - before))
+
+    def _arrive(self, descent: Descent) -> None:
+        self.trail = [*self.trail[-1:], (self.penalty, descent.theta)]
 
     def _restart(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"], penalty: float) -> Descent:
         self.trail = []
-        self.descent = Descent(self.problem, self.problem.rotated(weight, intercept), penalty)
+        self.penalty = penalty
+        theta = self.problem.rotated(weight, intercept)
+        self.descent = Descent(self.problem, theta, self.problem.own_penalty(penalty))
         return self.descent
 
     def _change_to_float64(self) -> None:
@@ -114,7 +136,7 @@ def trace(
     features: Float[Array, "n p"],
     codes: NumpyInts,
     classes: int,
-    penalties: Sequence[float],
+    penalties: Iterable[float],
     tolerance: float = 1e-4,
 ) -> Iterator[Optimum]:
     """The certified optima at `penalties`, which are visited from the largest to the smallest.
@@ -129,4 +151,4 @@ def trace(
     """
     solver = Solver(features, codes, classes, tolerance)
     for penalty in sorted(penalties, reverse=True):
-        yield solver.solve(penalty)
+        yield solver.solve(float(penalty))

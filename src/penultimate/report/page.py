@@ -26,7 +26,8 @@ from penultimate.report.text import plain, typeset
 from penultimate.store import atomic_write
 
 HERE = Path(__file__).parent
-FIGURES_FIRST = ("figure5", "figure1", "figureD1", "table1", "table3", "tableE1", "tableA2")
+FIGURES_FIRST = ("figure5", "figure1", "figureD1", "figure6", "iclr_figure5")
+TABLES_NEXT = ("table1", "table3", "table4", "tableE1", "tableA2", "claims")
 PROVENANCE = {
     "command": "Command",
     "commit": "Commit",
@@ -65,7 +66,8 @@ class Shown:
 def exhibit_names() -> list[str]:
     """All exhibits, figures first; those that only a plug-in knows come last."""
     known = registry.names("exhibit")
-    return [name for name in FIGURES_FIRST if name in known] + [n for n in known if n not in FIGURES_FIRST]
+    first = [name for name in (*FIGURES_FIRST, *TABLES_NEXT) if name in known]
+    return first + [name for name in known if name not in first]
 
 
 def write_report(results: StudyResults, path: Path | str) -> list[Path]:

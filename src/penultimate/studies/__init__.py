@@ -14,3 +14,9 @@ declare(
     "penultimate.studies.quickstart:STUDY",
     "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
 )
+declare(
+    "study",
+    "glyphs",
+    "penultimate.studies.glyphs:STUDY",
+    "nine objectives, a temperature sweep, five seeds, relearning: more than an hour on a laptop",
+)

@@ -30,5 +30,5 @@ STUDY = Study(
     objectives=NINE,
     source="glyphs",
     targets=TARGETS,
-    recipe=Recipe(),
+    recipe=Recipe(evaluate_every=2),
 )

@@ -57,9 +57,10 @@ class Display:
         start = f"continuing, {cached} of {total} steps are done" if cached else f"{total} steps"
         side = f"{processes} processes side by side" if processes > 1 else "one process"
         self.say(f"[bold]{escape(study.name)}[/]: {start}, {side}")
-        for step_id in graph.steps:
-            if self.store.meta(step_id) is not None:
-                self._remember(graph.steps[step_id])
+        for step_id, step in graph.steps.items():
+            if self.store.meta(step_id) is not None and "objective" in step.about:
+                self._remember(step)
+                self._tell(step, aloud=False)
         if self.console.is_terminal:
             self.progress = Progress(
                 TextColumn("[bold]{task.description:<34}"),
@@ -143,15 +144,16 @@ class Display:
             rows = read_rows(Path(self.store.folder(step.id)) / ROWS)
             self.rows.setdefault(self._key(step), []).extend(rows)
 
-    def _tell(self, step: Step) -> None:
-        """Say a network's own numbers once both are there, and its transfer once every target is."""
+    def _tell(self, step: Step, aloud: bool = True) -> None:
+        """Say a network's own numbers once both are there, its transfer once every target is; each once."""
+        say = self.say if aloud else lambda text: None
         assert self.graph is not None
         rows = self.rows.get(self._key(step), [])
         found = {(row.metric, row.split): row.value for row in rows if row.target == self.graph.study.source}
         own = ("own", *self._key(step))
         if own not in self.told and {("top1", "test"), ("class_separation", "train")} <= found.keys():
             self.told.add(own)
-            self.say(
+            say(
                 f"{self._who(step)} train {100 * found['top1', 'train']:.1f}  test"
                 f" {100 * found['top1', 'test']:.1f}  class separation R²"
                 f" {found['class_separation', 'train']:.3f}"
@@ -162,4 +164,4 @@ class Display:
             if told not in self.told and scores and len(scores) == len(self.graph.study.targets):
                 self.told.add(told)
                 mean = 100 * sum(scores) / len(scores)
-                self.say(f"{self._who(step)} {probe} transfer {mean:.1f} (mean of {len(scores)} data sets)")
+                say(f"{self._who(step)} {probe} transfer {mean:.1f} (mean of {len(scores)} data sets)")

@@ -29,12 +29,13 @@ VERSIONS = {
     "class_separation": 1,
     "linear": 1,
     "knn": 1,
+    "relearn": 1,
 }
 """Raised by hand when a step's results change for the same configuration."""
 
 SOURCE_SPLITS = ("train", "test")
-PRIORITY = {"data": 0, "extract": 1, "accuracy": 1, "class_separation": 1, "train": 2}
-"""Lower goes first: a new network's own numbers at once, then further networks; transfer fills in."""
+NOW, NEXT, LATER = 1, 2, 3
+"""Priorities: a new network's own numbers at once, then further networks; transfer fills in."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Step:
     config: dict[str, Any]
     parents: tuple[str, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
-    priority: int = 3
+    priority: int = LATER
 
     @property
     def digest(self) -> str:
@@ -112,14 +113,14 @@ def unfold(study: Study) -> Graph:
         draw = seed if study.draw == "seed" else study.draw
         plugins = _plugin_digest("dataset", name)
         config = {"name": name, "draw": draw, **({"plugins": plugins} if plugins else {})}
-        return add("data", config, (), {"target": name}, 0 if name == study.source else 1)
+        return add("data", config, (), {"target": name}, 0 if name == study.source else NOW)
 
     for seed in study.seeds:
         for name in (study.source, *study.targets):
             data(name, seed)
     first = study.seeds[0]
     pictured = tuple(data(name, first) for name in (study.source, *study.targets))
-    add("sheet", {"draw": first}, pictured, {"target": study.source}, 3)
+    add("sheet", {"draw": first}, pictured, {"target": study.source}, LATER)
     for seed in study.seeds:
         for backbone in study.backbones:
             for objective in study.objectives:
@@ -157,17 +158,27 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
         },
         (data(study.source, seed),),
         about,
-        2,
+        NEXT,
     )
     own = add(
         "extract",
         {"splits": list(SOURCE_SPLITS), "dtype": "float32", **machine},
         (network, data(study.source, seed)),
         about,
-        1,
+        NOW,
     )
     for metric in study.metrics:
-        add(metric, {"splits": list(SOURCE_SPLITS), **machine}, (own,), about, 1)
+        add(metric, {"splits": list(SOURCE_SPLITS), **machine}, (own,), about, NOW)
+    if study.relearning:
+        fresh = add(
+            "extract",
+            {"splits": ["relearn"], "dtype": "float32", **machine},
+            (network, data(study.source, seed)),
+            about,
+            LATER,
+        )
+        for shots in study.relearning:
+            add("relearn", {"shots": shots, "seed": seed, **machine}, (own, fresh), about, LATER)
     for target in study.targets:
         there = {**about, "target": target}
         splits = [split for split in card(target).sizes if split in ("train", "test")]
@@ -176,7 +187,7 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
             {"splits": splits, "dtype": "float32", **machine},
             (network, data(target, seed)),
             there,
-            3,
+            LATER,
         )
         for probe in study.probes:
-            add(probe, {"accuracy": card(target).accuracy, "seed": seed, **machine}, (bank,), there, 3)
+            add(probe, {"accuracy": card(target).accuracy, "seed": seed, **machine}, (bank,), there, LATER)

@@ -257,6 +257,6 @@ def _hear(message: dict[str, Any], worker: _Worker, schedule: _Schedule, observe
     else:
         schedule.fail(step.id, message["reason"])
         observer.failed(step, message["reason"], message.get("log", ""))
-        if message.get("full"):
+        if message.get("full") and not schedule.stopped:
             observer.noticed("the disk is full: free some space, then the same command continues from here")
             schedule.stop()

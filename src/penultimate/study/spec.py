@@ -25,9 +25,10 @@ class Study:
     """A grid of runs (objectives x backbones x seeds) on one source, and what is measured on each network.
 
     `draw` chooses the draw of a generated world: "seed" gives every seed its own, an integer gives all
-    seeds the same. `limited` marks a study too small to be read as evidence: its rows say so, and exhibits
-    refuse them unasked. `expected_seconds` are the costs of a step of each kind, measured on two CPU cores;
-    `plan` uses them until the store knows better.
+    seeds the same. `relearning` lists the numbers of fresh images a class from which the source's own classes
+    are learnt anew on the fixed features. `limited` marks a study too small to be read as evidence: its
+    rows say so, and exhibits refuse them unasked. `expected_seconds` are the costs of a step of each
+    kind, measured on two CPU cores; `plan` uses them until the store knows better.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Study:
     draw: int | str = "seed"
     probes: tuple[str, ...] = PROBES
     metrics: tuple[str, ...] = METRICS
+    relearning: tuple[int, ...] = ()
     threads: int = 1
     limited: bool = False
     expected_seconds: dict[str, float] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class Study:
         for text in backbones:
             registry.entry("backbone", registry.parse(text).name)
         object.__setattr__(self, "backbones", backbones)
-        for what in ("targets", "backbones", "seeds"):
+        for what in ("targets", "backbones", "seeds", "relearning"):
             _no_repeats(self.name, what, getattr(self, what))
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
@@ -79,6 +81,13 @@ class Study:
         for target in self.targets:
             if card(target).role != "transfer":
                 raise RequestError(f"study '{self.name}': '{target}' is no transfer data set")
+        for shots in self.relearning:
+            if isinstance(shots, bool) or not isinstance(shots, int) or shots < 2:
+                raise RequestError(
+                    f"study '{self.name}': relearning counts images a class, 2 or more, not {shots!r}"
+                )
+        if self.relearning and "relearn" not in card(self.source).sizes:
+            raise RequestError(f"study '{self.name}': '{self.source}' has no images for relearning")
         for what, known in (("probes", PROBES), ("metrics", METRICS)):
             for name in getattr(self, what):
                 if name not in known:
@@ -111,6 +120,7 @@ class Study:
             "targets": list(self.targets),
             "probes": list(self.probes),
             "metrics": list(self.metrics),
+            "relearning": list(self.relearning),
             "draw": self.draw,
             "threads": self.threads,
             "recipe": dataclasses.asdict(self.recipe),

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from penultimate.errors import DamagedFileError
+from penultimate.errors import DamagedFileError, RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.store import Store
 from penultimate.study.graph import VERSIONS, Step
@@ -205,9 +205,34 @@ def knn(context: Context) -> Outcome:
     return Outcome(rows)
 
 
+def relearn(context: Context) -> Outcome:
+    """The source's own classes learnt anew from a few fresh images each (the balanced start of the split)."""
+    from penultimate.bank import FeatureBank
+    from penultimate.probes.linear import LinearProbe
+
+    own, fresh = context.parents.values()
+    shots = context.config["shots"]
+    test, few = FeatureBank.load(own / "test.npz"), FeatureBank.load(fresh / "relearn.npz")
+    count = shots * (int(test.labels.max()) + 1)
+    if count > len(few):
+        raise RequestError(
+            f"{shots} images a class are asked for; the relearn split has {len(few)} images in all"
+        )
+    probe = LinearProbe(seed=context.config["seed"]).fit(few.features[:count], few.labels[:count])
+    layer = f"{shots} per class"
+    return Outcome(
+        [
+            context.row(
+                "relearn_top1", probe.score(test.features, test.labels), "fraction", split="test", layer=layer
+            ),
+            context.row("relearn_lambda", float(probe.lambda_), "lambda", split="relearn", layer=layer),
+        ]
+    )
+
+
 FUNCTIONS: dict[str, Callable[[Context], Outcome]] = {
     function.__name__: function
-    for function in (data, sheet, train, extract, accuracy, class_separation, linear, knn)
+    for function in (data, sheet, train, extract, accuracy, class_separation, linear, knn, relearn)
 }
 
 

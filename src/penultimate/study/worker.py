@@ -7,7 +7,6 @@ again; it keeps to the threads it was started with, and ends when its parent end
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from penultimate.plugins import load_source
-from penultimate.store import Store
+from penultimate.store import FULL, Store
 from penultimate.study.graph import Step
 
 
@@ -56,7 +55,7 @@ def main() -> None:
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
                 log = describe_failure(error)
-                full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+                full = isinstance(error, OSError) and error.errno in FULL
                 answer = {"kind": "failed", "id": step.id, "reason": reason, "log": log, "full": full}
             connection.send(answer)
 

@@ -108,8 +108,11 @@ def _no_run(study: Study, quantity: Quantity, slug: str) -> Finding:
 
 
 def better_in_paper(quantity: Quantity, slug: str, criteria: Criteria) -> str:
-    """The paper's difference, with the interval that its printed standard errors give."""
+    """The paper's difference, with the interval of its standard errors where it prints them."""
     runs = paper_runs(quantity)
+    if not runs:
+        means = paper(quantity)
+        return difference_text(means[slug] - means[BASELINE], None, [PAPER_RUNS])
     return Comparison(runs[BASELINE], {slug: runs[slug]}, criteria).text(slug)
 
 

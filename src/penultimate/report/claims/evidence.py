@@ -98,7 +98,8 @@ def read(results: StudyResults, allow_limited: bool = False) -> Study:
     """The study; raises RequestError for a limited one unless `allow_limited`."""
     measurements, relearned = admit_relearning(results, allow_limited)
     source = card(measurements.source)
-    return Study(measurements, relearned, judged_shots(relearned, source.sizes["train"] / source.classes))
+    images = source.sizes.get("train", source.images)
+    return Study(measurements, relearned, judged_shots(relearned, images / source.classes))
 
 
 def _percent(runs: Runs) -> Runs:

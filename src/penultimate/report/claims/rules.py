@@ -1,6 +1,7 @@
 """The claims of the paper and how each is judged: data, written down before any run, with reasons.
 
-The same rules serve the embedded world and ImageNet: margins are shares or ranks, never points.
+The same rules serve the embedded world and ImageNet: margins are shares or ranks, never points. When they
+were written, the paper's numbers were known, and a prototype's of the embedded world; none of this package.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ CLAIMS: tuple[Claim, ...] = (
         Claim(
             f"accuracy_{name}",
             f"{PRESETS[name].label} is more accurate than softmax on the classes trained on",
-            "section 3.1, table 1" + (" (not called significant)" if name == "squared_error" else ""),
+            "section 3.1, table 1" + (", not called significant" if name == "squared_error" else ""),
             Better("accuracy", name),
         )
         for name in ALTERNATIVES
@@ -228,10 +229,12 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
     return (
         "Holds: the effect has the claimed sign beyond chance, and is at least as large as the smallest"
         " effect that counts. Does not hold: so large an effect is excluded. Undecided: neither. The rules"
-        " below were written down before any run.",
+        " were written down before this package's first run; what a prototype of its embedded world had given"
+        " was known.",
         "Means are compared by Welch's t over the runs. Several alternatives are several chances to err, so"
         " that their p values are corrected by Holm's method; an interval is that of each by itself. p is"
-        " twice the one-sided one.",
+        " twice the one-sided one. Runs of one seed share their draw of the data, which is left unused: that"
+        " widens intervals, if anything.",
         "A rank correlation has its exact p, and at either end the wider of two intervals: over objectives"
         " (Fisher; Bonett and Wright) and over seeds (bootstrap).",
         *(getattr(criteria, field.name).reason for field in dataclasses.fields(criteria)),

@@ -10,6 +10,10 @@ _EXHIBITS = {
     "table3": ("table3", "Class separation in the penultimate layer"),
     "tableE1": ("table_e1", "Class separation by three distances"),
     "tableA2": ("table_a2", "The data sets"),
+    "table4": ("table4", "Cosine softmax by temperature"),
+    "figure6": ("figure6", "The last layer learnt anew from fresh images"),
+    "iclr_figure5": ("iclr_figure5", "Relearned accuracy against linear transfer"),
+    "claims": ("claims", "The paper's claims, the evidence here, a verdict on each"),
 }
 for _name, (_module, _summary) in _EXHIBITS.items():
     declare(

@@ -14,8 +14,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     judged = judge(study)
     columns = (
         Column("paper", "Its evidence", "The paper (ImageNet)"),
-        Column("where", "Where", "The paper (ImageNet)"),
-        Column("ours", "Ours", "This study"),
+        Column("ours", "Our evidence", "This study"),
         Column("verdict", "Verdict", "This study"),
         Column("reason", "Why", "This study"),
     )
@@ -36,5 +35,10 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
 
 def _row(judged: Judged) -> TableRow:
     claim, ours = judged.claim, judged.ours
-    cells = (Cell(judged.paper), Cell(claim.where), Cell(ours.ours), Cell(ours.verdict), Cell(ours.reason))
+    cells = (
+        Cell(f"{judged.paper} ({claim.where})"),
+        Cell(ours.ours),
+        Cell(ours.verdict),
+        Cell(ours.reason.replace("`", "")),
+    )
     return TableRow(claim.says, cells)

@@ -25,7 +25,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
     measurements, relearned = admit_relearning(results, allow_limited)
     source = card(measurements.source)
-    shots = judged_shots(relearned, source.sizes["train"] / source.classes)
+    shots = judged_shots(relearned, source.sizes.get("train", source.images) / source.classes)
     objectives = _objectives(measurements, relearned, shots)
     temperatures = _temperatures(measurements, relearned, shots)
     notes = []

@@ -237,6 +237,8 @@ def _arguments(spec: str) -> str:
 def _index(measurements: Measurements, row: Any) -> None:
     if row.value is None or row.seed is None or not math.isfinite(row.value) or not row.objective:
         return
+    if row.layer is not None:
+        return
     key = (
         str(row.metric),
         str(row.target or measurements.source),
