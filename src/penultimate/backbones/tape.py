@@ -92,8 +92,10 @@ class Tape:
         return result
 
     def backward(self) -> None:
-        for step in reversed(self.steps):
-            step()
+        # A step holds its activations, and the tape the steps: taking each off frees them as backward goes,
+        # where a cycle would keep whole tapes alive until the garbage collector comes by.
+        while self.steps:
+            self.steps.pop()()
 
 
 def _move_running_moments(
