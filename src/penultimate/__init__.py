@@ -14,7 +14,14 @@ from penultimate.registry import register
 if TYPE_CHECKING:
     from penultimate.bank import FeatureBank
     from penultimate.extraction import extract
+    from penultimate.instruments import compare_networks
+    from penultimate.metrics.agreement import agreement
+    from penultimate.metrics.calibration import expected_calibration_error, negative_log_likelihood
+    from penultimate.metrics.collapse import neural_collapse
+    from penultimate.metrics.hardness import angular_visual_hardness
     from penultimate.metrics.separation import class_separation
+    from penultimate.metrics.similarity import minibatch_cka
+    from penultimate.metrics.temperature import fit_temperature
     from penultimate.objectives.objective import objective
     from penultimate.probes.knn import KNNProbe
     from penultimate.probes.linear import LinearProbe
@@ -26,6 +33,14 @@ __version__ = "0.1.0"
 _LOCATIONS = {
     "objective": "penultimate.objectives.objective",
     "class_separation": "penultimate.metrics.separation",
+    "minibatch_cka": "penultimate.metrics.similarity",
+    "compare_networks": "penultimate.instruments",
+    "neural_collapse": "penultimate.metrics.collapse",
+    "angular_visual_hardness": "penultimate.metrics.hardness",
+    "agreement": "penultimate.metrics.agreement",
+    "expected_calibration_error": "penultimate.metrics.calibration",
+    "negative_log_likelihood": "penultimate.metrics.calibration",
+    "fit_temperature": "penultimate.metrics.temperature",
     "LinearProbe": "penultimate.probes.linear",
     "KNNProbe": "penultimate.probes.knn",
     "extract": "penultimate.extraction",
@@ -43,9 +58,17 @@ __all__ = [
     "PenultimateError",
     "RequestError",
     "__version__",
+    "agreement",
+    "angular_visual_hardness",
     "class_separation",
+    "compare_networks",
     "exhibit",
+    "expected_calibration_error",
     "extract",
+    "fit_temperature",
+    "minibatch_cka",
+    "negative_log_likelihood",
+    "neural_collapse",
     "objective",
     "plan",
     "register",

@@ -81,6 +81,26 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument(
             "--allow-limited", action="store_true", help="accept a study too small to be evidence"
         )
+    tune = command("tune", "Search for an objective's hyperparameters on the holdout; nothing else decides.")
+    tune.add_argument(
+        "objectives", nargs="+", metavar="OBJECTIVE", help="an objective, or all of the study's: all"
+    )
+    tune.add_argument("--study", default="quickstart", help="whose data, recipe and values to start from")
+    tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")
+    tune.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="NAME=VALUES",
+        help="the values to try first, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value"
+        " fixes it; repeatable (default: factors of two around the start)",
+    )
+    tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
+    tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
+    tune.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
+    tune.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+    tune.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+    _takes_plugins(tune)
     listing = command("list", "List what there is, by kind.")
     listing.add_argument("kind", help=", ".join(LISTS))
     _takes_plugins(listing)
@@ -147,6 +167,11 @@ def _load_plugins(options: argparse.Namespace) -> None:
         load_plugin(file)
 
 
+def _check_processes(options: argparse.Namespace) -> None:
+    if options.processes is not None and options.processes < 1:
+        raise RequestError(f"--processes must be at least 1, not {options.processes}")
+
+
 def _seeds(text: str | None) -> list[int]:
     if not text:
         return []
@@ -165,8 +190,7 @@ def _run(options: argparse.Namespace) -> int:
     from penultimate.study.display import Display
     from penultimate.study.running import run
 
-    if options.processes is not None and options.processes < 1:
-        raise RequestError(f"--processes must be at least 1, not {options.processes}")
+    _check_processes(options)
     study = _study(options)
     display = Display(Store(options.out))
     summary = run(study, options.out, options.processes, display, options.line)
@@ -275,6 +299,32 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _tune(options: argparse.Namespace) -> int:
+    from penultimate.store import Store
+    from penultimate.study.tuning import EXPANSIONS, plan_tuning
+    from penultimate.study.tuning_axes import parse_grids
+    from penultimate.study.tuning_display import TuningDisplay
+    from penultimate.study.tuning_running import tune
+    from penultimate.study.tuning_words import plan_lines, result_lines
+
+    _check_processes(options)
+    options.only = ""
+    planned = plan_tuning(
+        _study(options),
+        options.objectives,
+        parse_grids(options.grid),
+        options.budget,
+        EXPANSIONS if options.expansions is None else options.expansions,
+    )
+    print(*plan_lines(planned), sep="\n")
+    result = tune(planned, options.out, options.processes, TuningDisplay(Store(options.out)), options.line)
+    lines, errors = result_lines(result)
+    print(*lines, sep="\n")
+    if errors:
+        print(*(f"penultimate: {error}" for error in errors), sep="\n", file=sys.stderr)
+    return 1 if errors else 0
+
+
 def _list(options: argparse.Namespace) -> int:
     from penultimate.registry import entry, names, open_packages
 
@@ -309,6 +359,7 @@ COMMANDS = {
     "show": _show,
     "why": _why,
     "report": _report,
+    "tune": _tune,
     "list": _list,
     "check": _check,
 }

@@ -10,7 +10,7 @@ import pytest
 from penultimate.errors import RequestError
 from penultimate.study import load_study
 from penultimate.study.graph import Step, unfold
-from penultimate.study.spec import override, restrict
+from penultimate.study.spec import INSTRUMENTS, override, restrict
 
 
 @pytest.fixture
@@ -92,10 +92,10 @@ def changed_steps(one, other) -> set[str]:  # type: ignore[no-untyped-def]
 
 def test_one_setting_changes_only_what_depends_on_it(study) -> None:  # type: ignore[no-untyped-def]
     longer = override(study, ["recipe.epochs=9"])
-    downstream = {"train", "extract", "accuracy", "class_separation", "linear", "knn"}
+    downstream = {"train", "extract", "accuracy", "class_separation", "linear", "knn"} | set(INSTRUMENTS)
     assert changed_steps(study, longer) == downstream
     assert changed_steps(study, dataclasses.replace(study, title="another")) == set()
-    assert changed_steps(study, restrict(study, ["softmax"], [])) == set()
+    assert changed_steps(study, restrict(study, ["softmax"], [])) == {"agreement"}
     fewer = dataclasses.replace(study, targets=study.targets[:1])
     assert changed_steps(study, fewer) == {"sheet"}
     assert changed_steps(study, restrict(study, [], [5])) == {"data", "sheet"} | downstream

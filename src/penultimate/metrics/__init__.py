@@ -35,8 +35,64 @@ declare(
 )
 declare(
     "metric",
+    "expected_calibration_error",
+    "penultimate.metrics.calibration:expected_calibration_error",
+    "How far confidence and accuracy lie apart, over 15 bins.",
+    "Kornblith et al., 2021, table C.3",
+)
+declare(
+    "metric",
+    "negative_log_likelihood",
+    "penultimate.metrics.calibration:negative_log_likelihood",
+    "Mean of -log p of the right class, in nats.",
+    "Kornblith et al., 2021, table C.3",
+)
+declare(
+    "metric",
+    "agreement",
+    "penultimate.metrics.agreement:agreement",
+    "How often two models predict the same, are right or wrong together, and err alike.",
+    "Kornblith et al., 2021, figures C.4 and C.5",
+)
+declare(
+    "metric",
     "class_separation",
     "penultimate.metrics.separation:class_separation",
     "R^2 of the features on their classes: 1 - distance within classes / distance overall.",
     "Kornblith et al., 2021, eq. 11",
+)
+declare(
+    "metric",
+    "neural_collapse",
+    "penultimate.metrics.collapse:neural_collapse",
+    "How near class means and weights are to a simplex equiangular tight frame; NC4.",
+    "Kornblith et al., 2021, appendix E.2",
+)
+declare(
+    "metric",
+    "angular_visual_hardness",
+    "penultimate.metrics.hardness:angular_visual_hardness",
+    "The angle to the own class's weight, as a share of the angles to all.",
+    "Kornblith et al., 2021, appendix E.1",
+)
+declare(
+    "metric",
+    "sparsity",
+    "penultimate.metrics.activations:sparsity",
+    "Share of activations that are not zero.",
+    "Kornblith et al., 2021, figure 3",
+)
+declare(
+    "metric",
+    "singular_values",
+    "penultimate.metrics.activations:singular_values",
+    "The singular values of activations, weights or centroids.",
+    "Kornblith et al., 2021, appendix E.2",
+)
+declare(
+    "metric",
+    "cosine_distances",
+    "penultimate.metrics.activations:cosine_distances",
+    "The densities of cosine distances within and between classes.",
+    "Kornblith et al., 2021, appendix E.3",
 )

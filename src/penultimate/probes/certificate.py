@@ -103,7 +103,8 @@ class Certifier:
     ) -> Float[Array, " k"]:
         """Newton's method in b with W fixed; a step that raises the loss is halved.
 
-        Near the optimum the loss changes by less than its rounding: there the gradient is the judge.
+        Near the optimum the loss changes by less than its rounding: there the gradient is the judge. There,
+        a step v multiplies the gradient by about spread(v), so that the last one need not be looked at.
         """
         best, step = intercept, 0.0 * intercept
         best_loss = best_size = math.inf
@@ -114,10 +115,12 @@ class Certifier:
                 step = step / 2
                 continue
             best, best_loss, best_size = best + step, loss, size
+            allowed = INTERCEPT_SHARE * tolerance * (loss + ridge)
             remainder = self._remainder(slope, to_numpy(best + drift), loss + ridge, penalty)
-            if remainder <= INTERCEPT_SHARE * tolerance * (loss + ridge):
-                break
-            step = beside(_newton_step(slope, hessian), intercept)
+            newton = _newton_step(slope, hessian)
+            step = beside(newton, intercept)
+            if remainder * min(1.0, float(np.ptp(newton))) <= allowed:
+                return best + step if remainder > allowed else best
         return best
 
     def _intercept_derivatives(self, intercept: Float[Array, " k"]) -> tuple[float, NumpyFloats, NumpyFloats]:

@@ -24,6 +24,7 @@ ROUNDING = {"float32": 1e-6, "float64": 1e-13}
 """Changes of F below this share of it are rounding: they neither accept nor refuse a step."""
 PATIENCE = 200
 """Steps that lower neither F nor its gradient, after which rounding is taken to have won."""
+LEAST_COSINE = 1e-6
 TINY = 1e-30
 """A pair whose inner product is smaller has left the range of float32."""
 SHORTEST = 1e-10
@@ -121,8 +122,9 @@ class Descent:
     def _advance(self, direction: Float[Array, " d"], last_pass: int) -> bool:
         """One step along `direction`, shortened until it is good enough; False when none is.
 
-        F must fall by a share of what its slope promises. Where F is level but for rounding, its slope judges: F
-        is convex, so it has fallen if the slope is still negative (Hager & Zhang, 2005: approximate Wolfe).
+        F must fall by a share of what its slope promises. Where F is level but for rounding, its slope is the
+        judge: F is convex, so it has fallen if that is still negative (the approximate Wolfe condition of
+        Hager & Zhang, 2005).
         """
         slope = float(self.gradient @ direction)
         length = 1.0
@@ -144,10 +146,10 @@ class Descent:
         return False
 
     def _remember(self, step: Float[Array, " d"], change: Float[Array, " d"]) -> None:
-        """Keep a pair unless rounding has destroyed its curvature, which convexity makes positive."""
+        """Keep a pair unless step and change are all but orthogonal: there rounding makes the curvature."""
         product = float(step @ change)
         scale = math.sqrt(float(step @ step) * float(change @ change))
-        if product > max(ROUNDING[self.problem.dtype] * scale, TINY):
+        if product > max(LEAST_COSINE * scale, TINY):
             self.pairs.append(Pair(step, change, product))
 
 

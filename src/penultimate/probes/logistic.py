@@ -164,8 +164,8 @@ class LogisticProblem:
     def balanced(self, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         """The vector without its mean over classes, in place.
 
-        That mean changes no probability: F does not hold b's, which would drift until the logits had no digits
-        left, and W's is 0 at the optimum. Gradients have none.
+        That mean changes no probability. Nothing in F holds b's, which would drift until the logits had no
+        digits left; W's is 0 at the optimum. Gradients have none.
         """
         weight, intercept = self.split(theta)
         weight -= weight.mean(0)

@@ -150,5 +150,5 @@ def trace(
     [2.77, 1.53]
     """
     solver = Solver(features, codes, classes, tolerance)
-    for penalty in sorted(penalties, reverse=True):
+    for penalty in sorted(set(penalties), reverse=True):
         yield solver.solve(float(penalty))

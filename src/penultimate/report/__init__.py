@@ -55,7 +55,9 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     from penultimate.study.reading import study_folder
 
     folder = study_folder(path, study)
-    return StudyResults(folder.described(), folder.table(), folder.contact_sheet(), folder.provenance())
+    return StudyResults(
+        folder.described(), folder.evidence(), folder.contact_sheet(), folder.provenance(), folder.arrays
+    )
 
 
 def __getattr__(name: str) -> Any:

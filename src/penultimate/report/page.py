@@ -26,8 +26,37 @@ from penultimate.report.text import plain, typeset
 from penultimate.store import atomic_write
 
 HERE = Path(__file__).parent
-FIGURES_FIRST = ("figure5", "figure1", "figureD1", "figure6", "iclr_figure5")
-TABLES_NEXT = ("table1", "table3", "table4", "tableE1", "tableA2", "claims")
+FIGURES_FIRST = (
+    "figure5",
+    "figure1",
+    "figureD1",
+    "figure6",
+    "iclr_figure5",
+    "figureC1",
+    "figureC2",
+    "figureC3",
+    "figure3",
+    "figureE1",
+    "figureE2",
+    "figureE3",
+    "figureC4",
+    "figureC5",
+    "figureC6",
+    "figureC7",
+)
+TABLES_NEXT = (
+    "table1",
+    "table3",
+    "table4",
+    "tableC1",
+    "tableC3",
+    "tableE1",
+    "tableE2",
+    "tableA1",
+    "iclr_tableA2",
+    "tableA2",
+    "claims",
+)
 PROVENANCE = {
     "command": "Command",
     "commit": "Commit",

@@ -218,7 +218,9 @@ def render_exhibit_text(exhibit: Exhibit) -> str:
     heading = f"{exhibit.number}. {plain(exhibit.title)}"
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
     parts.extend(to_text(table) for table in exhibit.tables)
-    parts.extend(to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels)
+    parts.extend(
+        to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels if panel.points
+    )
     if exhibit.notes:
         parts.append("\n".join(map(_wrapped, exhibit.notes)))
     if any(cell.best for table in exhibit.tables for row in table.rows for cell in row.cells):

@@ -9,7 +9,7 @@ paper's table 4.
 """
 
 from penultimate.studies.quickstart import NINE, TARGETS
-from penultimate.study.spec import Study
+from penultimate.study.spec import INSTRUMENTS, Study
 from penultimate.training.recipe import Recipe
 
 TEMPERATURES = (0.03, 0.04, 0.05, 0.06, 0.08, 0.1)
@@ -24,4 +24,5 @@ STUDY = Study(
     recipe=Recipe(epochs=44, evaluate_every=4),
     seeds=(0, 1, 2, 3, 4),
     relearning=(5, 10, 40),
+    instruments=tuple(INSTRUMENTS),
 )

@@ -6,7 +6,7 @@ The hyperparameters were chosen on the holdout of the pretraining set, about thr
 chosen by a transfer result. With one seed it shows a direction, not a certainty.
 """
 
-from penultimate.study.spec import Study
+from penultimate.study.spec import INSTRUMENTS, Study
 from penultimate.training.recipe import Recipe
 
 TARGETS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")
@@ -31,4 +31,5 @@ STUDY = Study(
     source="glyphs",
     targets=TARGETS,
     recipe=Recipe(evaluate_every=2),
+    instruments=tuple(INSTRUMENTS),
 )

@@ -4,7 +4,7 @@ penultimate run smoke
 """
 
 from penultimate.data.augmentation import Augmentation
-from penultimate.study.spec import Study
+from penultimate.study.spec import INSTRUMENTS, Study
 from penultimate.training.recipe import Recipe
 
 STUDY = Study(
@@ -21,4 +21,5 @@ STUDY = Study(
     recipe=Recipe(epochs=3, batch_size=32, learning_rate=0.3, augmentation=Augmentation(shift=1)),
     backbones=("glyphnet(width=8, features=32)",),
     limited=True,
+    instruments=tuple(INSTRUMENTS),
 )

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from penultimate.store import Store
+from penultimate.study.context import ROWS
 from penultimate.study.graph import Graph, Step
-from penultimate.study.steps import ROWS
 from penultimate.table import Row, read_rows
 
 LOG_EVERY = 15.0
@@ -53,10 +53,9 @@ class Display:
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None:
         self.graph = graph
-        study, total = graph.study, len(graph.steps)
-        start = f"continuing, {cached} of {total} steps are done" if cached else f"{total} steps"
+        total = len(graph.steps)
         side = f"{processes} processes side by side" if processes > 1 else "one process"
-        self.say(f"[bold]{escape(study.name)}[/]: {start}, {side}")
+        self.say(f"{self._opening(graph, cached)}, {side}")
         for step_id, step in graph.steps.items():
             if self.store.meta(step_id) is not None and "objective" in step.about:
                 self._remember(step)
@@ -75,6 +74,7 @@ class Display:
             self.overall = self.progress.add_task("all steps", total=total, completed=cached, note="")
 
     def started(self, step: Step) -> None:
+        self.last_news[step.id] = time.monotonic()
         if self.progress is not None:
             title = f"{step.name} {step.about.get('slug', '')} {step.about.get('target', '')}"
             self.tasks[step.id] = self.progress.add_task(escape(title.strip())[:34], total=None, note="")
@@ -85,7 +85,7 @@ class Display:
             self.progress.update(
                 self.tasks[step.id], completed=news["epoch"], total=news["epochs"], note=note
             )
-        elif time.monotonic() - self.last_news.get(step.id, self.began) > LOG_EVERY:
+        elif time.monotonic() - self.last_news[step.id] > LOG_EVERY:
             self.last_news[step.id] = time.monotonic()
             left = seconds_text(news["seconds_left"])
             self.say(f"{self._who(step)} epoch {news['epoch']} of {news['epochs']}, {note}, {left} left")
@@ -102,7 +102,7 @@ class Display:
             reason = escape(str(meta.get("reason", "")))
             self.say(f"{self._who(step)} [bold red]diverged[/]: {reason}; the study goes on without it")
         elif step.name == "train":
-            self.say(f"{self._who(step)} trained in {took}")
+            self.say(f"{self._trained(step, meta)} in {took}")
         elif "objective" in step.about:
             self._remember(step)
             self._tell(step)
@@ -128,6 +128,14 @@ class Display:
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
+
+    def _opening(self, graph: Graph, cached: int) -> str:
+        total = len(graph.steps)
+        start = f"continuing, {cached} of {total} steps are done" if cached else f"{total} steps"
+        return f"[bold]{escape(graph.study.name)}[/]: {start}"
+
+    def _trained(self, step: Step, meta: dict[str, Any]) -> str:
+        return f"{self._who(step)} trained"
 
     def _who(self, step: Step) -> str:
         assert self.graph is not None

@@ -18,7 +18,7 @@ from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
 from penultimate.store import canonical_json
-from penultimate.study.spec import Study
+from penultimate.study.spec import INSTRUMENTS, Study
 
 VERSIONS = {
     "data": 1,
@@ -30,23 +30,38 @@ VERSIONS = {
     "linear": 1,
     "knn": 1,
     "relearn": 1,
+    "collapse": 1,
+    "sparsity": 1,
+    "hardness": 1,
+    "spectra": 1,
+    "distances": 1,
+    "calibration": 1,
+    "agreement": 1,
 }
 """Raised by hand when a step's results change for the same configuration."""
 
 SOURCE_SPLITS = ("train", "test")
+OF_PREDICTIONS = ("calibration", "agreement")
+"""Instruments that ask for more than one network's own bank."""
 NOW, NEXT, LATER = 1, 2, 3
 """Priorities: a new network's own numbers at once, then further networks; transfer fills in."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One unit of work. `config` and `parents` make its identity; `about` fills the columns of its rows."""
+    """One unit of work. `config` and `parents` make its identity; `about` fills the columns of its rows.
+
+    A step that `gathers` goes ahead without the parents that a diverged run left out; the engine lists these
+    as `absent`.
+    """
 
     name: str
     config: dict[str, Any]
     parents: tuple[str, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
     priority: int = LATER
+    gathers: bool = False
+    absent: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -75,7 +90,8 @@ class Step:
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> Step:
-        return Step(**{**content, "parents": tuple(content["parents"])})
+        tuples = {name: tuple(content[name]) for name in ("parents", "absent")}
+        return Step(**{**content, **tuples})
 
 
 @dataclass(frozen=True)
@@ -98,8 +114,8 @@ def unfold(study: Study) -> Graph:
 
     >>> from penultimate.study import load_study
     >>> graph = unfold(load_study("smoke"))
-    >>> sorted({step.name for step in graph.steps.values()})
-    ['accuracy', 'class_separation', 'data', 'extract', 'knn', 'linear', 'sheet', 'train']
+    >>> [step.name for step in graph.steps.values()][:5]
+    ['data', 'data', 'data', 'sheet', 'train']
     """
     steps: dict[str, Step] = {}
 
@@ -121,10 +137,15 @@ def unfold(study: Study) -> Graph:
     first = study.seeds[0]
     pictured = tuple(data(name, first) for name in (study.source, *study.targets))
     add("sheet", {"draw": first}, pictured, {"target": study.source}, LATER)
+    banks: dict[str, dict[tuple[str, int], str]] = {}
     for seed in study.seeds:
         for backbone in study.backbones:
             for objective in study.objectives:
-                _network(study, seed, backbone, objective, data, add)
+                bank = _network(study, seed, backbone, objective, data, add)
+                banks.setdefault(backbone, {})[objective, seed] = bank
+    if "agreement" in study.instruments:
+        for backbone, of_networks in banks.items():
+            _agreement(study, backbone, of_networks, steps)
     return Graph(study, steps)
 
 
@@ -134,7 +155,19 @@ def _plugin_digest(kind: str, name: str) -> dict[str, str]:
     return {f"{kind}:{name}": digest} if digest else {}
 
 
-def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, add: Any) -> None:
+def _agreement(
+    study: Study, backbone: str, banks: dict[tuple[str, int], str], steps: dict[str, Step]
+) -> None:
+    """All networks' predictions of the same test images, those of the first seed's draw."""
+    draw = study.seeds[0] if study.draw == "seed" else study.draw
+    config = {"models": [list(model) for model in banks], "draw": draw, "threads": study.threads}
+    about = {"backbone": backbone, "source": study.source, "target": study.source}
+    step = Step("agreement", config, tuple(banks.values()), about, LATER, gathers=True)
+    steps.setdefault(step.id, step)
+
+
+def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, add: Any) -> str:
+    """The steps of one network; the bank of its predictions that is compared with others comes back."""
     composition = resolve(objective)
     plugins = composition.plugin_digests() | _plugin_digest("backbone", registry.parse(backbone).name)
     about = {
@@ -169,6 +202,19 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
     )
     for metric in study.metrics:
         add(metric, {"splits": list(SOURCE_SPLITS), **machine}, (own,), about, NOW)
+    for name in study.instruments:
+        if name not in OF_PREDICTIONS:
+            add(name, {**INSTRUMENTS[name], **machine}, (network, own), about, LATER)
+    # The paper leaves squared error out: its scores are not the logarithms of probabilities.
+    if "calibration" in study.instruments and composition.loss.name != "weighted_squared_error":
+        held = add(
+            "extract",
+            {"splits": ["holdout"], "dtype": "float32", **machine},
+            (network, data(study.source, seed)),
+            about,
+            LATER,
+        )
+        add("calibration", {"objective": composition.canonical, **machine}, (own, held), about, LATER)
     if study.relearning:
         fresh = add(
             "extract",
@@ -191,3 +237,9 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
         )
         for probe in study.probes:
             add(probe, {"accuracy": card(target).accuracy, "seed": seed, **machine}, (bank,), there, LATER)
+    common = data(study.source, study.seeds[0])
+    compared: str = own
+    if "agreement" in study.instruments and common != data(study.source, seed):
+        config = {"splits": ["test"], "dtype": "float32", **machine}
+        compared = add("extract", config, (network, common), about, LATER)
+    return compared

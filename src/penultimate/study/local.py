@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import os
 import socket
@@ -96,6 +97,7 @@ class _Schedule:
         self.attempts: dict[str, int] = {}
         self.heap: list[tuple[int, int, str]] = []
         self.stopped = False
+        self.absent: set[str] = set()
         for step_id in graph.steps:
             if store.is_whole(step_id):
                 summary.cached += 1
@@ -107,7 +109,7 @@ class _Schedule:
                 observer.noticed(f"{step_id} is damaged; it was set aside and is computed anew")
                 store.set_aside(step_id)
         for step_id in list(summary.diverged):
-            self._skip_below(step_id)
+            self._skip_below(step_id, diverged=True)
         for step_id in graph.steps:
             self._queue_if_free(step_id)
 
@@ -115,22 +117,31 @@ class _Schedule:
         step = self.graph.steps[step_id]
         if self.stopped or step_id in self.finished | self.queued or step_id in self.summary.skipped:
             return
-        if step_id not in self.summary.failed and all(parent in self.finished for parent in step.parents):
+        there = self.finished | self.absent if step.gathers else self.finished
+        if step_id not in self.summary.failed and there.issuperset(step.parents):
             self.queued.add(step_id)
             heapq.heappush(self.heap, (step.priority, self.order[step_id], step_id))
 
-    def _skip_below(self, step_id: str) -> None:
+    def _skip_below(self, step_id: str, diverged: bool = False) -> None:
+        """Give up what needs this step; what gathers goes on without a run that diverged."""
         for child in self.children[step_id]:
-            if child not in self.summary.skipped and child not in self.finished:
-                self.summary.skipped.append(child)
-                self._skip_below(child)
+            if child in self.summary.skipped or child in self.finished:
+                continue
+            if diverged and self.graph.steps[child].gathers:
+                self.absent.add(step_id)
+                self._queue_if_free(child)
+                continue
+            self.summary.skipped.append(child)
+            self._skip_below(child, diverged)
 
     def next(self) -> Step | None:
         while self.heap:
             _, _, step_id = heapq.heappop(self.heap)
             if step_id not in self.queued:
                 continue
-            return self.graph.steps[step_id]
+            step = self.graph.steps[step_id]
+            absent = tuple(parent for parent in step.parents if parent in self.absent)
+            return dataclasses.replace(step, absent=absent) if step.gathers else step
         return None
 
     def done(self, step_id: str, meta: dict[str, Any]) -> None:
@@ -139,7 +150,7 @@ class _Schedule:
         self.summary.computed += 1
         if meta["status"] == "diverged":
             self.summary.diverged[step_id] = str(meta.get("reason", ""))
-            self._skip_below(step_id)
+            self._skip_below(step_id, diverged=True)
             return
         for child in self.children[step_id]:
             self._queue_if_free(child)

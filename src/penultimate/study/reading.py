@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penultimate.errors import RequestError, nearest
 from penultimate.store import BusyError, Meta, Store, lock
+from penultimate.study.context import ROWS
 from penultimate.study.running import STUDY_FILE
-from penultimate.study.steps import ROWS
+from penultimate.study.tuning_record import TUNING_FILE, Tuning, folder_name, read_tuning
 from penultimate.table import Row, Table, read_rows
 
 
@@ -33,10 +35,30 @@ class StudyFolder:
         return {step_id: meta for step_id, meta in found.items() if meta is not None}
 
     def described(self) -> dict[str, Any]:
-        """The description, with the width of the penultimate layer once a network is there."""
+        """The description, with the width of the penultimate layer and the tuning once they are there."""
         widths = [meta.content.get("num_features") for meta in self.metas().values()]
         known = [width for width in widths if width is not None]
-        return {**self.description, "num_features": known[0]} if known else self.description
+        tuning = self.tuning()
+        return {
+            **self.description,
+            **({"num_features": known[0]} if known else {}),
+            **({"tuning": dataclasses.asdict(tuning)} if tuning else {}),
+        }
+
+    @property
+    def is_tuning(self) -> bool:
+        return "tunes" in self.description
+
+    def tuning(self) -> Tuning | None:
+        """The search for the hyperparameters of this study, if it was made in this store."""
+        return read_tuning(
+            self.path.with_name(folder_name(self.description.get("tunes", self.name))) / TUNING_FILE
+        )
+
+    def evidence(self) -> Table:
+        """The rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
+        tuning = self.tuning() if self.is_tuning else None
+        return self.table() if tuning is None else self.table().where(step=tuning.steps())
 
     def table(self) -> Table:
         """All rows of the finished steps, in the order of the graph; a limited study's are marked so."""
@@ -72,6 +94,13 @@ class StudyFolder:
             if meta.step == "sheet":
                 return (self.store.folder(step_id) / "sheet.png").read_bytes()
         return None
+
+    def arrays(self, step: str, metric: str) -> Mapping[str, Any]:
+        """The arrays that a row of this step and metric points to."""
+        import numpy as np
+
+        with np.load(self.store.folder(step) / f"{metric}.npz", allow_pickle=False) as archive:
+            return dict(archive)
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Of every kind of step: how many are done, of how many."""
@@ -136,7 +165,7 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
         )
     by_name = {folder.name: folder for folder in found}
     if not study:
-        return found[0]
+        return next((folder for folder in found if not folder.is_tuning), found[0])
     if study not in by_name:
         raise RequestError(
             f"study '{study}' has not been run in '{path}'.{nearest(study, by_name)}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,16 +99,24 @@ def run(
     store.prepare()
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with lock(folder / ".lock"):
-            _note(folder, graph, command)
-            return run_graph(store, graph, observer or Silent(), processes)
-    except BusyError as error:
-        holder = json.loads(str(error) or "{}")
-        raise RequestError(
-            f"study '{graph.study.name}' is being run in '{out}' already, by process {holder.get('pid', '?')}"
-            f" on {holder.get('host', '?')}; wait for it, or give --out another folder"
-        ) from None
+    with exclusively(folder, graph.study.name, out):
+        _note(folder, graph, command)
+        return run_graph(store, graph, observer or Silent(), processes)
+
+
+@contextlib.contextmanager
+def exclusively(folder: Path, name: str, out: Path | str) -> Iterator[None]:
+    """Hold a study's folder; raises RequestError with the holder when another process does."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock(folder / ".lock"))
+        except BusyError as error:
+            holder = json.loads(str(error) or "{}")
+            raise RequestError(
+                f"study '{name}' is being run in '{out}' already, by process {holder.get('pid', '?')}"
+                f" on {holder.get('host', '?')}; wait for it, or give --out another folder"
+            ) from None
+        yield
 
 
 def _note(folder: Path, graph: Graph, command: str) -> None:

@@ -18,6 +18,16 @@ from penultimate.training.recipe import Recipe
 
 PROBES = ("linear", "knn")
 METRICS = ("accuracy", "class_separation")
+INSTRUMENTS: dict[str, dict[str, Any]] = {
+    "collapse": {"split": "train"},
+    "sparsity": {"split": "test"},
+    "hardness": {"split": "test"},
+    "spectra": {"split": "train"},
+    "distances": {"split": "train", "count": 10_000, "seed": 0},
+    "calibration": {},
+    "agreement": {},
+}
+"""What looks inside each network or at its predictions, on which of the source's splits, and its settings."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,7 @@ class Study:
     draw: int | str = "seed"
     probes: tuple[str, ...] = PROBES
     metrics: tuple[str, ...] = METRICS
+    instruments: tuple[str, ...] = ()
     relearning: tuple[int, ...] = ()
     threads: int = 1
     limited: bool = False
@@ -88,7 +99,7 @@ class Study:
                 )
         if self.relearning and "relearn" not in card(self.source).sizes:
             raise RequestError(f"study '{self.name}': '{self.source}' has no images for relearning")
-        for what, known in (("probes", PROBES), ("metrics", METRICS)):
+        for what, known in (("probes", PROBES), ("metrics", METRICS), ("instruments", tuple(INSTRUMENTS))):
             for name in getattr(self, what):
                 if name not in known:
                     raise unknown(what[:-1], name, known)
@@ -120,6 +131,7 @@ class Study:
             "targets": list(self.targets),
             "probes": list(self.probes),
             "metrics": list(self.metrics),
+            "instruments": list(self.instruments),
             "relearning": list(self.relearning),
             "draw": self.draw,
             "threads": self.threads,

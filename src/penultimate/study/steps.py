@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import platform
@@ -10,7 +9,6 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -19,12 +17,12 @@ from typing import Any
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.store import Store
+from penultimate.study import inside, predictions
+from penultimate.study.context import ROWS, Context, Outcome, Progress
 from penultimate.study.graph import VERSIONS, Step
-from penultimate.table import Row, write_rows
+from penultimate.table import write_rows
 
-ROWS = "rows.jsonl"
 SCRATCH = ("checkpoint*", "*.tmp")
-Progress = Callable[[dict[str, Any]], None]
 
 
 class DamagedParentError(DamagedFileError):
@@ -33,35 +31,6 @@ class DamagedParentError(DamagedFileError):
     def __init__(self, parent: str, reason: str) -> None:
         super().__init__(reason)
         self.parent = parent
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a step function is given."""
-
-    step: Step
-    folder: Path
-    parents: dict[str, Path]
-    progress: Progress
-
-    @property
-    def config(self) -> dict[str, Any]:
-        return self.step.config
-
-    def row(self, metric: str, value: float, unit: str, **columns: Any) -> Row:
-        about = {key: value for key, value in self.step.about.items() if key != "slug"}
-        return Row(
-            **{"step": self.step.id, **about, "metric": metric, "value": value, "unit": unit, **columns}
-        )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The rows of a step, its status, and what meta.json should say besides."""
-
-    rows: list[Row]
-    status: str = "done"
-    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def data(context: Context) -> Outcome:
@@ -234,6 +203,11 @@ FUNCTIONS: dict[str, Callable[[Context], Outcome]] = {
     function.__name__: function
     for function in (data, sheet, train, extract, accuracy, class_separation, linear, knn, relearn)
 }
+FUNCTIONS |= {
+    function.__name__: function
+    for function in (inside.collapse, inside.sparsity, inside.hardness, inside.spectra, inside.distances)
+}
+FUNCTIONS |= {"calibration": predictions.calibration, "agreement": predictions.agreement}
 
 
 def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
@@ -250,6 +224,8 @@ def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
             return meta.content
         parents = {}
         for parent in step.parents:
+            if parent in step.absent:
+                continue
             try:
                 name = parent.partition(".")[0]
                 parents[name if name not in parents else parent] = store.verify(parent)

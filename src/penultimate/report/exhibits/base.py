@@ -22,12 +22,14 @@ class StudyResults:
 
     `description` is the study as JSON, `table` its rows, `sheet` a PNG of its images, `provenance` any
     JSON that says where the rows come from; its `diverged` names the steps that ended as NaN, and why.
+    `arrays(step, metric)` reads what a row points to: densities, spectra.
     """
 
     description: Mapping[str, Any]
     table: Table
     sheet: bytes | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Callable[[str, str], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

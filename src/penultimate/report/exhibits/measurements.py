@@ -237,7 +237,7 @@ def _arguments(spec: str) -> str:
 def _index(measurements: Measurements, row: Any) -> None:
     if row.value is None or row.seed is None or not math.isfinite(row.value) or not row.objective:
         return
-    if row.layer is not None:
+    if row.layer is not None or row.objective_b is not None:
         return
     key = (
         str(row.metric),

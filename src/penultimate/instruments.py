@@ -1,0 +1,239 @@
+"""Instruments: measurements of networks at work, on anyone's networks and data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from penultimate.backbones.taps import flattened, tapped
+from penultimate.bank import FeatureBank
+from penultimate.data.images import ImageSet
+from penultimate.errors import RequestError, unknown
+from penultimate.metrics.comparison import Comparison, Doubles
+from penultimate.metrics.similarity import PIECE_ELEMENTS, expect_enough, products, u_vector
+from penultimate.subjects import (
+    AnyNetwork,
+    Layers,
+    Subject,
+    batches_of,
+    draws,
+    evaluating,
+    examples,
+    subjects_of,
+)
+from penultimate.training.network import Network, build
+
+__all__ = ["Comparison", "at_initialisation", "compare_banks", "compare_networks", "settle_batch_norm"]
+
+BatchProducts: TypeAlias = tuple[Doubles, int, int]
+
+TOKENS: dict[str, Callable[[Tensor], Tensor]] = {
+    "flatten": lambda tokens: tokens,
+    "mean": lambda tokens: tokens.mean(1),
+    "first": lambda tokens: tokens[:, 0],
+}
+
+
+def compare_networks(
+    networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork],
+    loader: ImageSet | Iterable[Any],
+    layers: Layers = None,
+    *,
+    passes: int = 1,
+    tokens: str = "flatten",
+    batch_size: int = 256,
+    seed: int = 0,
+) -> Comparison:
+    """Linear CKA between all tapped layers of all networks, in one pass over the data.
+
+    CKA = mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) ) over batches i
+
+    - `networks`: modules, or trained Networks; a mapping names them, else they are "0", "1", ...
+    - `loader`: batches: a tensor, a tuple or list that begins with one, or a mapping of keyword arguments
+      (labels are left out). Networks take an ImageSet too: `seed` draws its batches, others in every pass.
+    - `layers`: patterns of names (see `backbones.taps.taps`), the same for all or a mapping by network; by
+      default every residual block or stage. Networks may differ in their numbers of layers.
+    - `passes` over the data, of use with other batches each time (a DataLoader that shuffles); the paper: 10.
+    - `tokens`, for outputs [n t d]: "flatten" as maps are, "mean" over tokens, "first" (the class token).
+
+    Gives `.matrix` [l l] (CKA), `.names` [(network, layer)] in the order in which layers run,
+    `.standard_error` [l l] by jackknife over batches, `.notes`, and `.merge` for comparisons of other batches
+    made elsewhere. Batches weigh by their examples; a short last one is kept, and said in the notes.
+
+    A layer's Gram matrix is taken as soon as the layer has run, before an in-place operation can change its
+    output, and no activation is kept: memory l n (n-1) / 2 float64 for n examples a batch. Networks run on
+    their own devices, in evaluation mode, without gradients; modes are restored; autocast is the caller's.
+
+    Raises RequestError for patterns that match nothing, batches of fewer than 4 examples (at once where the
+    loader tells), layers that run twice or never, activations that are not finite (whose, which batch).
+
+    >>> nets = {name: nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)) for name in "ab"}
+    >>> batches = [torch.randn(16, 3) for _ in range(4)]
+    >>> comparison = compare_networks(nets, batches, layers=["1", "2"])
+    >>> comparison.names
+    [('a', '1'), ('a', '2'), ('b', '1'), ('b', '2')]
+    >>> comparison.between("a", "b").shape, bool((comparison.standard_error[0, 1:] > 0).all())
+    ((2, 2), True)
+
+    Nguyen, Raghu & Kornblith, 2021, eq. 3; Kornblith et al., 2021, eq. 10 and figure 2 (batches of 1500).
+    """
+    if tokens not in TOKENS:
+        raise unknown("treatment of tokens", tokens, TOKENS)
+    subjects = subjects_of(networks, layers)
+    sheet = _Sheet(sum(len(subject.layers) for subject in subjects), subjects[0].device, TOKENS[tokens])
+    found: list[BatchProducts] = []
+    with torch.no_grad(), ExitStack() as modes:
+        for subject in subjects:
+            modes.enter_context(evaluating(subject.module))
+        for pass_number, number, batch in batches_of(loader, subjects, passes, batch_size, seed):
+            subject = subjects[0]
+            try:
+                sheet.start(examples(batch))
+                for subject in subjects:
+                    with tapped(subject.layers, partial(sheet.add, subject.name)):
+                        subject.run(batch)
+            except RequestError as error:
+                where = f"batch {number} of pass {pass_number}, network '{subject.name}'"
+                raise RequestError(f"{where}: {error}") from None
+            found.append((products(sheet.vectors, sheet.examples), sheet.examples, pass_number))
+    return _comparison(list(sheet.rows), found)
+
+
+def compare_banks(
+    banks: Mapping[str, FeatureBank], passes: int = 1, batch_size: int = 256, seed: int = 0
+) -> Comparison:
+    """Linear CKA between the penultimate features that banks hold, examples matched by their ids.
+
+    As `compare_networks`, each bank a network of one layer, "penultimate"; `seed` draws the batches.
+    Raises RequestError where banks hold different ids: how many, which first.
+
+    >>> features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    >>> bank = FeatureBank(features, np.zeros(40, int))
+    >>> turned = FeatureBank(features[::-1], np.zeros(40, int), ids=bank.ids[::-1])
+    >>> float(compare_banks({"one": bank, "two": turned}, batch_size=20).matrix[0, 1])
+    1.0
+    """
+    if not banks:
+        raise RequestError("no bank to compare")
+    reference, *others = banks
+    for name in others:
+        differing = np.setxor1d(banks[reference].ids, banks[name].ids)
+        if len(differing):
+            raise RequestError(
+                f"banks '{reference}' and '{name}' hold different examples: {len(differing)} ids stand in one"
+                f" of them only (the first is {differing[0]})"
+            )
+    orders = {name: np.argsort(bank.ids) for name, bank in banks.items()}
+    found: list[BatchProducts] = []
+    for pass_number, _, rows in draws(len(banks[reference]), passes, batch_size, seed):
+        vectors = torch.stack([u_vector(bank.features[orders[name][rows]]) for name, bank in banks.items()])
+        found.append((products(vectors, len(rows)), len(rows), pass_number))
+    return _comparison([(name, "penultimate") for name in banks], found)
+
+
+def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
+    """Set the running moments of every batch normalisation to the mean of the batches' own; gives the module.
+
+    What makes a network at initialisation a fair control: with the moments it is made with (0 and 1), its
+    activations grow or vanish from layer to layer. Everything but the normalisations is in evaluation mode
+    meanwhile; modes and momenta are restored. Raises RequestError where no batch comes.
+
+    >>> net = nn.Sequential(nn.BatchNorm1d(2))
+    >>> _ = settle_batch_norm(net, [torch.tensor([[0.0, 4.0], [2.0, 8.0]])])
+    >>> net[0].running_mean, net[0].running_var
+    (tensor([1., 6.]), tensor([2., 8.]))
+
+    Kornblith et al., 2021, section 3.2: the control at initialisation.
+    """
+    return _settle(Subject("0", module, {}, None), batches)
+
+
+def at_initialisation(network: Network, images: ImageSet, seed: int = 0, batch_size: int = 256) -> Network:
+    """The network as it was before training, drawn from `seed`, its batch norm moments set on `images`.
+
+    Networks trained from one seed share their start; another seed gives a control of its own. Raises
+    RequestError for fewer than 4 images.
+
+    >>> from penultimate.data.images import ChannelStatistics
+    >>> images = ImageSet(np.zeros((4, 8, 8, 3), np.uint8), np.zeros(4, int), np.arange(4), ("a", "b"))
+    >>> card = {"objective": "softmax", "backbone": "glyphnet(width=2, features=4)", "num_classes": 2}
+    >>> body, head = build(card["objective"], card["backbone"], 2, seed=0)
+    >>> network = Network(body, head, ChannelStatistics((0.5,) * 3, (0.2,) * 3), ("a", "b"), card)
+    >>> at_initialisation(network, images, seed=1).backbone.num_features
+    4
+    """
+    card = network.card
+    body, head = build(card["objective"], card["backbone"], card["num_classes"], seed)
+    drawn = draws(len(images), 1, batch_size, seed)
+    batches = (torch.from_numpy(images.images[rows]) for _, _, rows in drawn)
+    _settle(Subject("0", body, {}, network.statistics), batches)
+    return Network(body.eval(), head.eval(), network.statistics, network.class_names, card)
+
+
+class _Sheet:
+    """The U-centred Gram matrices of one batch: a row a layer, in the order in which layers first ran."""
+
+    def __init__(self, layers: int, device: torch.device, pool: Callable[[Tensor], Tensor]) -> None:
+        self.layers, self.pool = layers, pool
+        self.device = device if device.type in PIECE_ELEMENTS else torch.device("cpu")
+        self.rows: dict[tuple[str, str], int] = {}
+        self.vectors = torch.empty(0, 0)
+        self.examples = 0
+
+    def start(self, examples: int) -> None:
+        expect_enough(examples)
+        pairs = examples * (examples - 1) // 2
+        if self.vectors.shape[1] != pairs:
+            self.vectors = torch.empty(self.layers, pairs, dtype=torch.float64, device=self.device)
+        self.examples = examples
+
+    def add(self, network: str, layer: str, output: Shaped[Tensor, "..."]) -> None:
+        if output.ndim == 3:
+            output = self.pool(output)
+        if output.ndim == 0 or len(output) != self.examples:
+            raise RequestError(
+                f"layer '{layer}' gives {list(output.shape)} for {self.examples} examples;"
+                " their number is expected to come first"
+            )
+        try:
+            vector = u_vector(flattened(output))
+        except RequestError as error:
+            raise RequestError(f"layer '{layer}': {error}") from None
+        self.vectors[self.rows.setdefault((network, layer), len(self.rows))] = vector
+
+
+def _comparison(names: list[tuple[str, str]], found: list[BatchProducts]) -> Comparison:
+    if not found:
+        raise RequestError("no batch to compare on")
+    hsic, sizes, passes = zip(*found, strict=True)
+    return Comparison(names, np.stack(hsic), np.array(sizes), np.array(passes))
+
+
+def _settle(subject: Subject, batches: Iterable[Any]) -> nn.Module:
+    module, rest = subject.module, iter(batches)
+    first = next(rest, None)
+    if first is None:
+        raise RequestError("no batch to set the moments of batch normalisation on")
+    norms = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    with torch.no_grad(), evaluating(module):
+        try:
+            for norm in norms:
+                norm.reset_running_stats()
+                norm.momentum = None  # the plain average over batches
+                norm.train()
+            for batch in itertools.chain([first], rest):
+                subject.run(batch)
+        finally:
+            for norm, momentum in zip(norms, momenta, strict=True):
+                norm.momentum = momentum
+    return module

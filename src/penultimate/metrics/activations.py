@@ -1,0 +1,220 @@
+"""What activations look like: how sparse they are, their singular values, the distances between them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.blocks import as_features, directions, float64_blocks, refuse_not_finite
+from penultimate.metrics.density import gaussian_density
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor
+from penultimate.metrics.moments import ClassMoments
+
+BLOCK_ELEMENTS = 1 << 22
+BINS = 1 << 14
+BANDWIDTH = 0.01
+
+
+def sparsity(activations: ArrayLike) -> float:
+    """The mean share of activations that are not zero: 1 is dense.
+
+    mean_i #{j: x_ij != 0} / m
+
+    `activations` [n ...]: features, or maps of any shape; -0 is zero. Over batches, average with their sizes
+    as weights. Raises RequestError on NaN; UndefinedError of no activations.
+
+    >>> sparsity([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]])
+    0.375
+
+    Kornblith et al., 2021, figure 3.
+    """
+    values = as_tensor(activations, "activations").flatten()
+    if not len(values):
+        raise UndefinedError("the share of non-zeros of no activations is 0/0")
+    nonzero = 0
+    for start in range(0, len(values), BLOCK_ELEMENTS):
+        part = values[start : start + BLOCK_ELEMENTS]
+        if part.is_floating_point() and bool(part.isnan().any()):
+            raise RequestError("activations hold NaN, which is neither zero nor not")
+        nonzero += int(part.count_nonzero())
+    return nonzero / len(values)
+
+
+class SpectrumAccumulator:
+    """Singular values of a matrix whose rows come in batches.
+
+    Of every batch and what came before only the triangle R of [R; batch] = Q R is kept, in float64: R has the
+    singular values of all rows. Each is right to a few ulp of the largest (from the Gram matrix, those below
+    1e-8 of the largest would be noise). State O(m^2); mergeable.
+
+    >>> upper, lower = SpectrumAccumulator(), SpectrumAccumulator()
+    >>> _ = upper.update([[3.0, 0.0]]), lower.update([[0.0, 4.0], [0.0, 0.0]])
+    >>> upper.merge(lower).compute()
+    tensor([4., 3.], dtype=torch.float64)
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._triangle: Float[Tensor, "r m"] | None = None
+
+    def update(self, matrix: ArrayLike) -> SpectrumAccumulator:
+        """Add rows [n m]; raises RequestError on NaN or infinity (which rows), or another width."""
+        added = as_features(matrix)
+        refuse_not_finite(added, "rows")
+        for _, block in float64_blocks(added):
+            self._append(block)
+        self.rows += len(added)
+        return self
+
+    def merge(self, other: SpectrumAccumulator) -> SpectrumAccumulator:
+        """Add the rows that `other` saw; it stays as it is."""
+        if other._triangle is not None:
+            self._append(other._triangle)
+            self.rows += other.rows
+        return self
+
+    def compute(self) -> Float[Tensor, " r"]:
+        """The min(n, m) singular values, falling; raises UndefinedError of no rows."""
+        if self._triangle is None:
+            raise UndefinedError("a matrix without rows has no singular values")
+        values: Tensor = torch.linalg.svdvals(self._triangle)
+        return values
+
+    def _append(self, block: Float[Tensor, "n m"]) -> None:
+        known = self._triangle
+        if known is not None and known.shape[1] != block.shape[1]:
+            raise RequestError(f"rows have {block.shape[1]} dimensions, where {known.shape[1]} are expected")
+        stacked = block if known is None else torch.cat([known, block.to(known.device)])
+        self._triangle = torch.linalg.qr(stacked, mode="r").R
+
+
+def singular_values(matrix: ArrayLike) -> Float[Tensor, " r"]:
+    """The min(n, m) singular values of a matrix [n m], falling, float64; nothing is centred or scaled.
+
+    Activations [n m], a head's weights [k m], class centroids [c m]. O(m^2) memory beside the matrix; each
+    is right to a few ulp of the largest. Raises RequestError on NaN or infinity (which rows).
+
+    >>> singular_values([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
+    tensor([2., 1.], dtype=torch.float64)
+
+    Kornblith et al., 2021, figure E.2 (which does not say whether it centres; this does not).
+    """
+    return SpectrumAccumulator().update(matrix).compute()
+
+
+def class_centroids(features: ArrayLike, labels: ArrayLike) -> Float[Tensor, "c m"]:
+    """The means of the classes that have examples, in the order of their labels; float64.
+
+    >>> class_centroids([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]], [0, 0, 2])
+    tensor([[2., 0.],
+            [0., 5.]], dtype=torch.float64)
+    """
+    matrix = as_features(features)
+    classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
+    if not len(matrix):
+        raise UndefinedError("no examples, so no class has a centroid")
+    refuse_not_finite(matrix)
+    ranks = torch.unique(classes, return_inverse=True)[1]
+    moments = ClassMoments()
+    for start, block in float64_blocks(matrix):
+        moments.add(block, ranks[start : start + len(block)])
+    assert moments.origin is not None
+    return moments.means() + moments.origin
+
+
+class DistanceDistributions(NamedTuple):
+    """Densities [p] at distances `points` [p], and means, of pairs within and between classes."""
+
+    points: Float[Tensor, " p"]
+    within: Float[Tensor, " p"]
+    between: Float[Tensor, " p"]
+    mean_within: float
+    mean_between: float
+    pairs_within: int
+    pairs_between: int
+
+
+def cosine_distances(
+    features: ArrayLike,
+    labels: ArrayLike,
+    count: int = 10_000,
+    seed: int = 0,
+    points: int = 501,
+    bandwidth: float = BANDWIDTH,
+) -> DistanceDistributions:
+    """How the cosine distances 1 - sim(x_i, x_j) of pairs i < j are distributed, within and between classes.
+
+    `features` [n m], `labels` [n]; of more than `count` examples as many are drawn by `seed`, without
+    replacement. Densities at `points` distances from 0 to 2 by a Gaussian kernel of standard deviation
+    `bandwidth` (the paper's is unstated). Distances have the features' precision, float32 at least, and are
+    rounded to bins of 1/8192 for the densities: an error of at most 1.5e-5 / bandwidth^2. A zero vector
+    has similarity 0, so distance 1, to all. Raises RequestError on NaN or infinity (which rows);
+    UndefinedError where there are no pairs within a class, or none between two.
+
+    >>> found = cosine_distances([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 0, 1])
+    >>> found.mean_within, found.mean_between, found.pairs_within, found.pairs_between
+    (0.0, 1.0, 1, 2)
+
+    Kornblith et al., 2021, figure E.3.
+    """
+    matrix = as_features(features)
+    classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
+    for name, number in (("count", count), ("points", points)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 2:
+            raise RequestError(f"{name} must be a whole number of at least 2; got {number!r}")
+    if len(matrix) > count:
+        drawn = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))[:count]
+        matrix, classes = matrix[drawn.to(matrix.device)], classes[drawn.to(matrix.device)]
+    refuse_not_finite(matrix)
+    classes, order = classes.sort(stable=True)
+    precision = torch.float64 if matrix.dtype == torch.float64 else torch.float32
+    units = directions(matrix[order].double()).to(precision)
+    histograms, sums = _pair_histograms(units, classes)
+    pairs = [int(histogram.sum()) for histogram in histograms]
+    if not all(pairs):
+        which = "one class alone" if pairs[0] else "no two of one class"
+        raise UndefinedError(
+            f"distances within and between classes want pairs of both kinds; the {len(units)} examples hold"
+            f" {which}"
+        )
+    middles = (torch.arange(BINS, dtype=torch.float64, device=units.device) + 0.5) * (2 / BINS)
+    where = torch.linspace(0, 2, points, dtype=torch.float64, device=units.device)
+    within, between = (
+        gaussian_density(middles[histogram > 0], where, bandwidth, histogram[histogram > 0])
+        for histogram in histograms
+    )
+    return DistanceDistributions(where, within, between, sums[0] / pairs[0], sums[1] / pairs[1], *pairs)
+
+
+def _pair_histograms(
+    units: Float[Tensor, "n m"], classes: Int[Tensor, " n"]
+) -> tuple[list[Int[Tensor, " bins"]], list[float]]:
+    """Histograms on [0, 2] and sums of the distances of pairs i < j: within classes, and between.
+
+    `classes` is sorted: beyond the end of a block's last class, all pairs are between classes and i < j.
+    """
+    histograms = [torch.zeros(BINS, dtype=torch.int64, device=units.device) for _ in range(2)]
+    sums = [0.0, 0.0]
+
+    def add(which: int, distances: Float[Tensor, " p"]) -> None:
+        bins = (distances * (BINS / 2)).to(torch.int32).clamp_(0, BINS - 1)
+        histograms[which] += torch.bincount(bins, minlength=BINS)
+        sums[which] += float(distances.sum(dtype=torch.float64))
+
+    rows = max(1, BLOCK_ELEMENTS // max(1, len(units)))
+    for start in range(0, len(units), rows):
+        own = classes[start : start + rows]
+        distances = 1 - units[start : start + rows] @ units[start:].T
+        end = int(torch.searchsorted(classes, own[-1], right=True)) - start
+        near = distances[:, :end]
+        later = torch.ones_like(near, dtype=torch.bool).triu_(1)
+        same = own[:, None] == classes[start : start + end]
+        add(0, near[same & later])
+        add(1, near[~same & later])
+        add(1, distances[:, end:].flatten())
+    return histograms, sums

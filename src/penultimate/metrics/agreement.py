@@ -1,0 +1,237 @@
+"""Do two networks make the same mistakes? Agreement of predictions in three ways, and ensembles by vote.
+
+For models i and j, with s_ij the examples on which both predict the same class, r_ij those that both get
+right and r_ii those that i gets right, all else follows, since two right predictions are equal:
+
+    both wrong: w_ij = n - r_ii - r_jj + r_ij,    both wrong, and alike: s_ij - r_ij.
+
+So two counts a pair are kept: one pass over the examples serves all pairs, and counts of batches add up.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.inputs import ArrayLike, as_classes
+
+BLOCK = 1 << 16
+"""Examples compared at a time: bounds the memory of the comparisons, and keeps float32 counts exact."""
+
+Predictions = Iterable[ArrayLike]
+"""Class indices of every model: an array [models, examples], or an array [examples] of each."""
+
+
+class Agreement(NamedTuple):
+    """How alike two models' predictions are; shares of all examples, the last of those both get wrong.
+
+    `same_when_both_wrong` is None where `both_wrong` is 0: of no examples there is no share.
+    """
+
+    same: float
+    both_right_or_wrong: float
+    same_when_both_wrong: float | None
+    examples: int
+    both_wrong: int
+
+
+def agreement(predictions_a: ArrayLike, predictions_b: ArrayLike, labels: ArrayLike) -> Agreement:
+    """How often two models predict the same class, are right or wrong together, and err alike.
+
+    same = #{a = b} / n,    both_right_or_wrong = #{(a = y) = (b = y)} / n,
+    same_when_both_wrong = #{a = b, a != y, b != y} / #{a != y, b != y}
+
+    All three are class indices [n] of the same examples in the same order. Raises RequestError when lengths
+    differ, when they are not class indices, or without examples.
+
+    >>> agreement([0, 1, 1, 2], [0, 1, 2, 2], [0, 0, 0, 0])
+    Agreement(same=0.75, both_right_or_wrong=1.0, same_when_both_wrong=0.666..., examples=4, both_wrong=3)
+    >>> agreement([0, 1], [0, 0], [0, 1]).same_when_both_wrong is None  # no example that both get wrong
+    True
+
+    Kornblith et al., 2021, figures C.4 and C.5.
+    """
+    return pairwise_agreement([predictions_a, predictions_b], labels).pair(0, 1)
+
+
+def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseAgreement:
+    """`agreement` of all pairs of m models at once: predictions [m n], or m arrays [n]; labels [n].
+
+    Raises RequestError as `agreement` does (which model), or without a model.
+
+    >>> pairwise_agreement([[0, 1], [0, 0], [1, 1]], [0, 1]).same
+    array([[1. , 0.5, 0.5],
+           [0.5, 1. , 0. ],
+           [0.5, 0. , 1. ]])
+
+    Kornblith et al., 2021, figure C.5.
+    """
+    rows = list(predictions)
+    return AgreementAccumulator(len(rows)).update(rows, labels).compute()
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseAgreement:
+    """`Agreement` of all pairs of m models, as symmetric matrices [m m].
+
+    `same_when_both_wrong` is NaN exactly where `both_wrong` is 0. `accuracy` [m] is each model's own.
+    """
+
+    same: Float[np.ndarray, "m m"]
+    both_right_or_wrong: Float[np.ndarray, "m m"]
+    same_when_both_wrong: Float[np.ndarray, "m m"]
+    both_wrong: Int[np.ndarray, "m m"]
+    accuracy: Float[np.ndarray, " m"]
+    examples: int
+
+    def pair(self, first: int, second: int) -> Agreement:
+        """The agreement of two of the models."""
+        wrong = int(self.both_wrong[first, second])
+        return Agreement(
+            float(self.same[first, second]),
+            float(self.both_right_or_wrong[first, second]),
+            float(self.same_when_both_wrong[first, second]) if wrong else None,
+            self.examples,
+            wrong,
+        )
+
+
+class AgreementAccumulator:
+    """`pairwise_agreement` of examples that come in batches, in one process or in many: O(m^2) memory.
+
+    >>> first, second = AgreementAccumulator(2), AgreementAccumulator(2)
+    >>> _ = first.update([[0, 1], [0, 1]], [0, 0])
+    >>> _ = second.update([[1, 2], [2, 2]], [0, 0])
+    >>> first.merge(second).compute().pair(0, 1).same
+    0.75
+    """
+
+    def __init__(self, models: int) -> None:
+        if isinstance(models, bool) or not isinstance(models, int) or models < 1:
+            raise RequestError(f"models must be a whole number of at least 1; got {models!r}")
+        self.models = models
+        self.examples = 0
+        self.same = np.zeros((models, models), np.int64)
+        self.right = np.zeros((models, models), np.int64)
+
+    def update(self, predictions: Predictions, labels: ArrayLike) -> AgreementAccumulator:
+        """Add a batch: predictions [models, b] and labels [b]; on an error nothing is added."""
+        rows, truth = _aligned(predictions, labels)
+        if len(rows) != self.models:
+            raise RequestError(f"predictions of {len(rows)} models, where {self.models} are expected")
+        for start in range(0, len(truth), BLOCK):
+            block = rows[:, start : start + BLOCK]
+            right = (block == truth[start : start + BLOCK]).astype(np.float32)
+            self.right += (right @ right.T).astype(np.int64)
+            for model, row in enumerate(block):
+                equal = np.count_nonzero(row == block[model:], axis=1)
+                self.same[model, model:] += equal
+                self.same[model + 1 :, model] += equal[1:]
+        self.examples += len(truth)
+        return self
+
+    def merge(self, other: AgreementAccumulator) -> AgreementAccumulator:
+        """Add what `other` saw of the same models, in the same order; it stays as it is."""
+        if self.models != other.models:
+            raise RequestError(f"accumulators of {self.models} and {other.models} models")
+        self.same += other.same
+        self.right += other.right
+        self.examples += other.examples
+        return self
+
+    def compute(self) -> PairwiseAgreement:
+        """The agreement of all pairs; raises UndefinedError without examples."""
+        if self.examples == 0:
+            raise UndefinedError("agreement on no examples: nothing was added")
+        own = self.right.diagonal()
+        wrong = self.examples - own[:, None] - own[None, :] + self.right
+        alike = np.full(self.same.shape, np.nan)
+        np.divide(self.same - self.right, wrong, out=alike, where=wrong > 0)
+        return PairwiseAgreement(
+            same=self.same / self.examples,
+            both_right_or_wrong=(self.right + wrong) / self.examples,
+            same_when_both_wrong=alike,
+            both_wrong=wrong,
+            accuracy=own / self.examples,
+            examples=self.examples,
+        )
+
+
+def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
+    """The modal class of m models on every example; among classes with equally many votes the smallest.
+
+    The paper does not say how ties are broken; the smallest label is this package's rule for every vote.
+    `predictions` [m n], or m arrays [n]. Raises RequestError as `agreement` does.
+
+    >>> ensemble([[0, 2, 5], [1, 2, 4], [1, 0, 3]])
+    array([1, 2, 3])
+
+    Kornblith et al., 2021, figure C.6.
+    """
+    votes = np.sort(_stacked(predictions), axis=0)
+    chosen: Int[np.ndarray, " n"] = votes[0].copy()
+    run, most = np.ones_like(chosen), np.ones_like(chosen)
+    for lower, vote in itertools.pairwise(votes):
+        # Votes ascend, so a class that only equals an earlier one's count does not displace it.
+        run = np.where(vote == lower, run + 1, 1)
+        better = run > most
+        chosen[better], most[better] = vote[better], run[better]
+    return chosen
+
+
+def half_and_half(
+    predictions_a: Predictions, predictions_b: Predictions
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """The two ensembles of m models, half of them trained with one objective and half with another.
+
+    The first takes a's first m/2 models and b's last m/2, the second the others: where a and b list models
+    by seed, no ensemble holds a seed twice, as none of one objective does. The paper does not say which
+    models it takes. Both are [m n]; of an odd m the last is left out. Raises RequestError as `ensemble`
+    does, when m differs between the two, or is below 2.
+
+    >>> half_and_half([[0, 0], [1, 1]], [[0, 3], [0, 4]])
+    (array([0, 0]), array([0, 1]))
+
+    Kornblith et al., 2021, figure C.7.
+    """
+    a, b = _stacked(predictions_a), _stacked(predictions_b)
+    if a.shape != b.shape:
+        raise RequestError(f"half of each: predictions are {list(a.shape)} and {list(b.shape)}, not alike")
+    half = len(a) // 2
+    if half == 0:
+        raise RequestError("half and half takes two models of each objective or more; got one")
+    return (
+        ensemble([*a[:half], *b[half : 2 * half]]),
+        ensemble([*b[:half], *a[half : 2 * half]]),
+    )
+
+
+def _aligned(
+    predictions: Predictions, labels: ArrayLike
+) -> tuple[Int[np.ndarray, "m n"], Int[np.ndarray, " n"]]:
+    """Predictions and labels in integers as short as hold them all, which are faster to compare."""
+    rows = _stacked(predictions)
+    truth = as_classes(labels, "labels", rows.shape[1], device=torch.device("cpu")).numpy()
+    short = max(int(rows.max()), int(truth.max())) < 2**15
+    return (rows.astype(np.int16), truth.astype(np.int16)) if short else (rows, truth)
+
+
+def _stacked(predictions: Predictions) -> Int[np.ndarray, "m n"]:
+    rows: list[np.ndarray] = []
+    for model, row in enumerate(predictions):
+        examples = len(rows[0]) if rows else None
+        classes = as_classes(row, f"predictions of model {model}", examples, device=torch.device("cpu"))
+        rows.append(classes.numpy())
+    if not rows:
+        raise RequestError("predictions of no model; at least one is needed")
+    if len(rows[0]) == 0:
+        raise RequestError("agreement on no examples: predictions are empty")
+    return np.stack(rows)

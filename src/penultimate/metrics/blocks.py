@@ -1,0 +1,68 @@
+"""Features in pieces: float64 copies of a few rows at a time; a million rows need no second million."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
+
+ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 26}
+"""Numbers of a block: enough rows for a matrix product to run at its full rate."""
+
+
+def as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
+    """Features [n m] on the CPU or a CUDA device: of the others not every one computes in float64."""
+    matrix = as_matrix(features, "features", "dimensions")
+    return matrix if matrix.device.type in ELEMENTS else matrix.cpu()
+
+
+def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float[Tensor, "k m"]:
+    """The weights of a head, a row a class, as float64 on `device`.
+
+    Raises RequestError where they do not fit features of `dimensions`, or are not finite (which rows).
+    """
+    matrix = as_matrix(weight, "weight", "dimensions").to(device, torch.float64)
+    if matrix.shape[1] != dimensions:
+        raise RequestError(
+            f"weight is [classes, dimensions]; got {list(matrix.shape)} for features of {dimensions}"
+            f" dimensions{', which its transpose would fit' if len(matrix) == dimensions else ''}"
+        )
+    refuse_not_finite(matrix, "weight")
+    return matrix
+
+
+def float64_blocks(
+    matrix: Shaped[Tensor, "n m"], columns_beside: int = 0
+) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
+    """Copies of consecutive rows, each with the number of its first row; the next overwrites the last.
+
+    `columns_beside` counts the numbers that the caller computes for each row, so that they fit as well.
+
+    >>> [(start, block.tolist()) for start, block in float64_blocks(torch.tensor([[1], [2]]))]
+    [(0, [[1.0], [2.0]])]
+    """
+    rows = max(1, ELEMENTS[matrix.device.type] // (matrix.shape[1] + columns_beside))
+    buffer = torch.empty(min(rows, len(matrix)), matrix.shape[1], dtype=torch.float64, device=matrix.device)
+    for start in range(0, len(matrix), rows):
+        block = matrix[start : start + rows]
+        yield start, buffer[: len(block)].copy_(block)
+
+
+def refuse_not_finite(matrix: Shaped[Tensor, "n m"], what: str = "features") -> None:
+    """Raise RequestError, naming the rows, for NaN, infinity, or numbers whose squares overflow."""
+    for start, block in float64_blocks(matrix):
+        lengths = torch.linalg.vector_norm(block, dim=1)
+        if not bool(lengths.isfinite().all()):
+            where = listed_rows(~lengths.isfinite(), start)
+            raise RequestError(f"{what} hold NaN, infinity or numbers beyond 1e150 in {where}")
+
+
+def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+    """Each vector over its length; a zero vector stays, and so has similarity 0 to all."""
+    lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    return torch.div(vectors, lengths.masked_fill(lengths == 0, 1))

@@ -1,0 +1,303 @@
+"""Neural collapse: how near class means and weights are to a simplex equiangular tight frame (ETF).
+
+mu_c is the mean of class c, mu~_c = mu_c minus the mean of all mu_c, and M has the rows mu~_c. With the thin
+SVD M = U S V' of rank r, and Sigma_B = M'M / C,
+
+    Tr(Sigma_W Sigma_B^+) / C = mean_c mean_{i in c} |S^-1 V' (x_i - mu_c)|^2,
+
+so that no matrix of dimensions x dimensions is ever made or inverted: the first pass over the examples takes
+the class means, O(C m), and the second adds up squares of what is nothing but residuals. The nearest class
+mean needs the means first as well, and is found in the r coordinates V'(x - mu), in which all means lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.blocks import as_features, as_weight, float64_blocks, refuse_not_finite
+from penultimate.metrics.frames import length_variation, pairwise_cosines
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor
+from penultimate.metrics.moments import EPS, ClassMoments
+
+
+class NeuralCollapse(NamedTuple):
+    """The columns of table E.2, the rank of Sigma_B, and the share of NC4; all but `rank` are 0 at collapse.
+
+    `rank` is C - 1, or the number of dimensions if that is less; below both, class means are linearly
+    dependent. `nc4` is None where nothing was said of the network's predictions.
+    """
+
+    class_mean_norm_cv: float
+    weight_norm_cv: float
+    class_mean_cosine_std: float
+    weight_cosine_std: float
+    class_mean_etf_deviation: float
+    weight_etf_deviation: float
+    weight_class_mean_distance_sq: float
+    trace_sw_pinv_sb_over_c: float
+    rank: int
+    nc4: float | None = None
+
+
+def neural_collapse(
+    features: ArrayLike,
+    labels: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    predictions: ArrayLike | None = None,
+) -> NeuralCollapse:
+    """The distance of class means mu_c and weights w_c from a simplex ETF, and of examples from their means.
+
+    class_mean_norm_cv             Std_c |mu~_c| / Avg_c |mu~_c|
+    weight_norm_cv                 Std_c |w_c| / Avg_c |w_c|
+    class_mean_cosine_std          Std_{c != d} sim(mu~_c, mu~_d)
+    weight_cosine_std              Std_{c != d} sim(w_c, w_d)
+    class_mean_etf_deviation       Avg_{c != d} |sim(mu~_c, mu~_d) + 1/(C-1)|
+    weight_etf_deviation           Avg_{c != d} |sim(w_c, w_d) + 1/(C-1)|
+    weight_class_mean_distance_sq  | W/|W|_F - M/|M|_F |_F^2
+    trace_sw_pinv_sb_over_c        Tr(Sigma_W Sigma_B^+) / C
+    nc4                            share of examples with argmax_c (w_c.x + b_c) != argmin_c |x - mu_c|
+
+    Std is the population's; Sigma_B = sum_c mu~_c mu~_c' / C, of rank C - 1 at most; Sigma_W is the mean
+    over classes, of equal weight, of their covariances. `features` [n m], `labels` [n], `weight` [k m],
+    `bias` [k]; `predictions` [n] in its place where the head is not linear (cosine, say). Classes without
+    an example are left out of means and weights. A zero vector has similarity 0 to all. Float64 throughout.
+
+    Raises RequestError on labels beyond the weights, shapes that do not fit, NaN or infinity (which rows);
+    UndefinedError (a RequestError) with one class, equal class means (constant features), or zero weights.
+
+    >>> corners = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
+    >>> collapsed = neural_collapse(corners + 7, [0, 1, 2], weight=3 * corners, bias=-3 * corners.sum(1) * 7)
+    >>> max(collapsed[:8]) < 1e-14, collapsed.rank, collapsed.nc4
+    (True, 2, 0.0)
+
+    Kornblith et al., 2021, table E.2, after Papyan, Han and Donoho, 2020 (NC1 to NC4).
+    """
+    matrix = as_features(features)
+    means = ClassMeans(len(as_matrix(weight, "weight", "dimensions"))).update(matrix, labels)
+    return CollapseAccumulator(means, weight, bias).update(matrix, labels, predictions).compute()
+
+
+def streamed_neural_collapse(
+    batches: Iterable[tuple[ArrayLike, ArrayLike]], weight: ArrayLike, bias: ArrayLike | None = None
+) -> NeuralCollapse:
+    """`neural_collapse` of (features, labels) batches that need not fit in memory together.
+
+    Goes over the batches twice, so it wants an iterable that starts anew (a list, a DataLoader), not a
+    generator; raises RequestError when given one. Both times the examples must be the same.
+
+    >>> batches = [([[2.0, 0.0], [0.0, 2.0]], [0, 1]), ([[4.0, 0.0], [0.0, 4.0]], [0, 1])]
+    >>> round(streamed_neural_collapse(batches, weight=[[1.0, -1.0], [-1.0, 1.0]]).trace_sw_pinv_sb_over_c, 4)
+    0.0556
+    """
+    if isinstance(batches, Iterator):
+        raise RequestError(
+            "neural collapse takes two passes, and an iterator allows one: pass a list, a DataLoader or"
+            " another iterable that starts anew"
+        )
+    means = ClassMeans(len(as_matrix(weight, "weight", "dimensions")))
+    for features, labels in batches:
+        means.update(features, labels)
+    accumulator = CollapseAccumulator(means, weight, bias)
+    for features, labels in batches:
+        accumulator.update(features, labels)
+    return accumulator.compute()
+
+
+class ClassMeans:
+    """The first pass: the means of up to `num_classes` classes of examples that come in batches.
+
+    `update` takes a batch (all of it, or on an error none), `merge` what another saw. State O(K m) float64.
+    """
+
+    def __init__(self, num_classes: int) -> None:
+        self.num_classes = num_classes
+        self.moments = ClassMoments()
+        self.resolution = 0.0
+
+    def update(self, features: ArrayLike, labels: ArrayLike) -> ClassMeans:
+        """Add features [n m] of classes `labels` [n]; raises RequestError as `neural_collapse` does."""
+        matrix = as_features(features)
+        classes = _as_labels(labels, len(matrix), self.num_classes, matrix.device)
+        origin = self.moments.origin
+        if origin is not None and len(origin) != matrix.shape[1]:
+            raise _other_dimensions(matrix, origin)
+        refuse_not_finite(matrix)
+        if matrix.dtype.is_floating_point:
+            self.resolution = max(self.resolution, torch.finfo(matrix.dtype).eps)
+        for start, block in float64_blocks(matrix):
+            self.moments.add(block, classes[start : start + len(block)])
+        return self
+
+    def merge(self, other: ClassMeans) -> ClassMeans:
+        """Add what `other` saw; it stays as it is."""
+        if self.num_classes != other.num_classes:
+            raise RequestError(f"class means of {self.num_classes} and of {other.num_classes} classes")
+        ours, theirs = self.moments.origin, other.moments.origin
+        if ours is not None and theirs is not None and len(ours) != len(theirs):
+            raise RequestError(f"class means in {len(ours)} and in {len(theirs)} dimensions")
+        self.moments.merge(other.moments)
+        self.resolution = max(self.resolution, other.resolution)
+        return self
+
+
+class CollapseAccumulator:
+    """The second pass: the same examples again, about the class means that the first pass found.
+
+    >>> left, right = ([[1.0, 0.1], [0.0, 1.0]], [0, 1]), ([[0.9, 0.0], [0.2, 1.0]], [0, 1])
+    >>> means = ClassMeans(2).update(*left).merge(ClassMeans(2).update(*right))
+    >>> weight = [[1.0, 0.0], [0.0, 1.0]]
+    >>> first, other = (CollapseAccumulator(means, weight).update(*half) for half in (left, right))
+    >>> round(first.merge(other).compute().trace_sw_pinv_sb_over_c, 4)
+    0.0027
+    """
+
+    def __init__(self, means: ClassMeans, weight: ArrayLike, bias: ArrayLike | None = None) -> None:
+        moments = means.moments
+        self.num_classes = means.num_classes
+        self._present = moments.classes()
+        if len(self._present) < 2:
+            seen = f"class {int(self._present[0])} alone" if len(self._present) else "no examples"
+            raise UndefinedError(f"neural collapse needs two classes or more; saw {seen}")
+        assert moments.origin is not None
+        self._origin = moments.origin
+        self._means = moments.means()
+        self._counts = moments.counts[self._present]
+        self._weight = as_weight(weight, len(self._origin), self._origin.device)
+        if len(self._weight) != self.num_classes:
+            raise RequestError(f"{len(self._weight)} weights for means of {self.num_classes} classes")
+        self._offsets = None if bias is None else self._decision_offsets(bias)
+        variances = moments.variances()
+        if variances.between <= (means.resolution**2 / 4 + (8 * EPS) ** 2) * variances.squared_length:
+            raise UndefinedError(
+                f"neural collapse is undefined: the means of all {len(self._means)} classes are equal to"
+                " within the features' rounding, so they have no directions"
+            )
+        if not bool(self._weight[self._present].any()):
+            raise UndefinedError("neural collapse is undefined: all weights are 0, and have no directions")
+        self._centred = self._means - self._means.mean(0)
+        left, scales, right = torch.linalg.svd(self._centred, full_matrices=False)
+        # The C centred means sum to 0, so that the C-th singular value is rounding and nothing else.
+        rank = min(len(left) - 1, len(self._origin))
+        noise = max(self._centred.shape) * 8 * EPS * variances.squared_length**0.5
+        rank = max(1, int((scales[:rank] > noise).sum()))
+        self._left, self._scales = left[:, :rank], scales[:rank]
+        self._whiten = right[:rank].T / self._scales
+        self._seen = torch.zeros_like(self._counts)
+        self._squares = torch.zeros_like(self._counts)
+        self._judged = 0
+        self._differing = 0
+
+    def update(
+        self, features: ArrayLike, labels: ArrayLike, predictions: ArrayLike | None = None
+    ) -> CollapseAccumulator:
+        """Add a batch (all of it, or on an error none); raises RequestError as `neural_collapse` does."""
+        matrix = as_features(features)
+        if matrix.shape[1] != len(self._origin):
+            raise _other_dimensions(matrix, self._origin)
+        classes = _as_labels(labels, len(matrix), self.num_classes, matrix.device)
+        places = torch.full((self.num_classes,), -1, device=matrix.device)
+        places[self._present] = torch.arange(len(self._present), device=matrix.device)
+        own = places[classes]
+        if bool((own < 0).any()):
+            raise RequestError(
+                f"class {int(classes[own < 0][0])} had no example when the class means were taken; both"
+                " passes must see the same examples"
+            )
+        if predictions is not None:
+            if self._offsets is not None:
+                raise RequestError("neural collapse takes the bias or the predictions, not both")
+            predictions = as_classes(predictions, "predictions", len(matrix), self.num_classes, matrix.device)
+        refuse_not_finite(matrix)
+        for start, block in float64_blocks(matrix, matrix.shape[1] + 2 * self.num_classes):
+            rows = slice(start, start + len(block))
+            self._add(block, own[rows], None if predictions is None else predictions[rows])
+        return self
+
+    def _add(
+        self, block: Float[Tensor, "b m"], own: Shaped[Tensor, " b"], decided: Shaped[Tensor, " b"] | None
+    ) -> None:
+        block -= self._origin
+        if self._offsets is not None:
+            decided = torch.addmm(self._offsets, block, self._weight.T).argmax(1)
+        block -= self._means[own]
+        white = block @ self._whiten
+        self._squares.index_add_(0, own, white.square().sum(1))
+        self._seen.index_add_(0, own, white.new_ones(len(white)))
+        if decided is not None:
+            # argmin_c |z - a_c|^2 = argmax_c (z.a_c - |a_c|^2 / 2), in the coordinates z of the means' span
+            corners = self._left * self._scales
+            coordinates = (white + self._left[own]) * self._scales
+            nearest = torch.addmm(-corners.square().sum(1) / 2, coordinates, corners.T).argmax(1)
+            self._judged += len(decided)
+            self._differing += int((self._present[nearest] != decided).sum())
+
+    def merge(self, other: CollapseAccumulator) -> CollapseAccumulator:
+        """Add what `other` saw; it stays as it is. Raises RequestError when their class means differ."""
+        if self._means.shape != other._means.shape or not torch.equal(
+            self._means + self._origin, (other._means + other._origin).to(self._means.device)
+        ):
+            raise RequestError(
+                "accumulators about different class means: merge the means before the second pass"
+            )
+        self._squares += other._squares.to(self._squares.device)
+        self._seen += other._seen.to(self._seen.device)
+        self._judged += other._judged
+        self._differing += other._differing
+        return self
+
+    def compute(self) -> NeuralCollapse:
+        """The measures of everything seen; raises RequestError unless it is what the first pass saw."""
+        if not torch.equal(self._seen, self._counts):
+            raise RequestError(
+                f"the second pass saw {int(self._seen.sum())} examples, the first {int(self._counts.sum())},"
+                " or their classes differ; both passes must see the same examples"
+            )
+        if self._judged not in (0, int(self._seen.sum())):
+            raise RequestError(
+                "predictions came with some batches and not with others; NC4 wants all or none"
+            )
+        weight = self._weight[self._present]
+        mean_cosines, weight_cosines = pairwise_cosines(self._centred), pairwise_cosines(weight)
+        apart = weight / torch.linalg.vector_norm(weight) - self._centred / torch.linalg.vector_norm(
+            self._centred
+        )
+        return NeuralCollapse(
+            class_mean_norm_cv=length_variation(self._centred),
+            weight_norm_cv=length_variation(weight),
+            class_mean_cosine_std=mean_cosines.std,
+            weight_cosine_std=weight_cosines.std,
+            class_mean_etf_deviation=mean_cosines.etf_deviation,
+            weight_etf_deviation=weight_cosines.etf_deviation,
+            weight_class_mean_distance_sq=float(apart.square().sum()),
+            trace_sw_pinv_sb_over_c=float((self._squares / self._counts).mean()),
+            rank=len(self._scales),
+            nc4=self._differing / self._judged if self._judged else None,
+        )
+
+    def _decision_offsets(self, bias: ArrayLike) -> Float[Tensor, " k"]:
+        """b + W o: what makes W (x - o) + (b + W o) the logits of x."""
+        offsets = as_tensor(bias, "bias").to(self._weight)
+        if offsets.shape != (len(self._weight),) or not bool(offsets.isfinite().all()):
+            raise RequestError(
+                f"bias must be {len(self._weight)} finite numbers, one for each row of the weights; got shape"
+                f" {list(offsets.shape)}"
+            )
+        return offsets + self._weight @ self._origin
+
+
+def _as_labels(
+    labels: ArrayLike, examples: int, num_classes: int, device: torch.device
+) -> Shaped[Tensor, " n"]:
+    return as_classes(labels, f"labels, for weights of {num_classes} rows,", examples, num_classes, device)
+
+
+def _other_dimensions(matrix: Shaped[Tensor, "n m"], origin: Shaped[Tensor, " o"]) -> RequestError:
+    return RequestError(f"features have {matrix.shape[1]} dimensions, where {len(origin)} are expected")

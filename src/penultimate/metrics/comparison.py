@@ -1,0 +1,187 @@
+"""A comparison of representations: HSIC_1 of all pairs, batch by batch, and the CKA that follows from it.
+
+Batches are kept apart ([batches l l], little beside the Gram matrices they came from): comparisons of other
+batches merge by lying side by side, and leaving one out gives the standard error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penultimate.errors import RequestError, unknown
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """CKA of every pair of layers of every network, from the HSIC_1 of each batch.
+
+    `names` [(network, layer)], l of them; `products` float64 [b l l], HSIC_1 of every pair in each of b
+    batches; `sizes` int64 [b], their examples; `passes` int64 [b], the pass over the data each belongs to.
+
+    >>> products = np.array([[[2.0, 1.0], [1.0, 2.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    >>> comparison = Comparison([("a", "top"), ("b", "top")], products, np.array([8, 8]), np.array([0, 0]))
+    >>> comparison.matrix
+    array([[1.  , 0.25], [0.25, 1.  ]])
+    >>> comparison.between("a", "b"), comparison.standard_error[0, 1]
+    (array([[0.25]]), np.float64(0.25))
+    """
+
+    names: list[tuple[str, str]]
+    products: Doubles
+    sizes: npt.NDArray[np.int64]
+    passes: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "names", [(str(network), str(layer)) for network, layer in self.names])
+        set_field(self, "products", np.asarray(self.products, np.float64))
+        set_field(self, "sizes", np.asarray(self.sizes, np.int64))
+        set_field(self, "passes", np.asarray(self.passes, np.int64))
+        batches, layers = len(self.sizes), len(self.names)
+        if self.products.shape != (batches, layers, layers) or len(self.passes) != batches or batches == 0:
+            raise RequestError(
+                f"a comparison of {layers} layers in {batches} batches (at least one) has products"
+                f" [{batches} {layers} {layers}], not {list(self.products.shape)}, and {batches} passes"
+            )
+
+    @property
+    def examples(self) -> int:
+        """Examples seen, each once a pass."""
+        return int(self.sizes.sum())
+
+    @cached_property
+    def matrix(self) -> Doubles:
+        """CKA [l l]: mean HSIC_1 over batches, weighed by examples, over the root of the two layers' own.
+
+        Not clamped: may be negative. NaN where a layer is constant; `notes` names it.
+
+        Kornblith et al., 2021, eq. 10 (batches of one size; weights for a short one are our choice).
+        """
+        return _cka(np.tensordot(self.sizes / self.sizes.sum(), self.products, axes=1))
+
+    @cached_property
+    def standard_error(self) -> Doubles:
+        """Standard error of `matrix` [l l] by the jackknife over batches; NaN from passes of one batch.
+
+        s^2 = (B-1)/B sum_i (c_(i) - mean c_(i))^2, c_(i) the CKA of a pass without its batch i; then the mean
+        of s^2 over passes. Passes show the same examples again and do not count as more data: they share the
+        first-order part of the error, and only the rest of it becomes smaller as they are averaged.
+
+        Efron & Tibshirani, 1993, eq. 11.5.
+        """
+        variances = [self._variance(np.flatnonzero(self.passes == one)) for one in np.unique(self.passes)]
+        return np.asarray(np.sqrt(np.mean(variances, axis=0)))
+
+    @property
+    def networks(self) -> list[str]:
+        """The networks' names, in order."""
+        return list(dict.fromkeys(network for network, _ in self.names))
+
+    def layers(self, network: str) -> list[str]:
+        """The layers of a network, in the order of rows; raises RequestError for an unknown one."""
+        return [self.names[row][1] for row in self._rows(network)]
+
+    def between(self, network_a: str, network_b: str) -> Doubles:
+        """The CKA of the layers of one network (rows) with those of another (columns); need not be square."""
+        return np.asarray(self.matrix[np.ix_(self._rows(network_a), self._rows(network_b))])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know: batches of different sizes, constant layers, passes that repeat."""
+        notes = []
+        sizes = Counter(self.sizes.tolist())
+        if len(sizes) > 1:
+            listed = ", ".join(f"{count} of {size}" for size, count in sorted(sizes.items(), reverse=True))
+            notes.append(f"batches differ in examples ({listed}): each weighs by its examples")
+        still = np.flatnonzero(self.products.diagonal(axis1=1, axis2=2).sum(0) == 0)
+        if len(still):
+            listed = ", ".join(
+                f"{layer} of {network}" for network, layer in (self.names[row] for row in still)
+            )
+            notes.append(f"CKA is undefined for layers that are the same for all examples: {listed}")
+        counts = Counter(self.passes.tolist())
+        if min(counts.values()) < 2:
+            notes.append("a pass of a single batch has no standard error")
+        if len(counts) > 1 and self._repeats():
+            notes.append("all passes saw the same batches, so that one would do: shuffle between passes")
+        return notes
+
+    @property
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays that hold all of it, for `numpy.savez` or another process; `from_state` reads them."""
+        networks, layers = (np.array([name[side] for name in self.names]) for side in (0, 1))
+        arrays = {"products": self.products, "sizes": self.sizes, "passes": self.passes}
+        return {"networks": networks, "layers": layers, **arrays}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> Comparison:
+        """The comparison that a `state` holds."""
+        names = list(zip(state["networks"].tolist(), state["layers"].tolist(), strict=True))
+        return cls(names, state["products"], state["sizes"], state["passes"])
+
+    def merge(self, *others: Comparison) -> Comparison:
+        """This comparison and others of the same layers on other batches, as one.
+
+        Batches of equally numbered passes join: give each process its share of every pass. Raises
+        RequestError where networks or layers differ.
+        """
+        for other in others:
+            if other.names != self.names:
+                differing = next(
+                    (pair for pair in zip(self.names, other.names, strict=False) if pair[0] != pair[1]), None
+                )
+                where = f"{differing[0]} here, {differing[1]} there" if differing else "one has more layers"
+                raise RequestError(f"comparisons of different layers do not merge: {where}")
+        parts = (self, *others)
+        return Comparison(
+            self.names,
+            np.concatenate([part.products for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate([part.passes for part in parts]),
+        )
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{network}: {len(self._rows(network))}" for network in self.networks)
+        said = "".join(f"; {note}" for note in self.notes)
+        batches = f"{len(self.sizes)} batches, {self.examples} examples"
+        return f"Comparison({len(self.names)} layers ({counts}), {batches}{said})"
+
+    def _rows(self, network: str) -> list[int]:
+        rows = [row for row, (name, _) in enumerate(self.names) if name == network]
+        if not rows:
+            raise unknown("network", network, self.networks)
+        return rows
+
+    def _variance(self, batches: npt.NDArray[np.int64]) -> Doubles:
+        if len(batches) < 2:
+            return np.full((len(self.names),) * 2, np.nan)
+        sums = [self.sizes[one] * self.products[one] for one in batches]
+        total = np.sum(sums, axis=0)
+        whole = _cka(total)
+        differences, squares = np.zeros_like(whole), np.zeros_like(whole)
+        for one in sums:
+            difference = _cka(total - one) - whole
+            differences += difference
+            squares += difference**2
+        count = len(batches)
+        return np.asarray((count - 1) / count * np.maximum(squares - differences**2 / count, 0))
+
+    def _repeats(self) -> bool:
+        passes: Iterable[Doubles] = (self.products[self.passes == one] for one in np.unique(self.passes))
+        first, *rest = passes
+        return all(np.array_equal(first, other) for other in rest)
+
+
+def _cka(hsic: Doubles) -> Doubles:
+    own = hsic.diagonal()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(np.outer(own, own) > 0, hsic / np.sqrt(np.outer(own, own)), np.nan))

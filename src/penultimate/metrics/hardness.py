@@ -1,0 +1,106 @@
+"""Angular visual hardness: how far an example lies from its own class's weights, among all classes'."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.blocks import as_features, as_weight, directions, float64_blocks, refuse_not_finite
+from penultimate.metrics.density import gaussian_density
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, listed_rows
+
+BANDWIDTH = 0.005
+"""The paper's 5e-6 at 1000 classes, as a multiple of 1/classes: the size of a hardness."""
+NEARLY_PARALLEL = 0.99
+PAIR_ELEMENTS = 1 << 21
+
+
+class HardnessDensity(NamedTuple):
+    """The density [p] of `classes * hardness` at `points` [p]."""
+
+    points: Float[Tensor, " p"]
+    density: Float[Tensor, " p"]
+
+
+def angular_visual_hardness(features: ArrayLike, labels: ArrayLike, weight: ArrayLike) -> Float[Tensor, " n"]:
+    """The angle between features and their own class's weights, over the sum of those to all classes.
+
+    AVH_i = angle(w_y, x_i) / sum_k angle(w_k, x_i),    angle(u, v) = 2 atan2(|u - v|, |u + v|), |u| = |v| = 1
+
+    `features` [n m], `labels` [n], `weight` [k m]; [n] float64 in [0, 1], 1/k where all angles are equal.
+    A zero vector has no direction: similarity 0, so a right angle, to all. Angles are right to a few ulp,
+    near 0 and pi too (arccos is right to 1e-8 there, and NaN beyond). Raises RequestError on labels beyond
+    the weights, shapes that do not fit, NaN or infinity (which rows); UndefinedError with one class, and
+    where all weights point along an example's features (0/0).
+
+    >>> features, weight = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> angular_visual_hardness(features, [0, 1], weight)
+    tensor([0.0000, 0.5000], dtype=torch.float64)
+
+    Chen et al., 2020, "Angular Visual Hardness"; Kornblith et al., 2021, figure E.1.
+    """
+    matrix = as_features(features)
+    heads = as_weight(weight, matrix.shape[1], matrix.device)
+    what = f"labels, for weights of {len(heads)} rows,"
+    classes = as_classes(labels, what, len(matrix), len(heads), matrix.device)
+    if len(heads) < 2:
+        raise UndefinedError("angular visual hardness compares classes; the weights have one row alone")
+    refuse_not_finite(matrix)
+    units = directions(heads)
+    hardness = torch.empty(len(matrix), dtype=torch.float64, device=matrix.device)
+    for start, block in float64_blocks(matrix, 3 * len(heads)):
+        rows = slice(start, start + len(block))
+        angles = _angles(directions(block), units)
+        hardness[rows] = angles.gather(1, classes[rows, None])[:, 0] / angles.sum(1)
+    if bool(hardness.isnan().any()):
+        raise UndefinedError(
+            f"angular visual hardness is undefined: the weights of all classes point along the features of"
+            f" {listed_rows(hardness.isnan())}"
+        )
+    return hardness
+
+
+def hardness_density(
+    hardness: ArrayLike, classes: int, points: int = 1001, bandwidth: float = BANDWIDTH
+) -> HardnessDensity:
+    """A Gaussian kernel density estimate of `classes * hardness`, from 0 to 2.
+
+    Hardness is of the size of 1/classes; times `classes` it can be compared between data sets, and 1 says
+    that the own class is no nearer than the others. The default bandwidth is then the paper's. Raises
+    RequestError as `gaussian_density` does.
+
+    >>> found = hardness_density([0.5, 0.25], classes=2, points=3)
+    >>> found.points
+    tensor([0., 1., 2.], dtype=torch.float64)
+
+    Kornblith et al., 2021, figure E.1.
+    """
+    if points < 2 or classes < 2:
+        raise RequestError(f"a density wants 2 points and 2 classes or more; got {points} and {classes}")
+    values = as_tensor(hardness, "hardness").to(torch.float64) * classes
+    where = torch.linspace(0, 2, points, dtype=torch.float64, device=values.device)
+    return HardnessDensity(where, gaussian_density(values, where, bandwidth))
+
+
+def _angles(u: Float[Tensor, "n m"], v: Float[Tensor, "k m"]) -> Float[Tensor, "n k"]:
+    """The angles between unit vectors.
+
+    |u -+ v|^2 = 2 -+ 2 u.v serves where the two are far from parallel; elsewhere the small one of the two
+    would be lost in the rounding of u.v, and is taken from the difference itself.
+    """
+    cosines = u @ v.T
+    minus = (2 - 2 * cosines).clamp_min_(0).sqrt_()
+    plus = (2 + 2 * cosines).clamp_min_(0).sqrt_()
+    pairs: Int[Tensor, "p 2"] = (cosines.abs() > NEARLY_PARALLEL).nonzero()
+    at_once = max(1, PAIR_ELEMENTS // u.shape[1])
+    for start in range(0, len(pairs), at_once):
+        rows, columns = pairs[start : start + at_once].unbind(1)
+        own, other = u[rows], v[columns]
+        minus[rows, columns] = torch.linalg.vector_norm(own - other, dim=1)
+        plus[rows, columns] = torch.linalg.vector_norm(own + other, dim=1)
+    return torch.atan2(minus, plus).mul_(2)

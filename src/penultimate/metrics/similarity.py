@@ -1,0 +1,269 @@
+"""Linear CKA of representations, by the unbiased HSIC_1 of minibatches.
+
+With A, B the Gram matrices of n examples, their diagonals zeroed,
+
+    HSIC_1 = [ tr(AB) + (1'A1)(1'B1) / ((n-1)(n-2)) - 2/(n-2) 1'AB1 ] / (n(n-3)) = <U(A), U(B)> / (n(n-3)),
+
+where U subtracts m_i + m_j off the diagonal, m = A1/(n-2) - 1'A1 / (2(n-1)(n-2)), so that rows sum to zero.
+U(A) stands for a representation once and for all: its n(n-1)/2 numbers above the diagonal are a vector, and
+all pairs of any number of representations are one product of a matrix with its transpose.
+
+HSIC_1 does not see translation, so features are centred first: post-ReLU activations lie far from the origin,
+and their raw float32 Gram matrix loses what distinguishes them to cancellation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
+
+FEWEST = 4
+"""Examples in a batch: HSIC_1 divides by n - 3."""
+PIECE_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
+"""Activations centred and multiplied at a time: a core's cache holds them; a GPU wants larger pieces."""
+SMALLEST_BLOCK = 64
+"""Rows below which splitting a symmetric product into blocks no longer pays."""
+
+
+def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]) -> float:
+    """Linear CKA of two representations of the same examples, which come in the same batches.
+
+    mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) )
+
+    `batches_x`, `batches_y`: iterables of activations [n p] and [n q], NumPy or torch; p and q may differ, n
+    of a pair may not. Batches weigh by their examples (unstated in the paper, where all have one size).
+    Never clamped: an unbiased estimate of a small similarity may be negative. Products in the activations'
+    precision (at least float32), summed in float64; all that follows in float64.
+
+    Raises RequestError where batches do not pair up, hold fewer than 4 examples or a number that is not
+    finite (which batch, which rows); UndefinedError where one side is constant.
+
+    >>> random = np.random.default_rng(0)
+    >>> x = [random.normal(size=(8, 5)) for _ in range(3)]
+    >>> round(minibatch_cka(x, [2 * batch[:, ::-1] + 7 for batch in x]), 12)
+    1.0
+    >>> minibatch_cka(x, [random.normal(size=(8, 5)) for _ in range(3)]) < 0.3
+    True
+
+    Nguyen, Raghu & Kornblith, 2021, eq. 3; Kornblith et al., 2021, eq. 10.
+    """
+    total, examples = np.zeros((2, 2)), 0
+    for number, (x, y) in enumerate(
+        zip_longest(_listed(batches_x, "batches_x"), _listed(batches_y, "batches_y"))
+    ):
+        if x is None or y is None:
+            raise RequestError(
+                f"batches_{'x' if x is None else 'y'} ends after {number} batches, the other goes on"
+            )
+        try:
+            first, second = u_vector(x), u_vector(y)
+        except RequestError as error:
+            raise RequestError(f"batch {number}: {error}") from None
+        if len(x) != len(y):
+            raise RequestError(
+                f"batch {number} holds {len(x)} examples of x and {len(y)} of y: they must be the same"
+            )
+        total += len(x) * products(torch.stack([first, second.to(first.device)]), len(x))
+        examples += len(x)
+    if examples == 0:
+        raise RequestError("no batch to compare")
+    return _ratio(total)
+
+
+def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
+    """Linear CKA of activations [n p] and [n q] of all n examples at once.
+
+    biased: <HAH, HBH> / (|HAH|_F |HBH|_F), H = 1 - 11'/n; debiased: HSIC_1 in the places of all three.
+
+    The biased estimate of unrelated representations tends to 1 as their dimensions outgrow n; the debiased
+    one is 0 on average. Raises RequestError and UndefinedError as `minibatch_cka` does.
+
+    >>> random = np.random.RandomState(1337)
+    >>> x = random.randn(100, 10)
+    >>> y = random.randn(100, 10) + x
+    >>> round(linear_cka(x, y), 5), round(linear_cka(x, y, debiased=True), 5)
+    (0.55761, 0.51346)
+
+    Kornblith et al., 2019; Song et al., 2007 (HSIC_1).
+    """
+    if debiased:
+        return minibatch_cka([x], [y])
+    one, two = centred_gram(x), centred_gram(y)
+    if len(one) != len(two):
+        raise RequestError(f"x holds {len(one)} examples and y {len(two)}: they must be the same")
+    flat = torch.stack([one.flatten(), two.to(one.device).flatten()])
+    return _ratio((flat @ flat.T).cpu().numpy())
+
+
+def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> float:
+    """The unbiased HSIC_1 of two symmetric Gram matrices, whatever stands on their diagonals; float64.
+
+    Raises RequestError for n < 4.
+
+    >>> x = torch.arange(5.0, dtype=torch.float64)[:, None]
+    >>> round(hsic_1(x @ x.T, x @ x.T), 12)
+    5.166666666667
+
+    Song et al., 2007, eq. 5; Kornblith et al., 2021, eq. 10.
+    """
+    expect_enough(len(gram_x))
+    one, two = (u_centred(gram.to(torch.float64, copy=True)) for gram in (gram_x, gram_y))
+    return float((one * two).sum()) / (len(one) * (len(one) - 3))
+
+
+def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
+    """What HSIC_1 needs to know of activations [n p]: U(A) above its diagonal, [n(n-1)/2], float64.
+
+    Where examples differ by no more than the rounding of their dtype it is exactly zero. Raises RequestError
+    for n < 4 and for activations that are not finite (which rows).
+
+    >>> u_vector(torch.eye(4)).shape
+    torch.Size([6])
+    """
+    matrix = _on_known_device(as_matrix(activations, "activations", "dimensions"))
+    expect_enough(len(matrix))
+    return packed(u_centred(_centred_gram(matrix)))
+
+
+def products(vectors: Float[Tensor, "l pairs"], examples: int) -> np.ndarray:
+    """HSIC_1 of every pair of representations [l l], float64, from their `u_vector`s of one batch.
+
+    >>> vectors = torch.stack([u_vector(torch.eye(5)), u_vector(torch.arange(5.0)[:, None])])
+    >>> products(vectors, 5).shape
+    (2, 2)
+    """
+    below = torch.tril(vectors @ vectors.T).mul_(2 / (examples * (examples - 3))).cpu().numpy()
+    return np.asarray(below + np.tril(below, -1).T)
+
+
+def u_centred(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    """U(A) of a symmetric float64 matrix, in its place: zero diagonal, rows that sum to zero.
+
+    >>> round(float(u_centred(torch.ones(5, 5, dtype=torch.float64)).abs().max()), 12)
+    0.0
+    """
+    n = len(gram)
+    gram.fill_diagonal_(0)
+    m = gram.sum(0).div_(n - 2)
+    m -= m.sum() / (2 * (n - 1))
+    gram.sub_(m).sub_(m[:, None])
+    return gram.fill_diagonal_(0)
+
+
+def packed(gram: Float[Tensor, "n n"]) -> Float[Tensor, " pairs"]:
+    """What stands above the diagonal, row by row."""
+    return gram.take(_above_diagonal(len(gram), gram.device))
+
+
+def centred_gram(activations: ArrayLike) -> Float[Tensor, "n n"]:
+    """(x_i - mean) . (x_j - mean) of activations [n p]: products of their precision, summed in float64."""
+    return _centred_gram(_on_known_device(as_matrix(activations, "activations", "dimensions")))
+
+
+def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
+    # Pieces of columns are centred while they are in the cache; of their symmetric product only the blocks on
+    # and above the diagonal are computed; pieces add up in float64.
+    n, p = matrix.shape
+    dtype = torch.promote_types(matrix.dtype, torch.float32)
+    width = max(1, PIECE_ELEMENTS[matrix.device.type] // max(n, 1))
+    rows = max(SMALLEST_BLOCK, -(-n // 4))
+    gram = torch.zeros(n, n, dtype=torch.float64, device=matrix.device)
+    offset = torch.zeros((), dtype=torch.float64, device=matrix.device)
+    with torch.no_grad(), _ieee_products(matrix.device):
+        share = torch.full((n,), 1 / max(n, 1), dtype=dtype, device=matrix.device)
+        buffer = torch.empty(n, min(width, p), dtype=dtype, device=matrix.device)
+        for first in range(0, p, width):
+            piece = matrix[:, first : first + width].to(dtype)
+            mean = torch.mv(piece.T, share)
+            piece = torch.sub(piece, mean, out=buffer[:, : piece.shape[1]])
+            offset += torch.dot(mean, mean)
+            for top in range(0, n, rows):
+                gram[top : top + rows, top:] += piece[top : top + rows] @ piece[top:].T
+    gram.triu_()
+    gram += gram.triu(1).T
+    if not bool(gram.isfinite().all()):
+        raise _not_finite(matrix)
+    # Equal rows are centred to equal rounding errors of about eps |x|: that is no variation.
+    eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
+    noise = (2 * eps) ** 2 * (gram.trace() + n * offset)
+    centred: Tensor = gram * (torch.linalg.matrix_norm(gram) > noise)
+    return centred
+
+
+@contextmanager
+def _ieee_products(device: torch.device) -> Iterator[None]:
+    """Products as the dtype says: no TF32 or bfloat16 in float32's place, no autocast."""
+    backends: Any = torch.backends
+    if hasattr(backends.cuda.matmul, "fp32_precision"):
+        settings: list[tuple[Any, str, Any]] = [
+            (one.matmul, "fp32_precision", "ieee") for one in (backends.cuda, backends.mkldnn)
+        ]
+    else:  # before torch 2.9
+        settings = [(backends.cuda.matmul, "allow_tf32", False)]
+    before = [getattr(owner, name) for owner, name, _ in settings]
+    try:
+        for owner, name, exact in settings:
+            setattr(owner, name, exact)
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        for (owner, name, _), value in zip(settings, before, strict=True):
+            setattr(owner, name, value)
+
+
+@lru_cache(maxsize=4)
+def _above_diagonal(n: int, device: torch.device) -> Int[Tensor, " pairs"]:
+    rows, columns = torch.triu_indices(n, n, 1, device=device)
+    positions: Tensor = rows * n + columns
+    return positions
+
+
+def _ratio(hsic: np.ndarray) -> float:
+    for side, name in enumerate("xy"):
+        if hsic[side, side] == 0:
+            raise UndefinedError(
+                f"CKA is undefined: {name} is the same for all examples, to within its rounding"
+            )
+    return float(hsic[0, 1] / math.sqrt(hsic[0, 0] * hsic[1, 1]))
+
+
+def _listed(batches: Iterable[ArrayLike], name: str) -> Iterable[ArrayLike]:
+    if getattr(batches, "ndim", 3) < 3:
+        raise RequestError(f"{name} is an iterable of batches [n p]; of one batch, pass [batch]")
+    return batches
+
+
+def expect_enough(n: int) -> None:
+    """Raise RequestError where a batch of n examples is too small for HSIC_1."""
+    if n < FEWEST:
+        raise RequestError(
+            f"HSIC_1 needs batches of at least {FEWEST} examples; one holds {n}: choose a batch size that "
+            " leaves no such remainder, or drop the last batch"
+        )
+
+
+def _on_known_device(matrix: Shaped[Tensor, "n p"]) -> Shaped[Tensor, "n p"]:
+    """The CPU stands in for devices that do not compute in float64."""
+    return matrix if matrix.device.type in PIECE_ELEMENTS else matrix.cpu()
+
+
+def _not_finite(matrix: Shaped[Tensor, "n p"]) -> RequestError:
+    bad = ~matrix.isfinite().all(1)
+    if not bool(bad.any()):
+        return RequestError(
+            f"activations are too large for the products of {matrix.dtype}: scale them, or pass float64"
+        )
+    return RequestError(f"activations hold NaN or infinity in {listed_rows(bad)}")

@@ -1,0 +1,107 @@
+"""The temperature that makes a finished network's probabilities as likely as they can be."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.calibration import blocks, own_values, pair, refuse_unreal
+from penultimate.metrics.inputs import ArrayLike, listed_rows
+
+ITERATIONS = 200
+"""More than bisection alone would need; Newton's method takes about six."""
+
+
+def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    """The temperature T > 0 at which softmax(logits / T) is most likely to give the labels.
+
+    T = argmin_T -(1/n) sum_i log softmax(z_i / T)_y,    y = y_i
+
+    In b = 1/T the NLL is convex, with derivative mean(E_p[z] - z_y) and curvature mean(Var_p[z]) under
+    p = softmax(b z): Newton's method, kept inside a bracket of the root, converges in a few steps from any
+    scale of the logits; float64 throughout. `logits` [n k], `labels` [n]; for a sigmoid objective pass its
+    `log_probabilities(z)` (and for every other objective they give the same T).
+
+    Raises UndefinedError (a RequestError) where no finite T > 0 is best, and says which: every label has the
+    largest logit (the NLL falls all the way to T = 0), or the labels' logits are no higher than the others'
+    on average (it falls all the way to T = infinity). RequestError on NaN or +inf, labels out of range,
+    unequal lengths.
+
+    >>> import math
+    >>> gap = 2 * math.log(3)  # at T = 2 the first class has probability 3/4, and it is right 3 times in 4
+    >>> round(fit_temperature([[gap, 0.0]] * 4, [0, 0, 0, 1]), 9)
+    2.0
+
+    Guo et al., ICML 2017, section 4.2; Kornblith et al., 2021, appendix C.2.
+    """
+    scores, truth = pair(logits, labels, "logits")
+    gaps = torch.cat([_gaps(block, start, truth) for start, block in blocks(scores)])
+    if not bool(gaps.isfinite().all()):
+        raise UndefinedError(
+            f"no temperature helps: the label's logit is -inf in {listed_rows(~gaps.isfinite())}"
+        )
+    if not bool(gaps.any()):
+        raise UndefinedError(
+            f"no temperature is best: all {len(truth)} labels have the largest logit of their row, so the"
+            " likelihood rises as T goes to 0; fit on more examples, or on some that the network gets wrong"
+        )
+    slope, curvature = _derivatives(scores, truth, 0.0)
+    if not math.isfinite(curvature):
+        raise RequestError("logits beyond 1e150 have no variance in float64; scale them down")
+    if slope >= -1e-12 * math.sqrt(curvature):
+        raise UndefinedError(
+            f"no finite temperature is best: the logits of the {len(truth)} labels are on average no higher"
+            " than those of the other classes, so the likelihood rises as T goes to infinity; are labels and"
+            " logits in the same order?"
+        )
+    low, high, inverse = 0.0, math.inf, -slope / curvature
+    for _ in range(ITERATIONS):
+        slope, curvature = _derivatives(scores, truth, inverse)
+        if slope < 0:
+            low = inverse
+        else:
+            high = inverse
+        step = slope / curvature if curvature > 0 else -math.inf
+        if abs(step) <= 1e-7 * inverse:
+            # The error is squared by every step: after this one it is below 1e-13 of T.
+            return 1 / (inverse - step)
+        inverse -= step
+        if not low < inverse < high:
+            # Outside the bracket of the root: grow, or halve on a scale of ratios.
+            inverse = 4 * low if math.isinf(high) else math.sqrt(max(low, high / 256) * high)
+    return 1 / inverse
+
+
+def _derivatives(
+    logits: Shaped[Tensor, "n k"], labels: Int[Tensor, " n"], inverse: float
+) -> tuple[float, float]:
+    """The first and second derivative of the mean NLL in b = 1/T, at b = `inverse`."""
+    slope = curvature = 0.0
+    for start, block in blocks(logits):
+        below = block.double() - block.amax(1, keepdim=True)
+        own = own_values(below, labels[start : start + len(block)])
+        hidden = below.isneginf()
+        some_hidden = bool(hidden.any())
+        if some_hidden:
+            below.masked_fill_(hidden, 0)
+        weights = (below * inverse).exp_()
+        if some_hidden:
+            weights.masked_fill_(hidden, 0)
+        total = weights.sum(1)
+        weights *= below
+        mean = weights.sum(1) / total
+        square = torch.linalg.vecdot(weights, below) / total
+        slope += float((mean - own).sum())
+        curvature += float((square - mean.square()).clamp_min_(0).sum())
+    return slope / len(labels), curvature / len(labels)
+
+
+def _gaps(block: Float[Tensor, "b k"], start: int, labels: Int[Tensor, " n"]) -> Float[Tensor, " b"]:
+    """How far each label's logit lies below the largest of its row."""
+    refuse_unreal(block, start)
+    return (block.amax(1) - own_values(block, labels[start : start + len(block)])).cpu()

@@ -1,0 +1,292 @@
+"""The axes of a tuning: the values of a hyperparameter that are tried, and what lies between and beyond them.
+
+Values are spaced geometrically: by equal ratios of the value itself, or, for those of `FROM_ABOVE`, of its
+distance from the upper end of the range (a keep probability of 0.9 is doubled to 0.8). Where a given grid
+holds zero, or both signs, its spacing is arithmetic.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penultimate import registry
+from penultimate.errors import RequestError, nearest
+from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval, of_function
+from penultimate.objectives.presets import COMPONENT_KINDS, PRESETS, resolve
+from penultimate.registry import Spec
+from penultimate.training.recipe import Recipe
+
+Number = int | float
+
+RATIO = 2.0
+"""Between neighbours of a default grid."""
+RUNGS, RUNGS_OF_SEVERAL = 5, 3
+"""Values of a default grid: of a single axis, and of each of several."""
+FROM_ABOVE = ("keep", "momentum")
+DIGITS = 3
+"""Significant digits of values that the search makes up; given values are kept as they are."""
+FINEST = 40
+"""Into how many parts the smallest step of a grid may be divided."""
+
+RECIPE = "recipe"
+RECIPE_SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Hyperparameter("learning_rate", None, "the peak of the learning rate", "η", Interval(0)),
+        Hyperparameter("weight_decay", None, "the weight decay", "decay", Interval(0, closed="left")),
+        Hyperparameter("momentum", None, "of the optimiser", "momentum", Interval(0, 1)),
+        Hyperparameter("warmup", None, "a share of all steps", "warm-up", Interval(0, 1, "both")),
+        Hyperparameter("final_fraction", None, "of the peak", "final fraction", Interval(0, 1, "right")),
+        Hyperparameter("averaging_window", None, "a share of all steps", "window", Interval(0, 1, "both")),
+        Hyperparameter("batch_size", None, "images a step", "batch", Interval(2, closed="left"), "integer"),
+        Hyperparameter("epochs", None, "of training", "epochs", Interval(1, closed="left"), "integer"),
+    )
+}
+"""The settings of a recipe that can be tuned, with their ranges."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One hyperparameter: the grid of values that is tried first, ascending, and the value it starts from.
+
+    >>> axis = make_axis("keep", PRESETS["dropout"].hyperparameters[0], "dropout", 0.9, rungs=5)
+    >>> axis.grid
+    (0.6, 0.8, 0.9, 0.95, 0.975)
+    >>> axis.between(0.8, 0.9), axis.beyond(0.6, 0.8), axis.beyond(0.2, 0.6)
+    (0.859, 0.2, None)
+    """
+
+    key: str
+    parameter: Hyperparameter
+    owner: str
+    start: Number
+    grid: tuple[Number, ...]
+
+    @property
+    def centre(self) -> Number:
+        """The value of the grid from which the search goes out: the one nearest to the start."""
+        inside = [value for value in self.grid if value == self.start]
+        return inside[0] if inside else min(self.grid, key=lambda value: (abs(value - self.start), value))
+
+    @property
+    def _scale(self) -> tuple[float, int] | None:
+        """(origin, sign): values are origin + sign e^t, t evenly spaced; None for arithmetic spacing."""
+        if self.parameter.name in FROM_ABOVE:
+            return (
+                (self.parameter.interval.high, -1) if self.grid[-1] < self.parameter.interval.high else None
+            )
+        signs = {(value > 0) - (value < 0) for value in self.grid}
+        return (0.0, signs.pop()) if len(signs) == 1 and 0 not in signs else None
+
+    def position(self, value: Number) -> float:
+        """Where a value stands when equal steps are equal ratios; ascends with the value."""
+        if self._scale is None:
+            return float(value)
+        origin, sign = self._scale
+        return sign * math.log(sign * (value - origin))
+
+    def between(self, one: Number, other: Number) -> Number | None:
+        """The value halfway between two, or None where it would be as good as one of them."""
+        low, high = sorted((self.position(one), self.position(other)))
+        gaps = [b - a for a, b in itertools.pairwise(map(self.position, self.grid))]
+        if not gaps or (high - low) / 2 < min(gaps) / FINEST:
+            return None
+        middle = self._value((low + high) / 2)
+        return middle if middle is not None and min(one, other) < middle < max(one, other) else None
+
+    def beyond(self, edge: Number, inner: Number) -> Number | None:
+        """The value as far outside `edge` as `inner` lies inside, or None where the range ends before."""
+        further = self._value(2 * self.position(edge) - self.position(inner))
+        return further if further is not None and (further - edge) * (edge - inner) > 0 else None
+
+    def _value(self, position: float) -> Number | None:
+        """The rounded value at a position, or None outside the range."""
+        try:
+            if self._scale is None:
+                value = float(f"{position:.6g}")
+            else:
+                origin, sign = self._scale
+                value = round(origin + sign * float(f"{math.exp(sign * position):.{DIGITS}g}"), 12)
+            if self.parameter.form == "integer":
+                value = round(value)
+            return _checked(self.parameter, value, self.owner)
+        except (RequestError, OverflowError):
+            return None
+
+
+def make_axis(
+    key: str,
+    parameter: Hyperparameter,
+    owner: str,
+    start: Number,
+    rungs: int = RUNGS,
+    given: Sequence[Number] | None = None,
+) -> Axis:
+    """An axis with a given grid, or with the default one: `rungs` values by RATIO around the start.
+
+    A start from which no ratio leads anywhere (0, say) is a grid of its own. Raises RequestError for a given
+    value that is out of range (the range) or that comes twice.
+    """
+    if given is not None:
+        values = tuple(sorted(_checked(parameter, value, owner) for value in given))
+        for one, other in itertools.pairwise(values):
+            if one == other:
+                raise RequestError(f"the grid of {key} names {one!r} twice; name it once")
+        return Axis(key, parameter, owner, start, values)
+    alone = Axis(key, parameter, owner, start, (start,))
+    if alone._scale is None:
+        return alone
+    centre = alone.position(start)
+    ladder = [
+        alone._value(centre + rung * math.log(RATIO)) if rung else start
+        for rung in range(-(rungs // 2), rungs // 2 + 1)
+    ]
+    return Axis(key, parameter, owner, start, tuple(sorted({value for value in ladder if value is not None})))
+
+
+def _checked(parameter: Hyperparameter, value: Number, owner: str) -> Number:
+    checked: Number = parameter.checked(value, owner)
+    return checked
+
+
+def parse_grids(texts: Sequence[str]) -> dict[str, tuple[Number, ...]]:
+    """The grids of a command line: {name: values}, a name once.
+
+    >>> parse_grids(["temperature=0.04,0.05", "recipe.learning_rate=1"])
+    {'temperature': (0.04, 0.05), 'recipe.learning_rate': (1,)}
+    """
+    grids: dict[str, tuple[Number, ...]] = {}
+    for text in texts:
+        name, equals, listed = (part.strip() for part in text.partition("="))
+        if not equals or not name or not listed:
+            raise RequestError(f"--grid wants name=value,value, such as temperature=0.04,0.05; got '{text}'")
+        if name in grids:
+            raise RequestError(f"--grid is given twice for '{name}'; give all its values at once")
+        grids[name] = tuple(_number(part.strip(), text) for part in listed.split(","))
+    return grids
+
+
+def _number(text: str, whole: str) -> Number:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise RequestError(f"--grid {whole}: '{text}' is no number; a grid is tried in numbers only")
+    return value
+
+
+def hyperparameters_of(objective: str) -> dict[tuple[str, str], tuple[Hyperparameter, Number]]:
+    """The numbers that an objective is written with: {(term, name): (hyperparameter, value)}.
+
+    >>> [(name, value) for (_, name), (_, value) in hyperparameters_of("dropout + logit_norm").items()]
+    [('keep', 0.7), ('temperature', 0.04)]
+    """
+    found: dict[tuple[str, str], tuple[Hyperparameter, Number]] = {}
+    for term in resolve(objective).terms:
+        for parameter in _parameters(term):
+            value = term.arguments.get(parameter.name, REQUIRED)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                found[term.name, parameter.name] = parameter, value
+    return found
+
+
+def _parameters(term: Spec) -> tuple[Hyperparameter, ...]:
+    if term.name in PRESETS:
+        return PRESETS[term.name].hyperparameters
+    kind = next(kind for kind in COMPONENT_KINDS if term.name in registry.names(kind))
+    return of_function(registry.entry(kind, term.name).resolve())
+
+
+def axes_of(objective: str, recipe: Recipe, grids: Mapping[str, Sequence[Number]]) -> tuple[Axis, ...]:
+    """Every axis of an objective: its hyperparameters, then the settings of the recipe that have a grid.
+
+    `grids` holds the given grids by name ("temperature", "dropout.keep", "recipe.learning_rate"); those of
+    other objectives are passed over. Raises RequestError for a recipe's setting that cannot be tuned.
+    """
+    own = hyperparameters_of(objective)
+    names = [name for _, name in own]
+    given = {(term, name): grids.get(f"{term}.{name}", grids.get(name)) for term, name in own}
+    settings = [key.partition(".")[2] for key in grids if key.startswith(f"{RECIPE}.")]
+    several = sum(grid is None or len(grid) > 1 for grid in given.values())
+    several += sum(len(grids[f"{RECIPE}.{name}"]) > 1 for name in settings)
+    rungs = RUNGS if several <= 1 else RUNGS_OF_SEVERAL
+    axes = [
+        make_axis(
+            name if names.count(name) == 1 else f"{term}.{name}",
+            parameter,
+            term,
+            value,
+            rungs,
+            given[term, name],
+        )
+        for (term, name), (parameter, value) in own.items()
+    ]
+    for name in settings:
+        if name not in RECIPE_SETTINGS:
+            raise RequestError(
+                f"no setting '{RECIPE}.{name}' that can be tuned.{nearest(name, RECIPE_SETTINGS)}"
+                f" These can: {', '.join(RECIPE_SETTINGS)}."
+            )
+        key = f"{RECIPE}.{name}"
+        axes.append(make_axis(key, RECIPE_SETTINGS[name], RECIPE, getattr(recipe, name), rungs, grids[key]))
+    return tuple(axes)
+
+
+def check_names(objectives: Sequence[str], grids: Mapping[str, Sequence[Number]]) -> None:
+    """Raise RequestError for a grid that belongs to none of the objectives (the nearest name that does)."""
+    known: dict[str, None] = {}
+    for objective in objectives:
+        for term, name in hyperparameters_of(objective):
+            known.update({name: None, f"{term}.{name}": None})
+    for key in grids:
+        if key not in known and not key.startswith(f"{RECIPE}."):
+            listed = ", ".join(name for name in known if "." not in name) or "no hyperparameter"
+            raise RequestError(
+                f"no objective here has '{key}' to make a grid of.{nearest(key, known)} They have: {listed};"
+                f" and each setting of the recipe, such as {RECIPE}.learning_rate."
+            )
+
+
+def with_values(objective: str, axes: Sequence[Axis], values: Sequence[Number]) -> str:
+    """The objective with these values on its own axes, as its canonical string.
+
+    >>> axes = axes_of("cosine_softmax", Recipe(), {})
+    >>> with_values("cosine_softmax", axes, [0.1, 0.5])
+    'cosine_softmax(scale=0.5, temperature=0.1)'
+    """
+    chosen = {(axis.owner, axis.parameter.name): value for axis, value in zip(axes, values, strict=True)}
+    terms = [
+        Spec(
+            term.name,
+            {name: chosen.get((term.name, name), value) for name, value in term.arguments.items()},
+        )
+        for term in resolve(objective).terms
+    ]
+    return resolve(" + ".join(map(str, terms))).canonical
+
+
+def settings_of(
+    recipe: Recipe, axes: Sequence[Axis], values: Sequence[Number]
+) -> tuple[tuple[str, Number], ...]:
+    """What these values change in the recipe, each in the type it has there (1 and 1.0 are one setting)."""
+    changed = []
+    for axis, value in zip(axes, values, strict=True):
+        if axis.owner == RECIPE:
+            kept = getattr(recipe, axis.parameter.name)
+            typed = float(value) if isinstance(kept, float) else value
+            if typed != kept:
+                changed.append((axis.parameter.name, typed))
+    return tuple(changed)
+
+
+def recipe_with(recipe: Recipe, settings: Sequence[tuple[str, Number]]) -> Recipe:
+    """The recipe with some settings changed; raises RequestError where it refuses them."""
+    changes: dict[str, Any] = dict(settings)
+    return dataclasses.replace(recipe, **changes)

@@ -1,0 +1,46 @@
+"""What a person sees of a running tuning: the display of a study, with every cell's setting and accuracy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from rich.markup import escape
+
+from penultimate.store import Store
+from penultimate.study.context import ROWS
+from penultimate.study.display import Display
+from penultimate.study.graph import Graph, Step
+from penultimate.study.tuning_running import holdout_curve
+from penultimate.table import read_rows
+
+
+class TuningDisplay(Display):
+    """An observer that names cells by their hyperparameters and says each one's holdout accuracy."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.round = 0
+
+    def _opening(self, graph: Graph, cached: int) -> str:
+        self.round += 1
+        trainings = [step for step in graph.steps.values() if step.name == "train"]
+        left = sum(self.store.meta(step.id) is None for step in trainings)
+        done = f", {len(trainings) - left} done before" if left < len(trainings) else ""
+        return f"[bold]{escape(graph.study.name)}[/], round {self.round}: {left} runs{done}"
+
+    def _who(self, step: Step) -> str:
+        """The whole setting: the objective with its hyperparameters, and what differs in the recipe."""
+        assert self.graph is not None
+        usual: dict[str, Any] = dataclasses.asdict(self.graph.study.recipe)
+        changed = [
+            f"recipe.{name}={value!r}"
+            for name, value in step.config["recipe"].items()
+            if value != usual[name]
+        ]
+        words = " ".join([step.about["objective"], *changed, f"seed {step.about['seed']}"])
+        return f"[bold]{escape(words)}[/]"
+
+    def _trained(self, step: Step, meta: dict[str, Any]) -> str:
+        accuracy = holdout_curve(read_rows(self.store.folder(step.id) / ROWS))[meta["epoch"]]
+        return f"{self._who(step)} holdout {100 * accuracy:.1f} %, trained"

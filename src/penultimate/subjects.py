@@ -1,0 +1,170 @@
+"""Networks under an instrument: their tapped layers, how they take a batch, and the batches of all passes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.utils.data import BatchSampler, DataLoader
+
+from penultimate.backbones.taps import taps
+from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.data.seeding import derived_generator
+from penultimate.data.transforms import normalise
+from penultimate.errors import RequestError, unknown
+from penultimate.metrics.similarity import FEWEST, expect_enough
+from penultimate.training.network import Network
+
+AnyNetwork: TypeAlias = Network | nn.Module
+Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | None] | None
+
+LABELS = ("label", "labels")
+"""Keys of a batch that no network is given."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A named network, its tapped layers, and what normalises uint8 images for it (a trained Network)."""
+
+    name: str
+    module: nn.Module
+    layers: dict[str, nn.Module]
+    statistics: ChannelStatistics | None
+
+    @classmethod
+    def of(cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None) -> Subject:
+        """Raises RequestError for what is no network, and patterns that match none of its layers."""
+        module = network.backbone if isinstance(network, Network) else network
+        if not isinstance(module, nn.Module):
+            what = type(network).__name__
+            raise RequestError(f"network '{name}' is a {what}, not a Network or an nn.Module")
+        try:
+            layers = taps(module, patterns)
+        except RequestError as error:
+            raise RequestError(f"network '{name}': {error}") from None
+        return cls(name, module, layers, network.statistics if isinstance(network, Network) else None)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its first parameter or buffer lies."""
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        return next((tensor.device for tensor in tensors), torch.device("cpu"))
+
+    def run(self, batch: Any) -> None:
+        """A forward pass of a batch as a loader gives it."""
+        values = inputs(batch)
+        if isinstance(values, dict):
+            self.module(**{key: torch.as_tensor(value).to(self.device) for key, value in values.items()})
+            return
+        values = values.to(self.device)
+        self.module(values if self.statistics is None else normalise(values, self.statistics))
+
+
+def subjects_of(networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers) -> list[Subject]:
+    """The networks of a list ("0", "1", ...) or a mapping; `layers` for all, or a mapping by network."""
+    if isinstance(networks, nn.Module | Network):
+        raise RequestError("networks are a list or a mapping of networks; of a single one, pass [network]")
+    named = networks if isinstance(networks, Mapping) else dict(zip(map(str, itertools.count()), networks))  # noqa: B905
+    if not named:
+        raise RequestError("no network to look at")
+    if isinstance(layers, Mapping):
+        for name in layers:
+            if name not in named:
+                raise unknown("network in layers", name, named)
+        return [Subject.of(name, network, layers.get(name)) for name, network in named.items()]
+    return [Subject.of(name, network, layers) for name, network in named.items()]
+
+
+def inputs(batch: Any) -> Tensor | dict[str, Any]:
+    """What a network is given of a batch: keyword arguments, or the first (or only) tensor.
+
+    >>> inputs({"pixel_values": [[1.0]], "labels": [3]})
+    {'pixel_values': [[1.0]]}
+    >>> inputs((np.zeros((4, 2)), np.zeros(4))).shape
+    torch.Size([4, 2])
+    """
+    if isinstance(batch, Mapping):
+        return {key: value for key, value in batch.items() if key not in LABELS}
+    return torch.as_tensor(batch[0] if isinstance(batch, tuple | list) else batch)
+
+
+def examples(batch: Any) -> int:
+    """How many examples a batch holds."""
+    values = inputs(batch)
+    return len(next(iter(values.values()), ()) if isinstance(values, dict) else values)
+
+
+def batches_of(
+    loader: ImageSet | Iterable[Any], subjects: Sequence[Subject], passes: int, batch_size: int, seed: int
+) -> Iterator[tuple[int, int, Any]]:
+    """(pass, number in it, batch); of an ImageSet drawn anew in every pass.
+
+    Raises RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
+    passes over an iterator, and a DataLoader whose last batch will hold fewer than 4 examples.
+    """
+    if passes < 1:
+        raise RequestError(f"passes are 1 or more, not {passes}")
+    if isinstance(loader, ImageSet):
+        bare = next((subject.name for subject in subjects if subject.statistics is None), None)
+        if bare is not None:
+            raise RequestError(
+                f"an ImageSet goes with trained Networks, which normalise it; '{bare}' is a bare module:"
+                " give batches that it takes instead"
+            )
+        for pass_number, number, rows in draws(len(loader), passes, batch_size, seed):
+            yield pass_number, number, torch.from_numpy(loader.images[rows])
+        return
+    if passes > 1 and isinstance(loader, Iterator):
+        raise RequestError(f"{passes} passes over an iterator, which allows one: give a list or a DataLoader")
+    _refuse_announced_remainder(loader)
+    for pass_number in range(passes):
+        for number, batch in enumerate(loader):
+            yield pass_number, number, batch
+
+
+def draws(
+    total: int, passes: int, batch_size: int, seed: int
+) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
+    """(pass, number in it, rows): each pass a permutation, in batches of sizes that differ by at most one.
+
+    >>> [(pass_number, len(rows)) for pass_number, _, rows in draws(10, passes=2, batch_size=8, seed=0)]
+    [(0, 5), (0, 5), (1, 5), (1, 5)]
+    """
+    expect_enough(total)
+    expect_enough(batch_size)
+    count = max(1, min(-(-total // batch_size), total // FEWEST))
+    for pass_number in range(passes):
+        order = torch.randperm(total, generator=derived_generator("batches", seed, pass_number)).numpy()
+        for number, rows in enumerate(np.array_split(order, count)):
+            yield pass_number, number, np.sort(rows)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """The module in evaluation mode; each part gets its own mode back."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+
+
+def _refuse_announced_remainder(loader: Iterable[Any]) -> None:
+    sampler = loader.batch_sampler if isinstance(loader, DataLoader) else None
+    if not isinstance(sampler, BatchSampler) or sampler.drop_last:
+        return
+    try:
+        rest = len(sampler.sampler) % sampler.batch_size  # type: ignore[arg-type]
+    except TypeError:  # a sampler without a length
+        return
+    if rest:
+        expect_enough(rest)

@@ -1,0 +1,282 @@
+"""Simplex-ETF measures against their literal equations; exact frames; the isotropic identities; bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import NearestCentroid
+from tests.oracles import collapse as oracle
+
+import penultimate as pu
+from penultimate import RequestError
+from penultimate.metrics import UndefinedError, blocks, frames
+from penultimate.metrics.collapse import (
+    ClassMeans,
+    CollapseAccumulator,
+    NeuralCollapse,
+    neural_collapse,
+    streamed_neural_collapse,
+)
+from penultimate.metrics.separation import class_separation
+
+seeds = st.integers(0, 10_000)
+MEASURES = NeuralCollapse._fields[:8]
+
+
+def example(seed: int, sizes: tuple[int, ...] = (9, 1, 40, 3), dimensions: int = 6, offset: float = 0.0):
+    """Clustered features in random order, of classes of the given sizes, with weights and biases."""
+    random = np.random.default_rng(seed)
+    labels = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    centers = random.normal(size=(len(sizes), dimensions))
+    features = centers[labels] + random.normal(size=(len(labels), dimensions)) + offset
+    weight = centers + random.normal(size=centers.shape)
+    return features, labels, weight, random.normal(size=len(sizes))
+
+
+def compare(found: NeuralCollapse, expected: dict[str, float], tolerance: float) -> None:
+    for name, value in expected.items():
+        assert getattr(found, name) == pytest.approx(value, rel=tolerance, abs=tolerance), name
+
+
+def simplex(classes: int, dimensions: int, seed: int = 0):
+    """The corners of a simplex ETF, centred, in a random orientation: [classes dimensions]."""
+    corners = np.eye(classes) - 1 / classes
+    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(dimensions, classes - 1)))[0]
+    return corners @ np.linalg.svd(corners)[2][: classes - 1].T @ basis.T
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dimensions"),
+    [((9, 1, 40, 3), 6), ((5, 5, 5, 5, 5, 5, 5), 4), ((2, 30), 3), ((8,) * 12, 11), ((3, 4, 5), 200)],
+    ids=["unbalanced", "full rank", "two classes", "just full rank", "far fewer classes"],
+)
+def test_equals_the_literal_equations(sizes: tuple[int, ...], dimensions: int) -> None:
+    for seed in range(2):
+        features, labels, weight, bias = example(seed, sizes, dimensions)
+        found = neural_collapse(features, labels, weight, bias)
+        expected = oracle.neural_collapse(features, labels.tolist(), weight, bias)
+        assert set(expected) == {*MEASURES, "nc4"}
+        compare(found, expected, 1e-9)
+        assert found.rank == min(len(sizes) - 1, dimensions)
+
+
+def test_a_strong_common_direction_does_not_cancel() -> None:
+    features, labels, weight, bias = example(1, (20, 30, 40), 8, offset=30.0)
+    single = features.astype(np.float32)
+    expected = oracle.neural_collapse(single, labels.tolist(), weight, bias)
+    compare(neural_collapse(single, labels, weight, bias), expected, 1e-9)
+    far = features + 1e6
+    compare(
+        neural_collapse(far, labels, weight),
+        oracle.neural_collapse(far - 1e6, labels.tolist(), weight),
+        1e-7,
+    )
+
+
+def test_the_rank_is_one_less_than_the_classes_where_float32_pinv_sees_more() -> None:
+    features, labels, weight, _ = example(2, (30,) * 10, 64)
+    found = neural_collapse(features.astype(np.float32), labels, weight)
+    means = np.stack([features[labels == c].mean(0) for c in range(10)]).astype(np.float32)
+    centred = means - means.mean(0)
+    residual = features.astype(np.float32) - means[labels]
+    naive = np.trace(residual.T @ residual / len(labels) @ np.linalg.pinv(centred.T @ centred / 10)) / 10
+    expected = oracle.neural_collapse(features, labels.tolist(), weight)["trace_sw_pinv_sb_over_c"]
+    assert found.rank == 9
+    assert found.trace_sw_pinv_sb_over_c == pytest.approx(expected, rel=1e-5)
+    assert naive != pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10, 100])
+def test_an_exact_simplex_etf_is_at_zero(classes: int) -> None:
+    corners = simplex(classes, 128)
+    labels = np.tile(np.arange(classes), 3)
+    shift = np.random.default_rng(1).normal(size=128)
+    features = 4 * corners[labels] + shift
+    found = neural_collapse(features, labels, 0.1 * corners, bias=-0.1 * corners @ shift)
+    assert max(getattr(found, name) for name in MEASURES) < 2e-14
+    assert found.nc4 == 0
+    assert found.rank == classes - 1
+
+
+@pytest.mark.parametrize(("classes", "dimensions"), [(5, 12), (10, 9), (16, 15)])
+def test_isotropic_means_of_a_simplex(classes: int, dimensions: int) -> None:
+    """Tr(S_W S_B^+)/C = (C-1)^2/(C P) (1/R^2 - 1) for isotropic covariances with C - 1 <= P."""
+    corners = simplex(classes, dimensions)
+    features, labels = isotropic(corners, 0.3)
+    r2 = class_separation(features, labels, "euclidean")
+    found = neural_collapse(features, labels, corners).trace_sw_pinv_sb_over_c
+    predicted = (classes - 1) ** 2 / (classes * dimensions) * (1 / r2 - 1)
+    assert found == pytest.approx(predicted, rel=1e-12)
+
+
+@pytest.mark.parametrize("dimensions", [1, 4, 11])
+def test_isotropic_means_of_full_rank(dimensions: int) -> None:
+    """Tr(S_W S_B^+)/C = (P/C) (1/R^2 - 1): class means on both ends of every axis."""
+    rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(dimensions, dimensions)))[0]
+    corners = np.concatenate([rotation, -rotation])
+    features, labels = isotropic(corners, 0.7)
+    r2 = class_separation(features, labels, "euclidean")
+    found = neural_collapse(features, labels, corners).trace_sw_pinv_sb_over_c
+    assert found == pytest.approx(dimensions / (2 * dimensions) * (1 / r2 - 1), rel=1e-12)
+
+
+def isotropic(corners, spread: float):
+    """Around each corner two examples on every axis: covariance spread^2 / dimensions times the identity."""
+    steps = spread * np.concatenate([np.eye(corners.shape[1]), -np.eye(corners.shape[1])])
+    labels = np.repeat(np.arange(len(corners)), len(steps))
+    return corners[labels] + np.tile(steps, (len(corners), 1)), labels
+
+
+@given(seed=seeds, scale=st.floats(1e-4, 1e4))
+@settings(max_examples=15, deadline=None)
+def test_rotation_shift_scale_and_order_do_not_matter(seed: int, scale: float) -> None:
+    features, labels, weight, bias = example(seed, (4, 9, 2, 5), 5)
+    random = np.random.default_rng(seed + 1)
+    rotation = np.linalg.qr(random.normal(size=(5, 5)))[0]
+    shift, order, renamed = random.normal(size=5), random.permutation(len(labels)), random.permutation(4)
+    moved = (scale * features @ rotation + shift)[order]
+    turned = np.empty_like(weight)
+    turned[renamed] = weight @ rotation
+    biases = np.empty_like(bias)
+    biases[renamed] = scale * bias - (weight @ rotation) @ shift
+    expected = neural_collapse(features, labels, weight, bias)
+    found = neural_collapse(moved, renamed[labels][order], turned, biases)
+    compare(found, {name: getattr(expected, name) for name in MEASURES}, 1e-8)
+    assert found.nc4 == expected.nc4
+
+
+def test_nc4_compares_with_the_nearest_class_mean() -> None:
+    features, labels, weight, bias = example(5, (30, 20, 25), 4)
+    nearest = NearestCentroid().fit(features, labels).predict(features)
+    decided = (features @ weight.T + bias).argmax(1)
+    share = float((nearest != decided).mean())
+    assert 0 < share < 1
+    assert neural_collapse(features, labels, weight, bias).nc4 == pytest.approx(share)
+    assert neural_collapse(features, labels, weight, predictions=decided).nc4 == pytest.approx(share)
+    assert neural_collapse(features, labels, weight).nc4 is None
+    biased = (features @ weight.T).argmax(1)
+    assert (biased != decided).any()
+
+
+def test_classes_without_examples_have_no_part() -> None:
+    features, labels, weight, bias = example(6, (5, 6, 7), 4)
+    wider = np.insert(weight, 1, 50.0, axis=0)
+    moved = np.array([0, 2, 3])[labels]
+    without = neural_collapse(features, labels, weight)
+    assert neural_collapse(features, moved, wider) == without
+    # but the network may say them, and is then at odds with the nearest mean
+    loud = np.insert(bias, 1, 1e9)
+    assert neural_collapse(features, moved, wider, loud).nc4 == 1
+
+
+def test_batches_merge_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, labels, weight, bias = example(7, (40, 31, 17), 5, offset=3.0)
+    whole = neural_collapse(features, labels, weight, bias)
+    parts = [(features[part], labels[part]) for part in np.array_split(np.arange(88), 5)]
+    assert whole == pytest.approx(streamed_neural_collapse(parts, weight, bias), rel=1e-12)
+    means = ClassMeans(3)
+    for part in parts:
+        means.merge(pickle.loads(pickle.dumps(ClassMeans(3).update(*part))))
+    halves = [CollapseAccumulator(pickle.loads(pickle.dumps(means)), weight, bias) for _ in range(2)]
+    for number, part in enumerate(parts):
+        halves[number % 2].update(*part)
+    assert whole == pytest.approx(halves[0].merge(halves[1]).compute(), rel=1e-12)
+    monkeypatch.setitem(blocks.ELEMENTS, "cpu", 64)
+    monkeypatch.setattr(frames, "PAIR_ELEMENTS", 3)
+    assert whole == pytest.approx(neural_collapse(features, labels, weight, bias), rel=1e-12)
+
+
+def test_state_does_not_grow_with_the_examples() -> None:
+    features, labels, weight, _ = example(8, (500, 500), 10)
+    means = ClassMeans(2).update(features, labels)
+    accumulator = CollapseAccumulator(means, weight)
+    before = len(pickle.dumps(accumulator))
+    accumulator.update(features, labels)
+    assert abs(len(pickle.dumps(accumulator)) - before) < 50
+    assert before < 100 * 2 * 10 * 8
+
+
+def test_torch_and_numpy_alike_and_the_input_stays() -> None:
+    features, labels, weight, bias = example(9)
+    kept = features.copy()
+    found = pu.neural_collapse(features, labels, weight, bias)
+    assert found == pu.neural_collapse(*map(torch.from_numpy, (features, labels, weight, bias)))
+    assert (features == kept).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0, 1, 9, 0]}, r"weights of 3 rows, must be 0\.\.2; not so in row 2 \(the first is 9\)"),
+        ({"weight": np.ones((4, 2))}, r"\[4, 2\] for features of 3 dimensions$"),
+        ({"weight": np.ones((3, 2))}, r"for features of 3 dimensions, which its transpose would fit"),
+        ({"bias": [0.0, 1.0]}, r"bias must be 3 finite numbers"),
+        ({"bias": [0.0, np.nan, 1.0]}, r"bias must be 3 finite numbers"),
+        ({"bias": [0.0, 0.0, 1.0], "predictions": [0, 1, 2, 0]}, r"bias or the predictions, not both"),
+        ({"predictions": [0, 1, 2, 3]}, r"predictions must be 0\.\.2; not so in row 3"),
+        ({"labels": [0, 1, 2]}, r"4 examples but 3 labels"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, object], message: str) -> None:
+    given = {"features": np.arange(12.0).reshape(4, 3), "labels": [0, 1, 2, 0], "weight": np.eye(3)}
+    with pytest.raises(RequestError, match=message):
+        neural_collapse(**{**given, **change})
+
+
+def test_numbers_that_are_not_finite_are_named_by_row() -> None:
+    features, labels, weight, _ = example(10)
+    features[[3, 17], 2] = np.nan, np.inf
+    with pytest.raises(RequestError, match=r"features hold NaN, infinity .* in rows 3 and 17"):
+        neural_collapse(features, labels, weight)
+    weight[1, 0] = np.inf
+    with pytest.raises(RequestError, match=r"weight hold NaN, infinity .* in row 1"):
+        neural_collapse(np.nan_to_num(features, posinf=0), labels, weight)
+
+
+def test_what_has_no_value_is_undefined() -> None:
+    features, labels, weight, _ = example(11)
+    with pytest.raises(UndefinedError, match="needs two classes or more; saw class 2 alone"):
+        neural_collapse(features, np.full_like(labels, 2), weight)
+    with pytest.raises(UndefinedError, match="saw no examples"):
+        neural_collapse(features[:0], labels[:0], weight)
+    for constant in (np.full_like(features, 0.1), np.full(features.shape, 0.1, np.float32)):
+        with pytest.raises(UndefinedError, match="means of all 4 classes are equal"):
+            neural_collapse(constant, labels, weight)
+    with pytest.raises(UndefinedError, match="all weights are 0"):
+        neural_collapse(features, labels, np.zeros_like(weight))
+
+
+def test_both_passes_see_the_same_examples() -> None:
+    features, labels, weight, _ = example(12)
+    means = ClassMeans(4).update(features, labels)
+    with pytest.raises(RequestError, match="the second pass saw 52 examples, the first 53"):
+        CollapseAccumulator(means, weight).update(features[1:], labels[1:]).compute()
+    with pytest.raises(RequestError, match="an iterator allows one"):
+        streamed_neural_collapse(iter([(features, labels)]), weight)
+    other = ClassMeans(4).update(features + 1, labels)
+    with pytest.raises(RequestError, match="different class means"):
+        CollapseAccumulator(means, weight).merge(CollapseAccumulator(other, weight))
+    halves = CollapseAccumulator(means, weight).update(features[:20], labels[:20], labels[:20])
+    with pytest.raises(RequestError, match="predictions came with some batches"):
+        halves.update(features[20:], labels[20:]).compute()
+    fewer = ClassMeans(4).update(features[labels != 1], labels[labels != 1])
+    with pytest.raises(RequestError, match="class 1 had no example when the class means were taken"):
+        CollapseAccumulator(fewer, weight).update(features, labels)
+    with pytest.raises(RequestError, match="class means in 6 and in 2 dimensions"):
+        means.merge(ClassMeans(4).update([[1.0, 2.0]], [0]))
+
+
+def test_linearly_dependent_means_lower_the_rank() -> None:
+    features, labels, weight, _ = example(13, (10, 10, 10, 10), 6)
+    flat = features.copy()
+    for c in range(4):  # the means of four classes on one line
+        flat[labels == c] += c * np.array([1.0, 0, 0, 0, 0, 0]) - flat[labels == c].mean(0)
+    found = neural_collapse(flat, labels, weight)
+    assert found.rank == 1
+    along = np.mean([flat[labels == c, 0].var() for c in range(4)])
+    assert found.trace_sw_pinv_sb_over_c == pytest.approx(along / np.var([0, 1, 2, 3]) / 4)
