@@ -14,7 +14,7 @@ from tests.probes.conftest import blobs
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.probes import neighbours
+from penultimate.probes import inputs, neighbours
 from penultimate.probes.estimator import whole_number
 from penultimate.probes.knn import KNNProbe, elections
 from penultimate.probes.neighbours import Neighbours
@@ -79,10 +79,24 @@ def test_blocks_and_tensors_change_nothing(metric, monkeypatch):
     whole = np.concatenate([indices for _, indices in Neighbours(points, metric).nearest(9)])
     tensors = Neighbours(torch.from_numpy(points), metric).nearest(9)
     assert np.concatenate([indices for _, indices in tensors]).tolist() == whole.tolist()
+    monkeypatch.setattr(neighbours, "LEAST_QUERIES", 6)
     monkeypatch.setattr(neighbours, "BLOCK_DISTANCES", {"host": 1000, "device": 1000})
     parts = list(Neighbours(points, metric).nearest(9))
     assert len(parts) == 25
     assert np.concatenate([indices for _, indices in parts]).tolist() == whole.tolist()
+
+
+def test_what_lies_on_a_device_stays_a_tensor(monkeypatch):
+    points, labels = blobs(1, 50, 4, 3, 2.0)
+    expected = KNNProbe(max_k=9).fit(points, labels)
+    elected = expected.predict(points).tolist()
+    monkeypatch.setattr(inputs, "at_home", lambda tensor: tensor)
+    probe = KNNProbe(max_k=9).fit(torch.from_numpy(points), labels)
+    assert isinstance(probe._neighbours.points, torch.Tensor)
+    assert probe.leave_one_out_.tolist() == expected.leave_one_out_.tolist()
+    assert probe.predict(torch.from_numpy(points)).tolist() == elected
+    monkeypatch.undo()
+    assert probe.predict(points).tolist() == elected
 
 
 @pytest.mark.parametrize("metric", METRICS)

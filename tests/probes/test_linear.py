@@ -18,7 +18,7 @@ from tests.probes.conftest import blobs
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.probes import path
+from penultimate.probes import inputs, path
 from penultimate.probes.linear import LAMBDAS, LinearProbe, UncertifiedWarning
 from penultimate.probes.validation import split_off
 
@@ -134,6 +134,22 @@ def test_tensors_and_arrays_give_the_same_bits_and_so_do_two_runs():
         again = LinearProbe(GRID).fit(features, labels)
         assert again.coef_.tobytes() == first.coef_.tobytes()
         assert again.predict(features).tolist() == first.predict(x).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("given", [True, False])
+def test_what_lies_on_a_device_stays_a_tensor(dtype, given, monkeypatch):
+    x, y, x_val, y_val = halves()
+    x, x_val = torch.from_numpy(x).to(dtype), torch.from_numpy(x_val).to(dtype)
+    validation = (x_val, y_val) if given else ()
+    expected = LinearProbe(GRID, tolerance=1e-8).fit(x, y, *validation)
+    probabilities, predictions = expected.predict_proba(x_val), expected.predict(x_val).tolist()
+    monkeypatch.setattr(inputs, "at_home", lambda tensor: tensor)
+    probe = LinearProbe(GRID, tolerance=1e-8).fit(x, y, *validation)
+    assert probe.lambda_ == expected.lambda_
+    assert probe.certificates_.max() <= 1e-8
+    np.testing.assert_allclose(probe.predict_proba(x_val), probabilities, atol=1e-2)
+    assert probe.predict(x_val).tolist() == predictions
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int32])

@@ -59,14 +59,19 @@ def counting(length: int, like: Array) -> Array:
     return torch.arange(length, device=like.device) if isinstance(like, torch.Tensor) else np.arange(length)
 
 
-def beside(values: npt.NDArray[Any], like: Array) -> Array:
-    """A NumPy array brought to where `like` lives."""
-    return torch.from_numpy(values).to(like.device) if isinstance(like, torch.Tensor) else values
+def beside(values: Array, like: Array) -> Array:
+    """The values brought to where `like` lives."""
+    return torch.as_tensor(values).to(like.device) if isinstance(like, torch.Tensor) else to_numpy(values)
 
 
 def to_numpy(array: Array) -> npt.NDArray[Any]:
     """The array on the host."""
     return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
+
+
+def at_home(tensor: torch.Tensor) -> Array:
+    """The same memory as a NumPy array if it lies on the host, as a tensor if it lies on a device."""
+    return tensor.numpy() if on_host(tensor) else tensor
 
 
 def on_host(array: Array) -> bool:

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows
-from penultimate.probes.arrays import Array, NumpyInts, blocks
+from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, library
 
 ROWS_CHECKED = 1 << 16
 
@@ -41,7 +41,7 @@ def as_features(values: ArrayLike, what: str = "X", columns: int | None = None) 
         bad = ~matrix[block].isfinite().all(1)
         if bool(bad.any()):
             raise RequestError(f"{what} holds NaN or infinity in {listed_rows(bad, block.start)}")
-    return matrix.numpy() if matrix.device.type == "cpu" else matrix
+    return at_home(matrix)
 
 
 def as_labels(values: ArrayLike, examples: int, what: str = "y") -> NumpyInts:
@@ -61,7 +61,8 @@ def training_set(features: ArrayLike, labels: ArrayLike) -> TrainingSet:
         raise UndefinedError(
             f"y holds one class only ({classes[0]}, {len(matrix)} examples); a probe needs two or more"
         )
-    if bool((matrix == matrix[0]).all()):
+    ops = library(matrix)
+    if bool((ops.amax(matrix, 0) == ops.amin(matrix, 0)).all()):
         raise UndefinedError(
             f"all {len(matrix)} examples of X are one point: constant features tell no class from another"
         )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import unknown
 from penultimate.metrics.inputs import ArrayLike
-from penultimate.probes.arrays import NumpyFloats, NumpyInts, library
+from penultimate.probes.arrays import NumpyFloats, NumpyInts, beside
 from penultimate.probes.estimator import Probe, whole_number
 from penultimate.probes.inputs import as_features, training_set
 from penultimate.probes.neighbours import METRICS, Neighbours
@@ -66,9 +66,7 @@ class KNNProbe(Probe):
     def predict(self, X: ArrayLike) -> NumpyInts:
         """The class of each example [n], by the vote of its `k_` nearest training examples."""
         columns = self._fitted_on()
-        queries = as_features(X, columns=columns)
-        if library(queries) is not library(self._neighbours.points):
-            raise RequestError("X must lie on the device of the examples that this probe was fitted on")
+        queries = beside(as_features(X, columns=columns), self._neighbours.points)
         predicted = np.empty(len(queries), dtype=np.int64)
         for block, indices in self._neighbours.nearest(self.k_, queries):
             for elected in elections(self._codes[indices], len(self.classes_)):

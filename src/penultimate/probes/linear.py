@@ -46,10 +46,10 @@ class LinearProbe(Probe):
     `lambdas_` ascending, and along it `validation_accuracy_`, `certificates_` (bounds on (F - F*)/F*),
     `objectives_` (F) and `n_iter_` (passes over the features); `certificate_`, the refit's own.
 
-    Features and their rotated copy are held in the caller's float32 or float64; the rest is 8 n k bytes for a
-    certificate's logits and about 40 k p numbers. A pass costs 4 n p k flop: at n = 1e6, p = 2048, k = 1000
-    that is 8 Tflop, 16 GB of features, 8 GB of logits, and 2 to 10 passes a lambda: hours on a core, minutes
-    on a GPU. CUDA tensors are computed with where they lie.
+    Memory: the features in the caller's float32 or float64 at most three times (given, divided, rotated),
+    8 n k bytes for a certificate's logits, about 40 k p numbers for the descent. A pass costs 4 n p k flop,
+    and a lambda takes 2 to 10: at n = 1e6, p = 2048, k = 1000 in float32 that is 25 GB of features, 8 GB of
+    logits and some 2 Pflop for the path: hours on a core, minutes on a GPU. CUDA tensors stay where they lie.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -158,9 +158,7 @@ class LinearProbe(Probe):
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
         if X_val is not None and y_val is not None:
-            validation = as_features(X_val, "X_val", whole.features.shape[1])
-            if library(validation) is not library(whole.features):
-                raise RequestError("X and X_val must lie on one device")
+            validation = beside(as_features(X_val, "X_val", whole.features.shape[1]), whole.features)
             return whole, validation, as_labels(y_val, len(validation), "y_val")
         chosen = split_off(whole.codes, self.validation_fraction, self.seed)
         labels = whole.classes[whole.codes]

@@ -34,6 +34,8 @@ from penultimate.probes.arrays import (
 METRICS = ("cosine", "euclidean")
 TIE = 1e-12
 BLOCK_DISTANCES = {"host": 1 << 20, "device": 1 << 27}
+LEAST_QUERIES = 64
+"""Distances in flight; with fewer queries at a time than these the matrix product starves."""
 SAMPLED = 6
 """One column in so many is sampled."""
 
@@ -88,7 +90,7 @@ class Neighbours:
         points, own_halves = (self.points, self.halves) if queries is None else self._prepare(queries)
         halves = to_numpy(self.halves)
         limit = BLOCK_DISTANCES["host" if on_host(points) else "device"]
-        for block in blocks(len(points), max(1, limit // len(self.points))):
+        for block in blocks(len(points), max(LEAST_QUERIES, limit // len(self.points))):
             products = points[block] @ self.points.T
             # h_u is the same along a row, and ranks nothing.
             distances = library(products).subtract(self.halves, products, out=products)

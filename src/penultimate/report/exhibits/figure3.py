@@ -44,8 +44,10 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     measurements = admit(results, allow_limited)
     layers = _layers(results, measurements)
     blocks = [name for name in layers if name != PENULTIMATE]
-    what = (
-        "The share of non-zero activations, layer by layer" if layers else "The share of non-zero activations"
+    missing = (
+        "Block by block: not measured: no study does so yet; ours is that of the penultimate features alone."
+        if layers
+        else not_measured("The share of non-zero activations")
     )
     return Exhibit(
         "figure3",
@@ -54,7 +56,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         " first block to the penultimate features. A low share: sparse, each image uses few of them.",
         (_ours(measurements, layers), _published()) if layers else (_published(),),
         (_figure(measurements, layers),) if blocks else (),
-        notes=(*(() if blocks else (not_measured(what),)), *measurements.notes()),
+        notes=(*(() if blocks else (missing,)), *measurements.notes()),
         limited=measurements.limited,
     )
 
@@ -113,7 +115,7 @@ def _points(spec: str, layers: Mapping[str, Runs]) -> tuple[tuple[float, float],
 
 
 def _ours(measurements: Measurements, layers: Mapping[str, Runs]) -> ExhibitTable:
-    columns = tuple(Column(f"{name}_percent", name, "Non-zero activations, %", "%") for name in layers)
+    columns = tuple(Column(f"{name}_percent", name, "Not zero, %", "%") for name in layers)
     shown = list(layers.values())
     cells = [lambda spec, runs=runs: run_cell(runs.get(spec), 1, scale=100) for runs in shown]
     title = f"Share of non-zero activations on {card(measurements.source).title}"
@@ -121,7 +123,7 @@ def _ours(measurements: Measurements, layers: Mapping[str, Runs]) -> ExhibitTabl
 
 
 def _published() -> ExhibitTable:
-    column = Column("penultimate_percent", PENULTIMATE, "Non-zero activations, %", "%")
+    column = Column("penultimate_percent", PENULTIMATE, "Not zero, %", "%")
     rows = tuple(
         TableRow(preset.label, (_said(SAID_BY_THE_PAPER.get(slug)),), slug)
         for slug, preset in PRESETS.items()
