@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 VOID = {"meta", "link", "img", "br", "col"}
 
 
-@dataclass
+@dataclass(repr=False)
 class Element:
     """An element with the text directly inside of it and the elements that it stands in."""
 

@@ -8,6 +8,7 @@ in the dtype of the parameters (and all of it in float64 for a float64 network).
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -32,7 +33,7 @@ class Unit(Protocol):
 class Recorded:
     """An activation on a tape, as it lies in memory, and on the way back its gradient."""
 
-    tape: Tape
+    tape: Tape  # a weak reference: see Tape.steps
     value: Float[Tensor, "c h w n"]
     gradient: Tensor | None = None
 
@@ -44,8 +45,10 @@ class Tape:
     """The units that ran, in order; `backward` runs their gradients in reverse order."""
 
     def __init__(self, images: Float[Tensor, "c h w n"]) -> None:
-        self.start = Recorded(self, images)
-        self.steps: list[Callable[[], None]] = []
+        # Steps are given the tape, and activations refer to it weakly: without a cycle all of them are freed
+        # with the graph, and not when the garbage collector comes by.
+        self.start = Recorded(weakref.proxy(self), images)
+        self.steps: list[Callable[[Tape], None]] = []
         self.gradients: dict[Tensor, Tensor] = {}
 
     def run(self, unit: Unit, x: Recorded, residual: Recorded | None) -> Recorded:
@@ -70,9 +73,9 @@ class Tape:
             y.relu_()
         if normalisation.momentum != 0:
             _move_running_moments(normalisation, mean.view(o), inverse.view(o), count)
-        result = Recorded(self, y)
+        result = Recorded(x.tape, y)
 
-        def backward() -> None:
+        def backward(tape: Tape) -> None:
             g, result.gradient = result.gradient, None
             assert g is not None, "a unit's result was not used"
             if activate:
@@ -81,21 +84,19 @@ class Tape:
                 g.view(flat), product.view(flat), mean, inverse, gain, *groups, [True, True, True]
             )
             to_kernel = torch.mm(to_product.view(o, count), columns.t()).view(o, *kernel.shape[2:], c)
-            self.gradients[kernel] = to_kernel.permute(0, 3, 1, 2)
-            self.gradients[gain], self.gradients[shift] = to_gain, to_shift
+            tape.gradients[kernel] = to_kernel.permute(0, 3, 1, 2)
+            tape.gradients[gain], tape.gradients[shift] = to_gain, to_shift
             if residual is not None:
                 residual.receive(g)
-            if x is not self.start:
+            if x is not tape.start:
                 x.receive(innermost.input_gradient(to_product.view(y.shape), matrix, shape, *geometry))
 
         self.steps.append(backward)
         return result
 
     def backward(self) -> None:
-        # A step holds its activations, and the tape the steps: taking each off frees them as backward goes,
-        # where a cycle would keep whole tapes alive until the garbage collector comes by.
-        while self.steps:
-            self.steps.pop()()
+        for step in reversed(self.steps):
+            step(self)
 
 
 def _move_running_moments(

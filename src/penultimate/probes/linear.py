@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,17 @@ from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
 from penultimate.metrics.inputs import ArrayLike
-from penultimate.probes.arrays import Array, NumpyFloats, NumpyInts, beside, blocks, cast, library, to_numpy
+from penultimate.probes.arrays import (
+    Array,
+    NumpyFloats,
+    NumpyInts,
+    beside,
+    blocks,
+    cast,
+    dtype_name,
+    library,
+    to_numpy,
+)
 from penultimate.probes.estimator import Probe, accuracy_of, whole_number
 from penultimate.probes.inputs import TrainingSet, as_features, as_labels, training_set
 from penultimate.probes.path import Optimum, Solver
@@ -143,7 +153,8 @@ class LinearProbe(Probe):
         return self._scored(X, y, self.metric if metric is None else metric)
 
     def _checked_lambdas(self) -> NumpyFloats:
-        lambdas = LAMBDAS if self.lambdas is None else np.unique(np.asarray(self.lambdas, dtype=np.float64))
+        given = LAMBDAS if self.lambdas is None else self.lambdas
+        lambdas = np.unique(np.asarray(given, dtype=np.float64))
         if lambdas.size == 0 or not (np.isfinite(lambdas).all() and (lambdas > 0).all()):
             raise RequestError(f"lambdas must be positive numbers, at least one; got {self.lambdas!r}")
         if not 0 < self.tolerance < 1:
@@ -189,12 +200,10 @@ class LinearProbe(Probe):
 
 def _logits(
     features: Float[Array, "n p"], weight: NumpyFloats, intercept: NumpyFloats
-) -> list[Float[Array, "_ k"]]:
+) -> Iterator[Float[Array, "_ k"]]:
     weight, intercept = beside(weight, features), beside(intercept, features)
-    return [
-        cast(features[block], "float64") @ weight.T + intercept
-        for block in blocks(len(features), ROWS_SCORED)
-    ]
+    for block in blocks(len(features), ROWS_SCORED):
+        yield cast(features[block], "float64") @ weight.T + intercept
 
 
 def _largest(
@@ -208,7 +217,7 @@ def _largest(
 
 def _union(train: TrainingSet, validation: Float[Array, "v p"], labels: Int[np.ndarray, " v"]) -> TrainingSet:
     ops = library(train.features)
-    dtype = "float64" if "64" in f"{train.features.dtype}{validation.dtype}" else "float32"
+    dtype = max(dtype_name(train.features), dtype_name(validation))
     features = ops.concatenate([cast(train.features, dtype), cast(validation, dtype)])
     classes, codes = np.unique(np.concatenate([train.classes[train.codes], labels]), return_inverse=True)
     return TrainingSet(features, classes, codes)
