@@ -57,8 +57,8 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     return Exhibit(
         "iclr_tableA2",
         "Learning rate, weight decay and hyperparameters",
-        "The settings of the best cell of every objective. λ is the product of the learning rate and the"
-        " weight decay.",
+        "The settings of every objective: of its best cell where they were searched. λ is the product of"
+        " the learning rate and the weight decay.",
         (ours, *printed) if ours.rows else printed,
         notes=tuple(notes),
         limited=measurements.limited,
