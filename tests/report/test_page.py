@@ -230,3 +230,14 @@ def test_a_report_cannot_be_a_folder_nor_its_folder_a_file(tmp_path: Path) -> No
     with pytest.raises(RequestError, match="a file has that name"):
         write_report(results, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_the_caption_of_the_curves_names_only_what_is_drawn(
+    results: StudyResults, files: dict[str, bytes]
+) -> None:
+    words = "dashed on the training images"
+    assert words in files[""].decode()
+    kept = [row for row in results.table if row.epoch is None or row.split != "train"]
+    without = render_report(dataclasses.replace(results, table=Table(kept)))[""].decode()
+    assert words not in without
+    assert "solid on the holdout images" in without
