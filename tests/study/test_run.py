@@ -99,6 +99,8 @@ def start(folder: Path, *more: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PENULTIMATE_CHECKPOINT_SECONDS": "0.01"},
+        # A test run in the background inherits an ignored SIGINT; a user at a terminal has the default one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,9 @@ class Display:
             )
         elif time.monotonic() - self.last_news[step.id] > LOG_EVERY:
             self.last_news[step.id] = time.monotonic()
-            left = seconds_text(news["seconds_left"])
+            left = (
+                seconds_text(news["seconds_left"]) if math.isfinite(news["seconds_left"]) else "unknown time"
+            )
             self.say(f"{self._who(step)} epoch {news['epoch']} of {news['epochs']}, {note}, {left} left")
 
     def finished(self, step: Step, meta: dict[str, Any]) -> None:

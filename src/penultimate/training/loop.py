@@ -87,7 +87,9 @@ def train(
             return TrainingResult("diverged", run.epoch, run.curves, run.reason, run.checkpoints.damaged)
         if progress is not None:
             rate = (run.step - step_began) * recipe.batch_size / (time.monotonic() - began)
-            left = (recipe.epochs - run.epoch) * run.steps_per_epoch * recipe.batch_size / rate
+            # A run resumed at an epoch's very end has no step of its own to time yet.
+            images_left = (recipe.epochs - run.epoch) * run.steps_per_epoch * recipe.batch_size
+            left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
     return TrainingResult("done", kept, run.curves, damaged=run.checkpoints.damaged)
