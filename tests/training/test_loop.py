@@ -81,7 +81,7 @@ def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(tmp_path: Path, obje
             else:
                 broken.close_epoch()
         broken.save()
-        again = run(folder, objective=objective)
+        again = run(folder, objective=objective, progress=lambda news: None)
         assert weights(folder) == weights(tmp_path / "whole")
         assert again.curves == whole.curves
 
