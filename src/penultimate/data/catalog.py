@@ -22,7 +22,7 @@ class DatasetCard:
     `relation` says how the task stands to the pretraining classes.
 
     >>> card("glyphs").images
-    30720
+    38400
     """
 
     name: str
@@ -97,7 +97,7 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
-            _pretraining("glyphs", "Glyphs", 128, (100, 40, 60, 40), _MULTIMODAL),
+            _pretraining("glyphs", "Glyphs", 128, (160, 40, 60, 40), _MULTIMODAL),
             _transfer("syllabics", "Canadian syllabics", 40, 40, _NEW_SCRIPT),
             _transfer("georgian", "Georgian letters", 33, 40, _NEW_SCRIPT),
             _transfer("armenian", "Armenian letters", 33, 40, _NEW_SCRIPT),

@@ -20,3 +20,9 @@ declare(
     "penultimate.studies.glyphs:STUDY",
     "nine objectives, a temperature sweep, five seeds, relearning: more than an hour on a laptop",
 )
+declare(
+    "study",
+    "rehearsal",
+    "penultimate.studies.rehearsal:STUDY",
+    "where the hyperparameters are chosen (penultimate tune): two seeds, seven epochs",
+)

@@ -8,7 +8,7 @@ the holdout at 20 epochs; in the sweep the loss is scaled by the temperature at 
 paper's table 4.
 """
 
-from penultimate.studies.quickstart import NINE, TARGETS
+from penultimate.studies.quickstart import START, TARGETS
 from penultimate.study.spec import INSTRUMENTS, Study
 from penultimate.training.recipe import Recipe
 
@@ -18,7 +18,7 @@ STUDY = Study(
     name="glyphs",
     title="Nine objectives and six temperatures, five seeds, on the embedded image world",
     question="Which training objective gives features that transfer, and how sure can one be?",
-    objectives=(*NINE, *(f"cosine_softmax(temperature={tau}, scale={tau})" for tau in TEMPERATURES)),
+    objectives=(*START, *(f"cosine_softmax(temperature={tau}, scale={tau})" for tau in TEMPERATURES)),
     source="glyphs",
     targets=TARGETS,
     recipe=Recipe(epochs=44, evaluate_every=4),

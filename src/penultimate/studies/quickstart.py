@@ -11,7 +11,7 @@ from penultimate.training.recipe import Recipe
 
 TARGETS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")
 
-NINE = (
+START = (
     "softmax",
     "label_smoothing(alpha=0.1)",
     "sigmoid",
@@ -19,7 +19,7 @@ NINE = (
     "dropout(keep=0.9)",
     "logit_penalty(beta=3e-3)",
     "logit_norm(temperature=0.08)",
-    "cosine_softmax(temperature=0.06, scale=0.5)",
+    "cosine_softmax(temperature=0.06, scale=0.25)",
     "squared_error(kappa=9, target=10, scale=0.5)",
 )
 
@@ -27,10 +27,10 @@ STUDY = Study(
     name="quickstart",
     title="Nine objectives, one seed, on the embedded image world",
     question="Do objectives that separate the classes further give features that transfer worse?",
-    objectives=NINE,
+    objectives=START,
     source="glyphs",
     targets=TARGETS,
-    recipe=Recipe(evaluate_every=2),
+    recipe=Recipe(evaluate_every=2, snapshot_every=3),
     instruments=tuple(INSTRUMENTS),
     expected_seconds={
         "accuracy": 0.08,

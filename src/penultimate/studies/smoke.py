@@ -18,7 +18,9 @@ STUDY = Study(
     ),
     source="glyphs_smoke",
     targets=("syllabics_smoke", "digits_smoke"),
-    recipe=Recipe(epochs=3, batch_size=32, learning_rate=0.3, augmentation=Augmentation(shift=1)),
+    recipe=Recipe(
+        epochs=3, batch_size=32, learning_rate=0.3, augmentation=Augmentation(shift=1), snapshot_every=1
+    ),
     backbones=("glyphnet(width=8, features=32)",),
     limited=True,
     instruments=tuple(INSTRUMENTS),

@@ -21,9 +21,9 @@ from penultimate.store import canonical_json
 from penultimate.study.spec import INSTRUMENTS, Study
 
 VERSIONS = {
-    "data": 1,
+    "data": 2,
     "sheet": 1,
-    "train": 1,
+    "train": 2,
     "extract": 1,
     "accuracy": 1,
     "class_separation": 1,
@@ -37,12 +37,13 @@ VERSIONS = {
     "distances": 1,
     "calibration": 1,
     "agreement": 1,
+    "dynamics": 1,
 }
 """Raised by hand when a step's results change for the same configuration."""
 
 SOURCE_SPLITS = ("train", "test")
-OF_PREDICTIONS = ("calibration", "agreement")
-"""Instruments that ask for more than one network's own bank."""
+OF_MORE = ("calibration", "agreement", "dynamics")
+"""Instruments that ask for more than a network and its own bank."""
 NOW, NEXT, LATER = 1, 2, 3
 """Priorities: a new network's own numbers at once, then further networks; transfer fills in."""
 
@@ -141,6 +142,8 @@ def unfold(study: Study) -> Graph:
     for seed in study.seeds:
         for backbone in study.backbones:
             for objective in study.objectives:
+                if seed not in study.seeds_for(objective):
+                    continue
                 bank = _network(study, seed, backbone, objective, data, add)
                 banks.setdefault(backbone, {})[objective, seed] = bank
     if "agreement" in study.instruments:
@@ -184,7 +187,7 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
         {
             "objective": composition.canonical,
             "backbone": backbone,
-            "recipe": dataclasses.asdict(study.recipe),
+            "recipe": dataclasses.asdict(study.recipe_of(objective)),
             "seed": seed,
             **({"plugins": plugins} if plugins else {}),
             **machine,
@@ -203,7 +206,7 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
     for metric in study.metrics:
         add(metric, {"splits": list(SOURCE_SPLITS), **machine}, (own,), about, NOW)
     for name in study.instruments:
-        if name not in OF_PREDICTIONS:
+        if name not in OF_MORE:
             add(name, {**INSTRUMENTS[name], **machine}, (network, own), about, LATER)
     # The paper leaves squared error out: its scores are not the logarithms of probabilities.
     if "calibration" in study.instruments and composition.loss.name != "weighted_squared_error":
@@ -215,6 +218,9 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
             LATER,
         )
         add("calibration", {"objective": composition.canonical, **machine}, (own, held), about, LATER)
+    if "dynamics" in study.instruments and study.recipe_of(objective).snapshot_every:
+        config = {**INSTRUMENTS["dynamics"], **machine}
+        add("dynamics", config, (network, data(study.source, seed), own), about, LATER)
     if study.relearning:
         fresh = add(
             "extract",

@@ -26,6 +26,7 @@ INSTRUMENTS: dict[str, dict[str, Any]] = {
     "distances": {"split": "train", "count": 10_000, "seed": 0},
     "calibration": {},
     "agreement": {},
+    "dynamics": {"splits": ["train", "test"]},
 }
 """What looks inside each network or at its predictions, on which of the source's splits, and its settings."""
 
@@ -36,9 +37,12 @@ class Study:
 
     `draw` chooses the draw of a generated world: "seed" gives every seed its own, an integer gives all
     seeds the same. `relearning` lists the numbers of fresh images a class from which the source's own classes
-    are learnt anew on the fixed features. `limited` marks a study too small to be read as evidence: its
-    rows say so, and exhibits refuse them unasked. `expected_seconds` are the costs of a step of each
-    kind, measured on two CPU cores; `plan` uses them until the store knows better.
+    are learnt anew on the fixed features.
+    `adjustments` change the recipe for single objectives, named by spec or by preset: {"cosine_softmax":
+    {"learning_rate": 4.0}}; `seeds_of` names, in the same way, those that have only some of the seeds.
+    `limited` marks a study too small to be read as evidence: its rows say so, and
+    exhibits refuse them unasked. `expected_seconds` are the costs of a step of each kind, measured on two CPU
+    cores; `plan` uses them until the store knows better.
     """
 
     name: str
@@ -57,6 +61,8 @@ class Study:
     relearning: tuple[int, ...] = ()
     threads: int = 1
     limited: bool = False
+    adjustments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seeds_of: dict[str, tuple[int, ...]] = field(default_factory=dict)
     expected_seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,6 +111,72 @@ class Study:
                     raise unknown(what[:-1], name, known)
         if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
             raise RequestError(f"study '{self.name}': threads is an integer >= 1, not {self.threads!r}")
+        self._check_adjustments()
+        self._check_seeds_of()
+
+    def _check_adjustments(self) -> None:
+        known = [item.name for item in dataclasses.fields(self.recipe)]
+        names = {name for text in self.objectives for name in _names(text)}
+        for key, changes in self.adjustments.items():
+            resolve(key)
+            if key not in names:
+                raise RequestError(
+                    f"study '{self.name}': adjustments name '{key}', and no objective of the study is"
+                    f" called so.{nearest(key, names)}"
+                )
+            for setting in changes:
+                if setting not in known:
+                    raise unknown("recipe setting", setting, known)
+        for text in self.objectives:
+            self.recipe_of(text)
+
+    def _check_seeds_of(self) -> None:
+        names = {name for text in self.objectives for name in _names(text)}
+        for key, seeds in self.seeds_of.items():
+            if key not in names:
+                resolve(key)
+                raise RequestError(
+                    f"study '{self.name}': seeds_of names '{key}', and no objective of the study is called"
+                    f" so.{nearest(key, names)}"
+                )
+            if not seeds or set(seeds) - set(self.seeds):
+                raise RequestError(
+                    f"study '{self.name}': seeds_of gives '{key}' the seeds {tuple(seeds)!r}; they have to be"
+                    f" some of the study's, {self.seeds!r}"
+                )
+
+    def seeds_for(self, objective: str) -> tuple[int, ...]:
+        """The seeds with which an objective of the study is trained.
+
+        >>> study = load_study("smoke")
+        >>> study = dataclasses.replace(study, seeds=(0, 1), seeds_of={"softmax": (1,)})
+        >>> [study.seeds_for(text) for text in study.objectives]
+        [(1,), (0, 1), (0, 1)]
+        """
+        return tuple(
+            next((self.seeds_of[name] for name in _names(objective) if name in self.seeds_of), self.seeds)
+        )
+
+    def recipe_of(self, objective: str) -> Recipe:
+        """The recipe with which an objective of the study is trained: its adjustments by spec, or by preset.
+
+        >>> study = load_study("smoke")
+        >>> study = dataclasses.replace(study, adjustments={"softmax": {"learning_rate": 0.1}})
+        >>> [study.recipe_of(text).learning_rate for text in study.objectives]
+        [0.1, 0.3, 0.3]
+        """
+        changes = next((self.adjustments[name] for name in _names(objective) if name in self.adjustments), {})
+        return dataclasses.replace(self.recipe, **changes)
+
+    def with_objectives(self, objectives: Sequence[str]) -> Study:
+        """The study of other objectives; what it says of none of them is left out."""
+        names = {name for text in objectives for name in _names(text)}
+        return dataclasses.replace(
+            self,
+            objectives=tuple(objectives),
+            adjustments={key: changes for key, changes in self.adjustments.items() if key in names},
+            seeds_of={key: seeds for key, seeds in self.seeds_of.items() if key in names},
+        )
 
     def slugs(self) -> dict[str, str]:
         """A short name for each objective: its preset's, or, where taken or none, its spec."""
@@ -136,6 +208,8 @@ class Study:
             "draw": self.draw,
             "threads": self.threads,
             "recipe": dataclasses.asdict(self.recipe),
+            "adjustments": self.adjustments,
+            "seeds_of": {key: list(seeds) for key, seeds in self.seeds_of.items()},
             "limited": self.limited,
         }
 
@@ -143,6 +217,12 @@ class Study:
 def _label(text: str, slug: str) -> str:
     composition = resolve(text)
     return composition.label if composition.preset == slug else composition.detailed_label
+
+
+def _names(objective: str) -> tuple[str, ...]:
+    """What an adjustment can call an objective: its canonical spec, then its preset."""
+    composition = resolve(objective)
+    return (composition.canonical, *([composition.preset] if composition.preset else []))
 
 
 def _no_repeats(study: str, what: str, values: Sequence[Any]) -> None:
@@ -215,7 +295,11 @@ def _replace(owner: Any, keys: list[str], value: Any, path: str) -> Any:
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
     """The study with some of its objectives (by slug or spec) and other seeds."""
     if seeds:
-        study = dataclasses.replace(study, seeds=tuple(seeds))
+        fewer = {key: tuple(seed for seed in own if seed in seeds) for key, own in study.seeds_of.items()}
+        without = {key for key, own in fewer.items() if not own}
+        study = study.with_objectives([text for text in study.objectives if not without & set(_names(text))])
+        kept = {key: own for key, own in fewer.items() if key not in without}
+        study = dataclasses.replace(study, seeds=tuple(seeds), seeds_of=kept)
     if only:
         by_slug = {slug: text for text, slug in study.slugs().items()}
         chosen = []
@@ -227,5 +311,5 @@ def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
                     f" It has: {', '.join(by_slug)}."
                 )
             chosen.append(found)
-        study = dataclasses.replace(study, objectives=tuple(dict.fromkeys(chosen)))
+        study = study.with_objectives(tuple(dict.fromkeys(chosen)))
     return study

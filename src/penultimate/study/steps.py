@@ -19,6 +19,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.store import Store
 from penultimate.study import inside, predictions
 from penultimate.study.context import ROWS, Context, Outcome, Progress
+from penultimate.study.dynamics import dynamics
 from penultimate.study.graph import VERSIONS, Step
 from penultimate.table import write_rows
 
@@ -213,6 +214,7 @@ FUNCTIONS |= {
     for function in (inside.collapse, inside.sparsity, inside.hardness, inside.spectra, inside.distances)
 }
 FUNCTIONS |= {"calibration": predictions.calibration, "agreement": predictions.agreement}
+FUNCTIONS["dynamics"] = dynamics
 
 
 def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
@@ -237,7 +239,7 @@ def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
             except DamagedFileError as error:
                 raise DamagedParentError(parent, str(error)) from error
         folder = store.begin(step.id)
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         try:
             outcome = FUNCTIONS[step.name](Context(step, folder, parents, progress))
         except UndefinedError as error:
@@ -251,6 +253,7 @@ def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
             "parents": list(step.parents),
             "status": outcome.status,
             "seconds": round(time.perf_counter() - began, 3),
+            "cpu_seconds": round(time.process_time() - busy, 3),
             **outcome.facts,
             **machine(),
         }

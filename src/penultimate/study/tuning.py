@@ -53,11 +53,15 @@ Runner = Callable[[Sequence[Setting]], Mapping[Setting, Outcome]]
 
 @dataclass(frozen=True)
 class Candidate:
-    """An objective that is to be tuned, from its start, along its axes."""
+    """An objective that is to be tuned, from its start, along its axes.
+
+    `adjusted` is what the study itself changes in its recipe for this objective.
+    """
 
     start: str
     axes: tuple[Axis, ...]
     recipe: Recipe
+    adjusted: Recipe
 
     @property
     def slug(self) -> str:
@@ -69,7 +73,9 @@ class Candidate:
 
     def setting(self, point: Point) -> Setting:
         """What is trained at a point of the axes."""
-        return with_values(self.start, self.axes, point), settings_of(self.recipe, self.axes, point)
+        return with_values(self.start, self.axes, point), settings_of(
+            self.recipe, self.adjusted, self.axes, point
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,8 @@ def plan_tuning(
             raise RequestError(f"'{names[place]}' is named twice; name each objective once")
     check_names(starts, grids)
     candidates = tuple(
-        Candidate(start, axes_of(start, study.recipe, grids), study.recipe) for start in starts
+        Candidate(start, axes_of(start, adjusted, grids), study.recipe, adjusted)
+        for start, adjusted in ((start, study.recipe_of(start)) for start in starts)
     )
     _check_whole("expansions", expansions, 0)
     largest = max(candidates, key=lambda one: cells_of_grid(one.axes))
@@ -132,7 +139,7 @@ def plan_tuning(
         for axis in one.axes:
             for value in axis.grid:  # a recipe may refuse together what it allows one by one
                 point = tuple(value if other is axis else other.centre for other in one.axes)
-                recipe_with(study.recipe, one.setting(point)[1])
+                recipe_with(one.recipe, one.setting(point)[1])
     return TuningPlan(study, listed, candidates, budget, expansions)
 
 

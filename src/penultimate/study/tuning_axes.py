@@ -273,17 +273,22 @@ def with_values(objective: str, axes: Sequence[Axis], values: Sequence[Number]) 
 
 
 def settings_of(
-    recipe: Recipe, axes: Sequence[Axis], values: Sequence[Number]
+    recipe: Recipe, adjusted: Recipe, axes: Sequence[Axis], values: Sequence[Number]
 ) -> tuple[tuple[str, Number], ...]:
-    """What these values change in the recipe, each in the type it has there (1 and 1.0 are one setting)."""
-    changed = []
+    """What these values, and the objective's own recipe, change in the recipe.
+
+    Each value has the type that it has there, so that 1 and 1.0 are one setting.
+
+    >>> axes = axes_of("softmax", Recipe(), {"recipe.learning_rate": (1, 2)})
+    >>> settings_of(Recipe(), Recipe(epochs=3), axes, [2]), settings_of(Recipe(), Recipe(), axes, [1])
+    ((('epochs', 3), ('learning_rate', 2.0)), ())
+    """
+    chosen = {field.name: getattr(adjusted, field.name) for field in dataclasses.fields(recipe)}
     for axis, value in zip(axes, values, strict=True):
         if axis.owner == RECIPE:
             kept = getattr(recipe, axis.parameter.name)
-            typed = float(value) if isinstance(kept, float) else value
-            if typed != kept:
-                changed.append((axis.parameter.name, typed))
-    return tuple(changed)
+            chosen[axis.parameter.name] = float(value) if isinstance(kept, float) else value
+    return tuple((name, value) for name, value in chosen.items() if value != getattr(recipe, name))
 
 
 def recipe_with(recipe: Recipe, settings: Sequence[tuple[str, Number]]) -> Recipe:

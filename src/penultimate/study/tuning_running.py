@@ -145,6 +145,8 @@ def trained_only(study: Study, objectives: tuple[str, ...]) -> Study:
         title=f"The tuning of study {study.name}",
         question="Which hyperparameters of each objective reach the highest accuracy on the holdout?",
         objectives=objectives,
+        adjustments={},
+        seeds_of={},
         targets=(),
         backbones=study.backbones[:1],
         probes=(),

@@ -125,7 +125,7 @@ def _summary(tuning: Tuning, one: Tuned) -> tuple[str, ...]:
 
 
 def chosen_source(tuning: Tuning) -> str:
-    """The choices as a Python file: NINE, the objectives as a study lists them, and RECIPES where needed.
+    """The choices as a Python file: NINE, the objectives as a study lists them, and ADJUSTMENTS where needed.
 
     Objectives of the study that were not tuned stand there as the study has them, and are marked so.
     """
@@ -143,7 +143,13 @@ def chosen_source(tuning: Tuning) -> str:
     parts = [_header(tuning), "NINE = (", *lines, ")"]
     if recipes:
         told = [f"    {json.dumps(key)}: {value!r}," for key, value in recipes.items()]
-        parts += ["", "RECIPES = {", *told, "}", '"""What a choice changes in the recipe, by objective."""']
+        parts += [
+            "",
+            "ADJUSTMENTS = {",
+            *told,
+            "}",
+            '"""What the choices change in the recipe, by objective."""',
+        ]
     return "\n".join(parts) + "\n"
 
 

@@ -21,9 +21,12 @@ from penultimate.objectives.objective import Objective
 from penultimate.store import canonical_json
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.network import build, save_network
+from penultimate.training.network import build, save_network, snapshot
 from penultimate.training.recipe import Recipe
 from penultimate.training.schedules import learning_rate
+
+PREPARED, PREPARED_VALUES = 8, 2**20
+"""Batches gathered and augmented at once, and values in them at most: on small images the calls cost more."""
 
 LOOK_EVERY = 50
 """Steps between looks at the loss: each makes an accelerator wait."""
@@ -55,6 +58,8 @@ def train(
     device: str = "cpu",
 ) -> TrainingResult:
     """Train a network and leave it (`network.safetensors`, `network.json`) in a folder.
+
+    Where the recipe keeps snapshots, the averaged weights of earlier epochs lie in folders beside it.
 
     The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout
     derive from (seed, epoch, step), so a run killed at any moment and called again ends in the same bits.
@@ -166,26 +171,32 @@ class _Run:
         self.loss_sum = torch.zeros((), device=self.device)
         self.seen = 0
 
-    def batches(self) -> Iterator[Tensor]:
-        """The batches of this epoch that are still to come; an incomplete last batch is left out."""
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """The batches of this epoch that are still to come, augmented; an incomplete last one is left out."""
         generator = derived_generator("order", self.seed, self.epoch)
         order = torch.randperm(len(self.images), generator=generator).to(self.device)
         first = self.step - self.epoch * self.steps_per_epoch
-        for place in range(first, self.steps_per_epoch):
-            yield order[place * self.recipe.batch_size : (place + 1) * self.recipe.batch_size]
+        size = self.recipe.batch_size
+        together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images[0].numel())))
+        for start in range(first - first % together, self.steps_per_epoch, together):
+            some = order[start * size : min(start + together, self.steps_per_epoch) * size]
+            generator = derived_generator("augmentation", self.seed, self.epoch, start)
+            images = augment(self.images.index_select(0, some), self.recipe.augmentation, generator)
+            images = normalise(images, self.statistics, self._body_dtype())
+            for place in range(max(0, first - start), len(some) // size):
+                part = slice(place * size, (place + 1) * size)
+                yield images[part], self.labels[some[part]]
 
-    def advance(self, batch: Tensor) -> None:
-        """One step: augment, forward, backward, update, average."""
+    def advance(self, batch: tuple[Tensor, Tensor]) -> None:
+        """One step: forward, backward, update, average."""
         rate = learning_rate(self.recipe, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         body, head = self.network.backbone, self.network.objective
-        generator = derived_generator("augmentation", self.seed, self.epoch, self.step)
         head.reseed(self.seed, self.epoch, self.step)
-        labels = self.labels[batch]
-        images = augment(self.images[batch], self.recipe.augmentation, generator)
+        images, labels = batch
         with self._autocast():
-            features = body(normalise(images, self.statistics, self._body_dtype()))
+            features = body(images)
         losses = head.loss(features, labels, validate=False)
         loss = losses.mean()
         torch.autograd.backward(loss)
@@ -193,7 +204,7 @@ class _Run:
         self.optimiser.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.loss_sum += losses.detach().sum()
-        self.seen += len(batch)
+        self.seen += len(labels)
         self.step += 1
         if self.step % LOOK_EVERY == 0:
             self._look()
@@ -230,6 +241,10 @@ class _Run:
                     self.best["state"] = _copied(self.average.module.state_dict())
             else:
                 self.stale += 1
+        every = self.recipe.snapshot_every
+        if every and self.epoch % every == 0 and self.epoch < self.recipe.epochs:
+            self.average.synchronise()
+            self._write(snapshot(self.folder, self.epoch), self.epoch)
         self._open_sums()
 
     def _note(self, metric: str, split: str, value: float) -> None:
@@ -258,9 +273,12 @@ class _Run:
         if self.recipe.stopping == "best" and self.best is not None:
             self.average.module.load_state_dict(self.best["state"])
             kept = self.best["epoch"]
-        body, head = self.average.module.backbone, self.average.module.objective
-        save_network(self.folder, body, head, self.statistics, {**self.card, "epoch": kept})
+        self._write(self.folder, kept)
         return kept
+
+    def _write(self, folder: Path, epoch: int) -> None:
+        body, head = self.average.module.backbone, self.average.module.objective
+        save_network(folder, body, head, self.statistics, {**self.card, "epoch": epoch})
 
     def _identity(self) -> str:
         sizes = [list(self.images.shape), len(self.holdout)]

@@ -55,12 +55,27 @@ def build(
     return body, objective(objective_text, body.num_features, num_classes, seed)
 
 
+def snapshot(folder: Path, epoch: int) -> Path:
+    """Where a run's folder keeps the network of an earlier epoch.
+
+    >>> snapshot(Path("run"), 5).as_posix()
+    'run/epoch-00005'
+    """
+    return folder / f"epoch-{epoch:05d}"
+
+
+def snapshots(folder: Path) -> dict[int, Path]:
+    """The networks of earlier epochs that a run's folder keeps, by epoch."""
+    return {int(path.name.partition("-")[2]): path for path in sorted(folder.glob("epoch-*"))}
+
+
 def save_network(
     folder: Path, body: nn.Module, head: Objective, statistics: ChannelStatistics, card: dict[str, Any]
 ) -> None:
     """Write weights (safetensors) and card (JSON)."""
     tensors = {f"backbone.{name}": value.contiguous() for name, value in body.state_dict().items()}
     tensors |= {f"objective.{name}": value.contiguous() for name, value in head.state_dict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
     atomic_write(folder / WEIGHTS, safetensors.torch.save(tensors))
     content = {**card, "statistics": asdict(statistics)}
     atomic_write(folder / CARD, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())

@@ -35,6 +35,8 @@ class Recipe:
                                 (the first of equals); training ends `patience` evaluations after the best,
                                 0: never early
     evaluate_every              epochs between evaluations on the holdout; the last is always evaluated
+    snapshot_every              epochs between networks (averaged weights) that are kept beside the last;
+                                0: none
 
     Raises RequestError for a value out of range.
 
@@ -45,7 +47,7 @@ class Recipe:
     penultimate.errors.RequestError: recipe: epochs is a whole number, 1 or more, not 0
     """
 
-    epochs: int = 20
+    epochs: int = 12
     batch_size: int = 64
     learning_rate: float = 1.0
     warmup: float = 0.07
@@ -63,11 +65,18 @@ class Recipe:
     stopping: str = "last"
     patience: int = 0
     evaluate_every: int = 1
+    snapshot_every: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.augmentation, Mapping):
             object.__setattr__(self, "augmentation", _augmentation(self.augmentation))
-        for name, least in (("epochs", 1), ("batch_size", 2), ("patience", 0), ("evaluate_every", 1)):
+        for name, least in (
+            ("epochs", 1),
+            ("batch_size", 2),
+            ("patience", 0),
+            ("evaluate_every", 1),
+            ("snapshot_every", 0),
+        ):
             self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
         fits = _is_number(self.learning_rate, 0, math.inf, open_left=True)
         self._check("learning_rate", fits, "a number above 0")

@@ -16,7 +16,7 @@ LUMINANCE = (0.299, 0.587, 0.114)
 NEAREST = 0.45
 APART = 0.55
 WAVES = (1.0, 4.0)
-BAR_HALF_WIDTH = (0.08, 0.20)
+BAR_HALF_WIDTH = (0.08, 0.24)
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Nuisances:
     """
 
     stroke: float = 0.30
-    rotation: float = 0.20
-    scale: float = 0.15
-    aspect: float = 0.12
-    shear: float = 0.15
-    translation: float = 0.10
-    elastic: float = 0.035
+    rotation: float = 0.25
+    scale: float = 0.19
+    aspect: float = 0.15
+    shear: float = 0.19
+    translation: float = 0.125
+    elastic: float = 0.044
     second_colour: float = 0.225
-    bar: float = 0.15
+    bar: float = 0.25
     blur: float = 0.15
-    noise: float = 0.04
+    noise: float = 0.06
 
 
 def luminance(colours: Float[Tensor, "n 3"]) -> Float[Tensor, " n"]:

@@ -17,7 +17,7 @@ from penultimate.data.glyphs.characters import (
 )
 from penultimate.data.glyphs.nuisance import Nuisances
 
-UPRIGHT = Nuisances(stroke=0.0, rotation=0.10, shear=0.0, elastic=0.0)
+UPRIGHT = Nuisances(stroke=0.0, rotation=0.125, shear=0.0, elastic=0.0)
 """For telling faces apart: what makes a face is left alone."""
 
 
@@ -52,7 +52,7 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))
-    (128, 100, 'A a B b')
+    (128, 160, 'A a B b')
     """
     described = card(name)
     script, nuisances = name.removesuffix("_smoke"), Nuisances()

@@ -29,6 +29,7 @@ _EXHIBITS = {
     "figureE1": ("figure_e1", "Angular visual hardness"),
     "figureE2": ("figure_e2", "Singular value spectra of activations, weights and centroids"),
     "figureE3": ("figure_e3", "Cosine distances within and between classes"),
+    "figureE4": ("figure_e4", "Class separation over training"),
     "claims": ("claims", "The paper's claims, the evidence here, a verdict on each"),
 }
 for _name, (_module, _summary) in _EXHIBITS.items():

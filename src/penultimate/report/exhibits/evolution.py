@@ -25,16 +25,18 @@ def path_panel(
     found: dict[tuple[str, int], PATH],
     name: str,
     titles: tuple[str, str, str],
-    unit: str = "%",
+    unit: str = " %",
+    decimals: int = 1,
+    early: float = EARLY,
 ) -> Panel:
-    """A panel of paths from two fifths of training on; `titles` are its own and those of its axes."""
+    """A panel of paths, the share `early` of each left out; `titles` are its own and those of its axes."""
     curves, points, shown = [], [], []
     for (spec, seed), path in found.items():
         objective = measurements.objective(spec)
-        detail = f"seed {seed}: {fixed(path[-1][1], 1)} {unit} at the end"
+        detail = f"seed {seed}: {fixed(path[-1][1], decimals)}{unit} at the end"
         curves.append(Curve(tuple(path), objective.slug, f"{objective.label}, {detail}"))
         points.append(Point(*path[-1], objective.slug, objective.label, detail))
-        shown += path[min(round(EARLY * len(path)), len(path) - 1) :]
+        shown += path[min(round(early * len(path)), len(path) - 1) :]
     x_limits, y_limits = (_framed([point[axis] for point in shown]) for axis in (0, 1))
     title, x_label, y_label = titles
     return Panel(

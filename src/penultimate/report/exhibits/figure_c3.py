@@ -52,11 +52,11 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
 
 
 def _along(measurements: Measurements) -> Panel | None:
-    """Holdout against training accuracy, epoch by epoch, of the runs that have both."""
-    train, holdout = paths(measurements, "top1", "train"), paths(measurements, "top1", "holdout")
+    """Test against training accuracy, epoch by epoch, of the runs that have both."""
+    train, test = paths(measurements, "top1", "train"), paths(measurements, "top1", "test")
     found = {}
     for run, path in train.items():
-        there = dict(holdout.get(run, ()))
+        there = dict(test.get(run, ()))
         points = [(100 * accuracy, 100 * there[epoch]) for epoch, accuracy in path if epoch in there]
         if points:
             found[run] = points
@@ -65,7 +65,7 @@ def _along(measurements: Measurements) -> Panel | None:
     titles = (
         f"{card(measurements.source).title}, epoch by epoch",
         X_LABEL,
-        "Top-1 accuracy, holdout images, %",
+        Y_LABEL,
     )
     return path_panel(measurements, found, "figureC3-epochs", titles)
 

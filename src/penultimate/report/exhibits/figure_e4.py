@@ -1,0 +1,58 @@
+"""Figure E.4: class separation over training, on the training and on the test images."""
+
+from __future__ import annotations
+
+from penultimate.data.catalog import card
+from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
+from penultimate.report.exhibits.cells import not_measured
+from penultimate.report.exhibits.evolution import path_panel, paths
+from penultimate.report.exhibits.measurements import Measurements, admit
+
+SPLITS = {"train": "Training images", "test": "Test images"}
+PUBLISHED = (
+    "The paper's figure is not tabulated (a network an objective, every 8 epochs). It says: the differences"
+    " are there early and their order changes little; softmax's separation of the training images peaks at"
+    " epoch 32 and then falls, while every other objective's is highest at the end."
+)
+
+
+def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
+    """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
+    measurements = admit(results, allow_limited)
+    panels = tuple(panel for split in SPLITS if (panel := _panel(measurements, split)))
+    figure = Figure(
+        "figureE4",
+        "Class separation over training",
+        "Lines of class separation over the epochs of training, a run each, on training and on test images.",
+        panels,
+        legend=True,
+    )
+    return Exhibit(
+        "figureE4",
+        "When do the classes come apart?",
+        "Class separation R² of the penultimate features, of the averaged weights that were kept during"
+        " training. Each line is a run.",
+        figures=(figure,) if panels else (),
+        notes=(
+            *(() if panels else (not_measured("Class separation over training"),)),
+            PUBLISHED,
+            *measurements.notes(),
+        ),
+        limited=measurements.limited,
+    )
+
+
+def _panel(measurements: Measurements, split: str) -> Panel | None:
+    found = paths(measurements, "class_separation", split)
+    if not found:
+        return None
+    title = f"{SPLITS[split]} of {card(measurements.source).title}"
+    return path_panel(
+        measurements,
+        found,
+        f"figureE4-{split}",
+        (title, "Epoch", "Class separation R²"),
+        unit="",
+        decimals=3,
+        early=0.0,
+    )
