@@ -24,5 +24,5 @@ declare(
     "study",
     "rehearsal",
     "penultimate.studies.rehearsal:STUDY",
-    "where the hyperparameters are chosen (penultimate tune): two seeds, seven epochs",
+    "where the hyperparameters are chosen (penultimate tune): two seeds, ten epochs",
 )

@@ -1,6 +1,6 @@
-"""Where the hyperparameters of the embedded studies are chosen: the nine objectives, two seeds, seven epochs.
+"""Where the hyperparameters of the embedded studies are chosen: the nine objectives, two seeds, ten epochs.
 
-    penultimate tune all --study rehearsal --budget 6
+    penultimate tune all --study rehearsal --budget 4
 
 A short schedule, because a search takes many runs. Nothing is measured on a test set or a transfer task; what
 was tried and chosen is kept in the repository, under reference/.
@@ -17,6 +17,6 @@ STUDY = Study(
     objectives=START,
     source="glyphs",
     targets=TARGETS,
-    recipe=Recipe(epochs=7),
+    recipe=Recipe(epochs=10, evaluate_every=2),
     seeds=(0, 1),
 )
