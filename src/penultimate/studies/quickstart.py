@@ -19,8 +19,8 @@ START = (
     "dropout(keep=0.9)",
     "logit_penalty(beta=3e-3)",
     "logit_norm(temperature=0.08)",
-    "cosine_softmax(temperature=0.06, scale=0.25)",
-    "squared_error(kappa=9, target=10, scale=0.5)",
+    "cosine_softmax(temperature=0.06, scale=0.5)",
+    "squared_error(kappa=9, target=10, scale=1)",
 )
 
 STUDY = Study(
@@ -43,8 +43,10 @@ STUDY = Study(
         "extract": 0.39,
         "hardness": 0.16,
         "knn": 0.08,
+        "layers": 1.1,
         "linear": 0.44,
         "sheet": 0.35,
+        "similarity": 10.0,
         "sparsity": 0.03,
         "spectra": 0.13,
         "train": 67.84,

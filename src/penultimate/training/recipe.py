@@ -49,8 +49,8 @@ class Recipe:
 
     epochs: int = 12
     batch_size: int = 64
-    learning_rate: float = 1.0
-    warmup: float = 0.07
+    learning_rate: float = 0.6
+    warmup: float = 0.2
     schedule: str = "exponential"
     final_fraction: float = 0.03
     momentum: float = 0.9
