@@ -7,7 +7,7 @@ OUT    ?= runs
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint format bench
+.PHONY: demo test test-all lint format bench reference
 
 demo: $(READY)            ## the quickstart study and its report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
@@ -30,6 +30,16 @@ format: $(READY)
 
 bench: $(READY)           ## our speed beside that of named peers, as ratios
 	$(BIN)/python -m benchmarks
+
+REFERENCE := src/penultimate/reference
+GRIDS := alpha=0.05,0.1,0.2 lambda_final=1e-4,3e-4,9e-4 keep=0.8,0.9,0.95 beta=1e-3,3e-3,9e-3 \
+  logit_norm.temperature=0.05,0.08,0.12 cosine_softmax.temperature=0.06 cosine_softmax.scale=0.25,0.5,1 \
+  kappa=9 target=10 squared_error.scale=0.5,1,2
+
+reference: $(READY)       ## the search behind the quickstart, as the package keeps it: 40 minutes
+	$(BIN)/penultimate tune all --study rehearsal --budget 4 $(GRIDS:%=--grid %) --out $(OUT)
+	cp $(OUT)/studies/tune-rehearsal/chosen.py src/penultimate/studies/chosen.py
+	$(BIN)/penultimate keep --study tune-rehearsal --out $(OUT) --to $(REFERENCE)/tune-rehearsal
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."

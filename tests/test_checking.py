@@ -22,6 +22,7 @@ SOUND = {
     "confidence": {"confidence", "unit_rows"},
     "instruments": {"feature_scale", "nearest_mean"},
     "stripes": {"stripes", "Tiny"},
+    "bars": {"bars"},
 }
 WRONG: dict[str, dict[str, dict[str, str]]] = {
     "wrong_losses": {

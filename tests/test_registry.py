@@ -63,6 +63,24 @@ def test_anything_but_literals_is_refused(text: str) -> None:
         parse_sum(text)
 
 
+@pytest.mark.parametrize(
+    "argument", ["-" * 1500 + "1", "not " * 450 + "1", "+".join(["1"] * 900), "a" + ".a" * 900]
+)
+def test_what_is_nested_too_deeply_is_refused(argument: str) -> None:
+    with pytest.raises(RequestError, match="is not of the form"):
+        parse(f"softmax(x={argument})")
+    with pytest.raises(RequestError, match="is not of the form"):
+        parse(argument)
+
+
+@pytest.mark.parametrize(
+    "argument", ["(1e999,)", "[0, [-1e999]]", "{1: 2}", "{1, 2}", "b'1'", "1 + 2j", "..."]
+)
+def test_what_cannot_be_written_in_a_spec_is_refused(argument: str) -> None:
+    with pytest.raises(RequestError, match=r"is not a literal|is not a finite number"):
+        parse(f"softmax(x={argument})")
+
+
 def test_a_long_text_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(RequestError, match="at most 2000"):
         parse_sum("a" * 2001)

@@ -178,6 +178,15 @@ def test_bold_averages() -> None:
     assert two_way_anova({"a": still["a"], "b": still["a"]}).p == 1
 
 
+def test_two_single_runs_of_one_dataset_cannot_be_tested_whatever_the_others_are() -> None:
+    column = {"softmax": {"food": [1.0, 1.2]}, "sigmoid": {"food": [3.0]}, "dropout": {"food": [2.9]}}
+    found = bold_averages(column)
+    assert found.best == ("sigmoid",)
+    assert "dropout" not in found
+    assert set(found.p_values) == {"softmax"}
+    assert "one run" in found.note
+
+
 @given(seed=seeds, n=st.integers(2, 6), values=st.integers(2, 9))
 @settings(max_examples=40, deadline=None)
 def test_spearman_with_ties_counts_every_order(seed: int, n: int, values: int) -> None:

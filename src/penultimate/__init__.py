@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penultimate.objectives.objective import objective
     from penultimate.probes.knn import KNNProbe
     from penultimate.probes.linear import LinearProbe
+    from penultimate.profiles import profile_layers
     from penultimate.report import exhibit
     from penultimate.study import plan, results, run
 
@@ -35,6 +36,7 @@ _LOCATIONS = {
     "class_separation": "penultimate.metrics.separation",
     "minibatch_cka": "penultimate.metrics.similarity",
     "compare_networks": "penultimate.instruments",
+    "profile_layers": "penultimate.profiles",
     "neural_collapse": "penultimate.metrics.collapse",
     "angular_visual_hardness": "penultimate.metrics.hardness",
     "agreement": "penultimate.metrics.agreement",
@@ -71,6 +73,7 @@ __all__ = [
     "neural_collapse",
     "objective",
     "plan",
+    "profile_layers",
     "register",
     "results",
     "run",

@@ -12,107 +12,17 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from penultimate.arguments import LISTS, REFERENCE, parser
 from penultimate.errors import PenultimateError, RequestError, nearest, unknown
 from penultimate.store import FULL
 
 if TYPE_CHECKING:
+    from penultimate.report import StudyResults
     from penultimate.study.local import Summary
     from penultimate.study.reading import StudyFolder
     from penultimate.study.spec import Study
-
-LISTS = {
-    "objectives": "objective",
-    "datasets": "dataset",
-    "backbones": "backbone",
-    "metrics": "metric",
-    "probes": "probe",
-    "studies": "study",
-    "exhibits": "exhibit",
-}
-
-
-class _Parser(argparse.ArgumentParser):
-    """Errors as sentences, with the nearest command."""
-
-    def error(self, message: str) -> NoReturn:
-        raise RequestError(f"{message}\n{self.format_usage().strip()}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="penultimate",
-        description="Which training objective gives features that transfer, and what does it do inside?",
-    )
-    parser.add_argument("--version", action="store_true", help="print the version and stop")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-
-    def command(name: str, text: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=text, description=text)
-
-    for name, text in (
-        ("run", "Run a study: do what is not done yet, then write its report."),
-        ("plan", "Show a study's steps, which of them are done, and what the rest is expected to cost."),
-    ):
-        one = command(name, text)
-        one.add_argument(
-            "study", help="a study's name (penultimate list studies) or the path of a study file"
-        )
-        one.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
-        one.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
-        one.add_argument("--only", help="some of the study's objectives, such as softmax,sigmoid")
-        one.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
-        one.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
-        _takes_plugins(one)
-    status = command("status", "Show the studies of a folder and how far each has come.")
-    status.add_argument("--out", default="runs")
-    show = command("show", "Print an exhibit (a table or figure of the paper) from a study's results.")
-    show.add_argument("exhibit", help="its name (penultimate list exhibits)")
-    why = command("why", "Show where a number comes from: its rows, steps, settings, machine and files.")
-    why.add_argument("exhibit")
-    why.add_argument("objective", help="an objective of the study")
-    why.add_argument("target", nargs="?", help="a data set of the study")
-    report = command("report", "Write the report of a study again.")
-    report.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
-    for one in (show, why, report):
-        one.add_argument("--study", default="", help="the study's name (default: the one run last)")
-        one.add_argument("--out", default="runs")
-        one.add_argument(
-            "--allow-limited", action="store_true", help="accept a study too small to be evidence"
-        )
-    tune = command("tune", "Search for an objective's hyperparameters on the holdout; nothing else decides.")
-    tune.add_argument(
-        "objectives", nargs="+", metavar="OBJECTIVE", help="an objective, or all of the study's: all"
-    )
-    tune.add_argument("--study", default="quickstart", help="whose data, recipe and values to start from")
-    tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")
-    tune.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="NAME=VALUES",
-        help="the values to try first, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value"
-        " fixes it; repeatable (default: factors of two around the start)",
-    )
-    tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
-    tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
-    tune.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
-    tune.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
-    tune.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
-    _takes_plugins(tune)
-    listing = command("list", "List what there is, by kind.")
-    listing.add_argument("kind", help=", ".join(LISTS))
-    _takes_plugins(listing)
-    check = command("check", "Check the plug-ins of a file: what is wrong is said in a sentence.")
-    check.add_argument("file", help="a Python file with @register.loss, .head, .penalty, ... in it")
-    return parser
-
-
-def _takes_plugins(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plugin", action="append", default=[], metavar="FILE", help="a Python file of plug-ins; repeatable"
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,13 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not arguments:
             arguments = ["--help"]
         _known_command(arguments[0])
-        options = _parser().parse_args(arguments)
+        options = parser().parse_args(arguments)
         if options.version:
             from penultimate import __version__
 
             print(__version__)
             return 0
-        options.line = "penultimate " + shlex.join(arguments)
+        options.line = _line(arguments)
         return COMMANDS[options.command](options)
     except PenultimateError as error:
         print(f"penultimate: {error}", file=sys.stderr)
@@ -145,6 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f" ({error.filename})" if error.filename else ""
         print(f"penultimate: {error.strerror}{where}; nothing done is lost", file=sys.stderr)
         return 1
+
+
+def _line(arguments: Sequence[str]) -> str:
+    """The command as results record it: all but the folder they lie in."""
+    kept: list[str] = []
+    for place, argument in enumerate(arguments):
+        before = arguments[place - 1] if place else ""
+        if before != "--out" and argument != "--out" and not argument.startswith("--out="):
+            kept.append(argument)
+    return "penultimate " + shlex.join(kept)
 
 
 def _known_command(name: str) -> None:
@@ -203,6 +123,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _tell(summary: Summary, report: Path) -> None:
+    from penultimate.plugins import loaded
     from penultimate.study.display import seconds_text
 
     if summary.computed or summary.failed:
@@ -216,10 +137,10 @@ def _tell(summary: Summary, report: Path) -> None:
     for step_id, reason in summary.failed.items():
         print(f"failed: {step_id}: {reason}", file=sys.stderr)
     if summary.failed:
-        print(
-            f"{len(summary.skipped)} steps depend on these and were left out; the same command tries again",
-            file=sys.stderr,
-        )
+        left = f"{len(summary.skipped)} steps depend on these and were left out; " if summary.skipped else ""
+        print(f"{left}the same command tries again", file=sys.stderr)
+        for plugin in loaded():
+            print(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
     print(f"Report: {report}")
 
 
@@ -229,6 +150,22 @@ def _write_report(out: str, study: str, to: str | None) -> Path:
     target = Path(to) if to else Path(out) / "studies" / study / "report.html"
     write_report(read_study(out, study), target)
     return target
+
+
+def _keep(options: argparse.Namespace) -> int:
+    from penultimate.study.kept import keep
+
+    print(f"Kept: {keep(_folder(options.out, options.study), options.to)}")
+    return 0
+
+
+def _referred(options: argparse.Namespace) -> StudyResults | None:
+    """The reference run that is asked for, if one is."""
+    if not options.reference:
+        return None
+    from penultimate.report import read_reference
+
+    return read_reference(options.study or REFERENCE)
 
 
 def _folder(out: str, study: str) -> StudyFolder:
@@ -279,7 +216,9 @@ def _status(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from penultimate.report import exhibit, render_exhibit_text
 
-    shown = exhibit(options.exhibit, options.out, options.study, options.allow_limited)
+    _load_plugins(options)
+    source = _referred(options) or options.out
+    shown = exhibit(options.exhibit, source, options.study, options.allow_limited)
     print(render_exhibit_text(shown))
     return 0
 
@@ -294,6 +233,15 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    _load_plugins(options)
+    referred = _referred(options)
+    if referred is not None:
+        from penultimate.report import write_report
+
+        target = Path(options.to or f"{options.study or REFERENCE}.html")
+        write_report(referred, target)
+        print(f"Report: {target}")
+        return 0
     folder = _folder(options.out, options.study)
     print(f"Report: {_write_report(options.out, folder.name, options.to)}")
     return 0
@@ -359,6 +307,7 @@ COMMANDS = {
     "show": _show,
     "why": _why,
     "report": _report,
+    "keep": _keep,
     "tune": _tune,
     "list": _list,
     "check": _check,

@@ -50,6 +50,7 @@ def compare_networks(
     *,
     passes: int = 1,
     tokens: str = "flatten",
+    output: str = "",
     batch_size: int = 256,
     seed: int = 0,
 ) -> Comparison:
@@ -64,6 +65,8 @@ def compare_networks(
       default every residual block or stage. Networks may differ in their numbers of layers.
     - `passes` over the data, of use with other batches each time (a DataLoader that shuffles); the paper: 10.
     - `tokens`, for outputs [n t d]: "flatten" as maps are, "mean" over tokens, "first" (the class token).
+    - `output`: a name under which what the whole network gives (of a trained Network its penultimate
+      features) is compared too, as its last layer.
 
     Gives `.matrix` [l l] (CKA), `.names` [(network, layer)] in the order in which layers run,
     `.standard_error` [l l] by jackknife over batches, `.notes`, and `.merge` for comparisons of other batches
@@ -88,7 +91,7 @@ def compare_networks(
     """
     if tokens not in TOKENS:
         raise unknown("treatment of tokens", tokens, TOKENS)
-    subjects = subjects_of(networks, layers)
+    subjects = subjects_of(networks, layers, output)
     sheet = _Sheet(sum(len(subject.layers) for subject in subjects), subjects[0].device, TOKENS[tokens])
     found: list[BatchProducts] = []
     with torch.no_grad(), ExitStack() as modes:

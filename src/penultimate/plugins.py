@@ -24,7 +24,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 from penultimate import registry
-from penultimate.errors import RequestError, nearest, unknown
+from penultimate.errors import PenultimateError, RequestError, nearest, unknown
 from penultimate.registry import Entry, Register
 from penultimate.store import digest_bytes
 
@@ -104,7 +104,8 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
         if not fresh:
             raise RequestError(_registers_nothing(shown, module))
         for entry in fresh:
-            if (entry.kind, entry.name) in before:
+            old_entry = before.get((entry.kind, entry.name))
+            if old_entry is not None and not old_entry.of_session:
                 raise RequestError(
                     f"the plug-in '{shown}' redefines the {entry.kind} '{entry.name}'; rename yours"
                 )
@@ -142,6 +143,25 @@ def load_installed() -> Installed:
         except RequestError as error:
             failures.append(str(error))
     return Installed(tuple(plugins), tuple(failures))
+
+
+def refuse_unshared(entry: Entry) -> None:
+    """Raise RequestError for a plug-in that the processes of a study cannot load, with what to do instead.
+
+    They load the files of `load_plugin` and installed packages, and know nothing of what this session has
+    defined or imported.
+    """
+    if not entry.is_plugin or isinstance(entry, FileEntry):
+        return
+    entry.source_digest()
+    if not any(one is entry for plugin in load_installed().plugins for one in plugin.entries):
+        module = sys.modules[entry.location.partition(":")[0]]
+        file = getattr(module, "__file__", None) or f"{module.__name__}.py"
+        raise RequestError(
+            f"the {entry.kind} '{entry.name}' was imported from '{module.__name__}', which the processes of a"
+            f" study do not import; load its file in place of that: --plugin {file}, or"
+            f" penultimate.plugins.load_plugin('{file}')"
+        )
 
 
 def _imported(name: str, who: str) -> Plugin:
@@ -190,6 +210,33 @@ def _all_or_nothing() -> Iterator[None]:
             if key in before:
                 registry._add(before[key])
         raise
+
+
+def told(error: BaseException) -> str:
+    """An exception in a line, with the place in a plug-in's file where it passed through one."""
+    if isinstance(error, PenultimateError):
+        return str(error)
+    files = {str(path) for path in _loaded}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    place = f"the plug-in '{Path(frames[-1].filename).name}', line {frames[-1].lineno}: " if frames else ""
+    return f"{place}{type(error).__name__}: {error}"
+
+
+def raised_by(name: str, function: object, error: BaseException) -> str:
+    """An exception as a sentence, with the last line of the plug-in's file that it passed through.
+
+    >>> def careless(logits): return 1 / 0
+    >>> try: careless(0)
+    ... except ZeroDivisionError as error: raised_by("careless", careless, error)
+    'careless raises: ZeroDivisionError: division by zero.'
+    """
+    first = str(error).strip().partition("\n")[0].rstrip(".")
+    what = type(error).__name__ + (f": {first[:300]}" if first else "")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    place = f" on line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
+    return f"{name} raises{place}: {what}."
 
 
 def _module_name(path: Path) -> str:

@@ -22,7 +22,7 @@ import importlib
 import inspect
 import keyword
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -50,6 +50,9 @@ ROOMS = (
     "penultimate.report.exhibits",
 )
 
+SESSION = "__main__"
+"""The module of what is defined in a notebook or at a prompt."""
+
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
@@ -76,15 +79,24 @@ class Entry:
     def is_plugin(self) -> bool:
         return self.target is not None
 
+    @property
+    def of_session(self) -> bool:
+        """Whether it was defined in a notebook or at a prompt; a file that has it too takes its place."""
+        return self.location.startswith(f"{SESSION}:")
+
     def source_digest(self) -> str:
-        """sha256 of a plug-in's source text (part of a step's identity); a built-in has none: ''."""
+        """sha256 of a plug-in's source text (part of a step's identity); a built-in has none: ''.
+
+        Raises RequestError for a plug-in that has no file: one of this session.
+        """
         if self.target is None:
             return ""
         module = inspect.getmodule(self.target)
-        if module is None or module.__name__ == "__main__":
+        if module is None or self.of_session:
             raise RequestError(
                 f"the {self.kind} '{self.name}' was defined in this session, where the processes of a study"
-                " cannot see it; put it in a file, and give that to --plugin or load_plugin"
+                " cannot see it; put it in a file, mine.py say, and load that: --plugin mine.py, or"
+                " penultimate.plugins.load_plugin('mine.py')"
             )
         return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
 
@@ -106,7 +118,7 @@ def _add(new: Entry) -> None:
     if not new.name.isidentifier() or keyword.iskeyword(new.name):
         raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name}'")
     old = _table.get((new.kind, new.name))
-    if old is not None and old.location != new.location:
+    if old is not None and old.location != new.location and not old.of_session:
         raise RequestError(
             f"{new.kind} '{new.name}' is registered twice: by {old.location} and by {new.location}."
             " Rename one of them."
@@ -217,9 +229,21 @@ def _literal(node: ast.expr, text: str) -> Literal:
             f"in '{text}': '{ast.unparse(node)}' is not a literal; arguments are numbers, strings, True/False"
             " or None, and nothing is evaluated"
         ) from None
-    if isinstance(value, float) and not math.isfinite(value):
-        raise RequestError(f"in '{text}': '{ast.unparse(node)}' is not a finite number")
+    for part in _parts(value):
+        if not isinstance(part, None | bool | int | float | str):
+            raise RequestError(f"in '{text}': '{part!r}' is not a literal that a spec can hold")
+        if isinstance(part, float) and not math.isfinite(part):
+            raise RequestError(f"in '{text}': '{ast.unparse(node)}' is not a finite number")
     return value  # type: ignore[no-any-return]
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What tuples and lists hold, however deep; of anything else, itself."""
+    if not isinstance(value, tuple | list):
+        yield value
+        return
+    for part in value:
+        yield from _parts(part)
 
 
 def _term(node: ast.expr, text: str) -> Spec:
@@ -254,10 +278,15 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise RequestError(f"'{text}' is not of the form name(argument=value) + name(...)") from None
     terms: list[Spec] = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        terms.append(_term(node.right, text))
-        node = node.left
-    terms.append(_term(node, text))
+    try:
+        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            terms.append(_term(node.right, text))
+            node = node.left
+        terms.append(_term(node, text))
+    except RecursionError:  # from reading or writing a node that Python's parser still took
+        raise RequestError(
+            f"'{text}' is not of the form name(argument=value) + name(...): it is nested too deeply"
+        ) from None
     return tuple(reversed(terms))
 
 

@@ -204,14 +204,21 @@ class Store:
         meta = self.meta(step_id)
         if meta is None:
             raise DamagedFileError(f"step {step_id} has no readable {META}")
-        for name, facts in meta.files.items():
-            path = folder / name
-            if not path.is_file():
-                raise DamagedFileError(f"step {step_id}: {name} is missing")
-            if path.stat().st_size != facts["bytes"] or digest_file(path) != facts["sha256"]:
-                raise DamagedFileError(f"step {step_id}: {name} is not what was written (its sha256 differs)")
+        for name in meta.files:
+            self.verified(step_id, name)
         self._verified.add(step_id)
         return folder
+
+    def verified(self, step_id: str, name: str) -> Path:
+        """One file of a finished step, checked against its digest; raises DamagedFileError."""
+        meta = self.meta(step_id)
+        path = self.folder(step_id) / name
+        facts = meta.files.get(name) if meta is not None else None
+        if facts is None or not path.is_file():
+            raise DamagedFileError(f"step {step_id}: {name} is missing")
+        if path.stat().st_size != facts["bytes"] or digest_file(path) != facts["sha256"]:
+            raise DamagedFileError(f"step {step_id}: {name} is not what was written (its sha256 differs)")
+        return path
 
     def set_aside(self, step_id: str) -> None:
         """Move a damaged step out of the way, so that it is computed anew."""

@@ -39,8 +39,13 @@ class Subject:
     statistics: ChannelStatistics | None
 
     @classmethod
-    def of(cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None) -> Subject:
-        """Raises RequestError for what is no network, and patterns that match none of its layers."""
+    def of(
+        cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None, output: str = ""
+    ) -> Subject:
+        """`output`: a name for what the whole module gives, which is then the last of its layers.
+
+        Raises RequestError for what is no network, and patterns that match none of its layers.
+        """
         module = network.backbone if isinstance(network, Network) else network
         if not isinstance(module, nn.Module):
             what = type(network).__name__
@@ -49,6 +54,10 @@ class Subject:
             layers = taps(module, patterns)
         except RequestError as error:
             raise RequestError(f"network '{name}': {error}") from None
+        if output in layers:
+            raise RequestError(f"network '{name}' has a layer '{output}': call its output something else")
+        if output:
+            layers[output] = module
         return cls(name, module, layers, network.statistics if isinstance(network, Network) else None)
 
     @property
@@ -67,7 +76,9 @@ class Subject:
         self.module(values if self.statistics is None else normalise(values, self.statistics))
 
 
-def subjects_of(networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers) -> list[Subject]:
+def subjects_of(
+    networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers, output: str = ""
+) -> list[Subject]:
     """The networks of a list ("0", "1", ...) or a mapping; `layers` for all, or a mapping by network."""
     if isinstance(networks, nn.Module | Network):
         raise RequestError("networks are a list or a mapping of networks; of a single one, pass [network]")
@@ -78,8 +89,8 @@ def subjects_of(networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layer
         for name in layers:
             if name not in named:
                 raise unknown("network in layers", name, named)
-        return [Subject.of(name, network, layers.get(name)) for name, network in named.items()]
-    return [Subject.of(name, network, layers) for name, network in named.items()]
+        return [Subject.of(name, network, layers.get(name), output) for name, network in named.items()]
+    return [Subject.of(name, network, layers, output) for name, network in named.items()]
 
 
 def inputs(batch: Any) -> Tensor | dict[str, Any]:

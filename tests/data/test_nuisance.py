@@ -79,7 +79,7 @@ def test_each_nuisance_alone_changes_images(kind: str) -> None:
     assert changed > 0.6
 
 
-@pytest.mark.parametrize(("probability", "share"), [("stroke", 0.3), ("bar", 0.15), ("blur", 0.15)])
+@pytest.mark.parametrize(("probability", "share"), [("stroke", 0.3), ("bar", 0.25), ("blur", 0.15)])
 def test_probabilities_are_those_of_the_world(probability: str, share: float) -> None:
     masks = torch.zeros(2000, 48, 48, dtype=torch.uint8)
     masks[:, 8:40, 14:30] = 255

@@ -22,7 +22,7 @@ from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretrainin
 from penultimate.data.glyphs.tasks import glyph_task
 from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
 
-DRAWN = [name for name in CARDS if not name.startswith("digits")]
+DRAWN = [name for name in CARDS if not name.startswith("digits") and card(name).role != "shifted"]
 TRANSFER = [name for name in DRAWN if card(name).role == "transfer"]
 
 
@@ -134,7 +134,7 @@ def test_typefaces_draw_the_same_letters_without_what_hides_a_face() -> None:
     assert len(letters) == 1
     assert [glyphs[0][1] for glyphs in task.classes.values()] == [*DEJAVU, *STIX]
     still = task.nuisances
-    assert (still.stroke, still.shear, still.elastic, still.rotation) == (0, 0, 0, 0.1)
+    assert (still.stroke, still.shear, still.elastic, still.rotation) == (0, 0, 0, 0.125)
 
 
 @pytest.mark.parametrize("name", ["syllabics", "georgian", "armenian", "cyrillic", "maths"])

@@ -242,6 +242,46 @@ def test_a_run_that_diverged_before_its_first_row_is_named_from_provenance() -> 
     assert "Sigmoid, seed 2 (NaN)" in said
 
 
+def test_of_several_objectives_of_one_preset_the_one_that_diverged_is_named() -> None:
+    first, other = "cosine_softmax(scale=1, temperature=0.05)", "cosine_softmax(scale=1, temperature=0.01)"
+    results = study((0,), objectives=("softmax", first, other))
+    step = "train.cosine_softmax-s0.00ff"
+    provenance = {"diverged": {step: "NaN"}, "diverged_runs": {step: [other, 0]}}
+    notes = exhibit("table3", dataclasses.replace(results, provenance=provenance)).notes
+    (said,) = [note for note in notes if "Diverged" in note]
+    assert "temperature = 0.01), seed 0 (NaN)" in said
+
+
+def test_a_kept_run_that_diverged_is_named_once_with_its_reason() -> None:
+    """The rows of a kept study have no step, by which a reason would find its run."""
+    name = "dropout(keep=0.9)"
+    results = study((0, 1, 2), diverged=(name, 1))
+    step = "train.dropout-s1.00ff"
+    provenance = {"diverged": {step: "NaN"}, "diverged_runs": {step: [name, 1]}}
+    rows = Table(dataclasses.replace(row, step=None) for row in results.table)
+    notes = exhibit("table1", dataclasses.replace(results, table=rows, provenance=provenance)).notes
+    (said,) = [note for note in notes if "Diverged" in note]
+    assert "Dropout, seed 1 after epoch 3 (NaN)" in said
+
+
+def test_how_many_runs_stand_behind_a_mean_is_that_of_the_objectives_shown() -> None:
+    results = study((0, 1, 2))
+    rows = [row for row in results.table if row.objective != "sigmoid" or row.seed != 2]
+    fewer = dataclasses.replace(results, table=Table(rows))
+    for name in ("figure1", "figure5"):
+        assert "(three runs per objective" in exhibit(name, results).caption
+        assert "(2 to 3 runs per objective" in exhibit(name, fewer).caption
+
+
+def test_a_sweep_of_fewer_seeds_is_counted_where_it_is_drawn() -> None:
+    sweep = tuple(f"cosine_softmax(scale={t}, temperature={t})" for t in (0.03, 0.05, 0.1))
+    results = study((0, 1, 2), objectives=(*MEASURED, *sweep))
+    rows = [row for row in results.table if row.objective not in sweep or row.seed == 0]
+    fewer = dataclasses.replace(results, table=Table(rows))
+    assert "(three runs per objective" in exhibit("figure1", fewer).caption
+    assert "(1 to 3 runs per objective" in exhibit("figure5", fewer).caption
+
+
 def test_a_value_that_is_no_number_is_not_shown() -> None:
     results = study((0,), objectives=("softmax", "sigmoid"))
     rows = [

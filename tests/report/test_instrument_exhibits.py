@@ -181,7 +181,7 @@ def test_figure3_without_blocks_is_a_table_and_says_so() -> None:
     made = figure3.build(measured(layers=()))
     assert made.figures == ()
     assert [column.label for column in table_of(made, "figure3").columns] == ["Penultimate"]
-    assert made.notes[0].startswith("Block by block: not measured: no study")
+    assert made.notes[0].startswith("The share of non-zero activations, block by block: not measured: run")
     printed = {row.objective: row.cells[0].text for row in table_of(made, "figure3_published").rows}
     assert set(printed) == set(PRESETS)
     assert (printed["softmax"], printed["squared_error"], printed["sigmoid"]) == ("92.8", "< 25", "–")

@@ -16,6 +16,7 @@ import pytest
 from penultimate.errors import RequestError
 from penultimate.report import render_report, write_report
 from penultimate.report.exhibits.base import StudyResults
+from penultimate.report.page import _provenance
 from penultimate.table import Table
 from tests.report.html import Page
 from tests.report.synthetic import HOSTILE, MEASURED, picture, study
@@ -94,6 +95,12 @@ def structure(files: dict[str, bytes]) -> list[tuple[str, list[str]]]:
 @pytest.fixture(scope="module")
 def benign() -> list[tuple[str, list[str]]]:
     return structure(told_everywhere("a word"))
+
+
+def test_two_seeds_are_not_read_as_a_share() -> None:
+    told = dict(_provenance(study((0, 1), epochs=2)))
+    assert told["Seeds"] == "0, 1"
+    assert dict(told["Steps done, of how many"])["train"] == "9 of 9"
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)

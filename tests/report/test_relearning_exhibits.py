@@ -10,7 +10,7 @@ import pytest
 from penultimate import published
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS, resolve
-from penultimate.report.exhibits import figure6, iclr_figure5, table4
+from penultimate.report.exhibits import figure6, iclr_figure5, table1, table3, table4
 from penultimate.report.exhibits.base import Exhibit, ExhibitTable, Panel, StudyResults
 from penultimate.report.figures import draw_panel
 from penultimate.report.palette import marks
@@ -239,3 +239,12 @@ def test_every_panel_can_be_drawn(results: StudyResults) -> None:
         for figure in BUILDERS[name](results, False).figures:
             for panel in figure.panels:
                 assert "<svg" in draw_panel(panel, known).styled(panel.name, page=False)
+
+
+def test_a_sweep_stands_in_its_own_table_and_not_among_the_nine() -> None:
+    results = planted(as_in_the_paper())
+    for build in (table1.build, table3.build):
+        made = build(results)
+        assert len(made.tables[0].rows) == len(NINE)
+        assert "Cosine softmax at six further temperatures" in " ".join(made.notes)
+    assert len(table4.build(results).tables[0].rows) == len(TEMPERATURES)

@@ -66,6 +66,15 @@ def test_latex_specials_are_escaped() -> None:
     assert latex_escape("\\input{/etc/passwd}") == r"\textbackslash{}input\{/etc/passwd\}"
 
 
+@pytest.mark.parametrize("name", ["table1", "tableA1", "iclr_tableA2", "tableE2"])
+def test_latex_holds_no_letter_that_tex_must_be_taught(name: str) -> None:
+    """Greek letters, subscripts and norms stop pdflatex; dashes, quotes and daggers it knows."""
+    made = exhibit(name, study((0, 1, 2)))
+    assert made.tables
+    strange = {c for table in made.tables for c in to_latex(table) if ord(c) > 127}
+    assert strange <= set("†‡—’…")
+
+
 def test_latex_tables_are_whole_and_set_the_best_in_bold() -> None:
     made = exhibit("table1", study((0,), label=HOSTILE)).tables[0]
     content = to_latex(made)

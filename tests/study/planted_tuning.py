@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from penultimate.study import load_study
 from penultimate.study.spec import Study
-from penultimate.study.tuning import Outcome, Setting, TuningPlan, conduct, plan_tuning
-from penultimate.study.tuning_record import Run, Tuned, Tuning
+from penultimate.study.tuning import Outcome, Setting, conduct, plan_tuning
+from penultimate.study.tuning_record import Run, Tuned
 
 
 def three_seeds() -> Study:
@@ -46,24 +46,6 @@ def planted_runner(asked: Sequence[Setting]) -> Mapping[Setting, Outcome]:
         base = (sum(map(ord, str(setting))) % 997) / 1994 + 0.25
         found[setting] = outcome([base, base + 0.001, base - 0.002], 17)
     return found
-
-
-def tuning_of(plan: TuningPlan, tuned: tuple[Tuned, ...]) -> Tuning:
-    study = plan.study
-    return Tuning(
-        study.name,
-        study.source,
-        study.backbones[0],
-        study.draw,
-        study.seeds,
-        study.threads,
-        dataclasses.asdict(study.recipe),
-        plan.budget,
-        plan.expansions,
-        study.limited,
-        plan.listed,
-        tuned,
-    )
 
 
 def run_source(source: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,60 @@ def test_one_setting_changes_only_what_depends_on_it(study) -> None:  # type: ig
     downstream = {"train", "extract", "accuracy", "class_separation", "linear", "knn"} | set(INSTRUMENTS)
     assert changed_steps(study, longer) == downstream
     assert changed_steps(study, dataclasses.replace(study, title="another")) == set()
-    assert changed_steps(study, restrict(study, ["softmax"], [])) == {"agreement"}
+    assert changed_steps(study, restrict(study, ["softmax"], [])) == {"agreement", "similarity"}
     fewer = dataclasses.replace(study, targets=study.targets[:1])
     assert changed_steps(study, fewer) == {"sheet"}
-    assert changed_steps(study, restrict(study, [], [5])) == {"data", "sheet"} | downstream
+    assert (
+        changed_steps(study, restrict(study, [], [5])) == {"data", "sheet", "corrupted", "hard"} | downstream
+    )
+
+
+def test_the_recipe_of_single_objectives_is_adjusted(study) -> None:  # type: ignore[no-untyped-def]
+    by_preset = replace(study, adjustments={"cosine_softmax": {"learning_rate": 0.7}})
+    changed = {
+        step.about["slug"]: step.config["recipe"]["learning_rate"]
+        for step in unfold(by_preset).steps.values()
+        if step.name == "train"
+    }
+    assert changed == {"softmax": 0.3, "cosine_softmax": 0.7, "squared_error": 0.3}
+    same, other = unfold(study).steps, unfold(by_preset).steps
+    assert {
+        step.about["slug"] for key, step in other.items() if key not in same and "slug" in step.about
+    } == {"cosine_softmax"}
+
+
+@pytest.mark.parametrize(
+    ("adjustments", "answer"),
+    [
+        ({"cosine": {}}, "Did you mean 'cosine_softmax'"),
+        ({"sigmoid": {}}, "no objective of the study is called so"),
+        ({"softmax": {"learning": 1}}, "Did you mean 'learning_rate'"),
+        ({"softmax": {"learning_rate": -1}}, "learning_rate is a number above 0"),
+    ],
+)
+def test_a_wrong_adjustment_is_refused(study, adjustments, answer: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(RequestError, match=answer):
+        replace(study, adjustments=adjustments)
+
+
+def test_some_objectives_have_fewer_seeds(study) -> None:  # type: ignore[no-untyped-def]
+    fewer = replace(study, seeds=(0, 1, 2), seeds_of={"cosine_softmax": (1,)})
+    trained = {
+        (step.about["slug"], step.about["seed"])
+        for step in unfold(fewer).steps.values()
+        if step.name == "train"
+    }
+    assert ("cosine_softmax", 1) in trained
+    assert len(trained) == 7
+    assert restrict(fewer, [], [1, 2]).seeds_of == {"cosine_softmax": (1,)}
+    assert restrict(fewer, [], [5, 6]).seeds_of == {"cosine_softmax": (5,)}
+    assert restrict(fewer, ["cosine_softmax"], []).seeds_of == {"cosine_softmax": (1,)}
+    assert restrict(fewer, ["softmax"], []).seeds_of == {}
+
+
+@pytest.mark.parametrize(
+    ("seeds_of", "answer"), [({"softmax": (7,)}, "some of the study's"), ({"softmax": ()}, "some of")]
+)
+def test_seeds_that_the_study_has_not_are_refused(study, seeds_of, answer: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(RequestError, match=answer):
+        replace(study, seeds_of=seeds_of)

@@ -17,7 +17,7 @@ from penultimate.study.graph import unfold
 from penultimate.study.spec import override
 from penultimate.study.tuning import Outcome, Setting, conduct, plan_tuning
 from penultimate.study.tuning_axes import Axis, axes_of, make_axis, parse_grids
-from penultimate.study.tuning_running import cells_graph, holdout_curve
+from penultimate.study.tuning_running import cells_graph, holdout_curve, record_of
 from penultimate.study.tuning_search import DIVERGED, Found, Point, search
 from penultimate.study.tuning_words import chosen_source
 from penultimate.table import Row
@@ -29,7 +29,6 @@ from tests.study.planted_tuning import (
     run_source,
     three_seeds,
     tune_planted,
-    tuning_of,
     value_in,
 )
 
@@ -274,7 +273,7 @@ def test_where_every_cell_diverged_nothing_is_chosen() -> None:
     assert (dropout.chosen, sigmoid.chosen) == (None, 0)
     assert len(dropout.cells) == 5
     assert any("every cell diverged" in remark for remark in dropout.remarks)
-    source = chosen_source(tuning_of(plan, (dropout, sigmoid)))
+    source = chosen_source(record_of(plan, (dropout, sigmoid)))
     assert "dropout: every cell diverged" in source
     assert "dropout(" not in "".join(run_source(source))
 

@@ -21,6 +21,7 @@ from penultimate.study import load_study
 from penultimate.study.reading import study_folder, study_folders
 from penultimate.study.tuning import conduct, plan_tuning
 from penultimate.study.tuning_record import Tuning, from_json, read_tuning
+from penultimate.study.tuning_running import record_of
 from penultimate.study.tuning_words import chosen_source, summary_lines
 from penultimate.training.recipe import Recipe
 from tests.report.synthetic import study as synthetic_study
@@ -28,7 +29,6 @@ from tests.study.planted_tuning import (
     planted_runner,
     run_source,
     three_seeds,
-    tuning_of,
 )
 
 # -- the record -------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ from tests.study.planted_tuning import (
 @pytest.fixture(scope="module")
 def tuning() -> Tuning:
     plan = plan_tuning(three_seeds())
-    return tuning_of(plan, conduct(plan, planted_runner, "penultimate tune all"))
+    return record_of(plan, conduct(plan, planted_runner, "penultimate tune all"))
 
 
 def test_the_record_reads_back_to_what_was_written(tuning: Tuning, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_the_choices_are_study_data(tuning: Tuning) -> None:
 def test_a_single_search_leaves_the_others_as_the_study_has_them() -> None:
     plan = plan_tuning(three_seeds(), ["dropout"], {"recipe.learning_rate": (0.5, 2.0)}, 12)
     tuned = conduct(plan, planted_runner, 'a "command" with \\ and """')
-    nine = run_source(chosen_source(tuning_of(plan, tuned)))
+    nine = run_source(chosen_source(record_of(plan, tuned)))
     studys = list(three_seeds().objectives)
     assert tuned[0].best is not None
     studys[4] = tuned[0].best.objective
@@ -208,6 +208,13 @@ def test_a_tuning_is_trained_kept_shown_and_not_repeated(
     assert main(COMMAND) == 0
     assert "Every cell was done already." in capsys.readouterr().out
     assert {path: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"} == before
+    assert main(["why", "tableA1", "label_smoothing", "--study", "tune-smoke"]) == 0
+    why = capsys.readouterr().out
+    (chosen,) = (one.best for one in kept.objectives if one.slug == "label_smoothing" and one.best)
+    for run in chosen.runs:
+        assert f"holdout  {run.accuracy:.6g}  (limited, epoch 1)" in why
+        assert f"\n{run.step}\n" in why
+    assert "chosen of 2 cells, by top-1 on the holdout alone" in why
     assert main(["status"]) == 0
     assert "tune-smoke: 8 of 8 steps, complete" in capsys.readouterr().out
 

@@ -17,6 +17,7 @@ from penultimate.data.augmentation import Augmentation
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.training import Recipe, load_network, train
 from penultimate.training.loop import _Run
+from penultimate.training.network import snapshots
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=3, batch_size=16, learning_rate=0.2, augmentation=Augmentation(shift=1))
@@ -172,3 +173,20 @@ def test_a_damaged_network_is_named(tmp_path: Path, damage: str) -> None:
     expected = RequestError if damage == "missing" else DamagedFileError
     with pytest.raises(expected, match="network"):
         load_network(folder)
+
+
+def test_snapshots_are_the_networks_of_their_epochs(tmp_path: Path) -> None:
+    steady = replace(RECIPE, schedule="constant", warmup=0.0, averaging_momentum=0.9, snapshot_every=1)
+    run(tmp_path / "long", steady)
+    assert list(snapshots(tmp_path / "long")) == [1, 2]
+    for epoch, folder in snapshots(tmp_path / "long").items():
+        run(tmp_path / f"short{epoch}", replace(steady, epochs=epoch, snapshot_every=0))
+        assert weights(folder) == weights(tmp_path / f"short{epoch}")
+        assert load_network(folder).card["epoch"] == epoch
+
+
+def test_snapshots_change_nothing_else(tmp_path: Path) -> None:
+    run(tmp_path / "with", replace(RECIPE, snapshot_every=2))
+    run(tmp_path / "without")
+    assert weights(tmp_path / "with") == weights(tmp_path / "without")
+    assert snapshots(tmp_path / "without") == {}

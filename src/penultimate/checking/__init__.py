@@ -11,10 +11,13 @@ head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -
 penalty   f(logits [n k], head, *, hyperparameter=default) -> [n], with `head.weight` [k m] and `head.bias`
           [k]. The same; a penalty on the weight alone is the same value for every example.
 metric    f(bank: FeatureBank, *, hyperparameter=default) -> float, or {name: float}. Finite, the same for
-          any order of the examples; the bank is left as it is.
+          any order of the examples; the bank is left as it is. A study calls it with the bank of each split
+          of its source: rows NAME or NAME.PART.
 probe     f(*, hyperparameter=default) -> an object with .fit(features [n m], labels [n]) -> itself,
           .predict(features) -> labels [n] and .score(features, labels) -> accuracy in [0, 1], on NumPy
-          arrays, float32 and int64; the labels are any integers. scikit-learn's conventions.
+          arrays, float32 and int64; the labels are any integers. scikit-learn's conventions. A study fits it
+          to each target's training features and scores what it predicts by the accuracy that is official
+          there: rows NAME_top1 or NAME_mean_per_class.
 dataset   f(draw) -> {split: ImageSet} or (split, ImageSet) pairs, with a `card` (a DatasetCard) that says
           what is in them. The images are a function of the draw; ids are unique across the splits.
 backbone  f(*, hyperparameter=default) -> an nn.Module with `num_features`; called with float images

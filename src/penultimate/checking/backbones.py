@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penultimate.checking.examination import Check, Subject, WrongError, kind_of, signature_of
+from penultimate.checking.answers import WrongError, kind_of
+from penultimate.checking.examination import Check, Subject, signature_of
 
 IMAGES = 6
 SIDE = 24

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penultimate.checking.examination import Check, Subject, WrongError, kind_of, signature_of
+from penultimate.checking.answers import WrongError, kind_of
+from penultimate.checking.examination import Check, Subject, signature_of
 from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS, DatasetCard, card
 from penultimate.data.images import ImageSet
 from penultimate.store import digest_arrays

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from penultimate.checking.answers import WrongError
 from penultimate.checking.report import Finding
 from penultimate.errors import PenultimateError, RequestError
+from penultimate.plugins import raised_by
 from penultimate.registry import Entry, Spec, parse
-
-
-class WrongError(Exception):
-    """What is wrong with a plug-in, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +37,7 @@ class Subject:
             raise WrongError(f"{self.raised(error)} It was given {given}.") from error
 
     def raised(self, error: BaseException) -> str:
-        """An exception as a sentence, with the last line of the plug-in's file that it passed through."""
-        first = str(error).strip().partition("\n")[0].rstrip(".")
-        what = type(error).__name__ + (f": {first[:300]}" if first else "")
-        module = sys.modules.get(getattr(self.function, "__module__", None) or "")
-        file = getattr(module, "__file__", None)
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        place = f" on line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
-        return f"{self.name} raises{place}: {what}."
+        return raised_by(self.name, self.function, error)
 
 
 @dataclass(frozen=True)
@@ -87,14 +75,6 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
         if not ok and check.essential:
             break
     return findings
-
-
-def kind_of(value: Any) -> str:
-    """
-    >>> kind_of(None), kind_of(1.5)
-    ('None', 'a value of type float')
-    """
-    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 def described(tensors: dict[str, Tensor]) -> str:

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.gradcheck import GradcheckError
 
-from penultimate.checking.examination import Subject, WrongError, described, kind_of
+from penultimate.checking.answers import WrongError, kind_of
+from penultimate.checking.examination import Subject, described
 
 SIZES = {"n": 7, "k": 5, "m": 4}
 """All different, so that a wrong axis shows."""

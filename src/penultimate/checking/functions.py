@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from penultimate.checking.examination import Check, Subject, WrongError, signature_of
+from penultimate.checking.answers import WrongError
+from penultimate.checking.examination import Check, Subject, signature_of
 from penultimate.checking.forms import SIZES, Form, Tensors
 from penultimate.objectives.heads import Head, linear
 from penultimate.objectives.objective import objective

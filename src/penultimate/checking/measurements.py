@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penultimate.checking.examination import Check, Subject, WrongError, kind_of, signature_of
+from penultimate.checking.answers import WrongError, kind_of, numbers, predictions
+from penultimate.checking.examination import Check, Subject, signature_of
 
 if TYPE_CHECKING:
     from penultimate.bank import FeatureBank
@@ -45,24 +45,7 @@ def _numbers(subject: Subject, bank: FeatureBank) -> dict[str, float]:
     value: Any = subject.call(
         subject.function, bank, given=f"a bank of {CLASSES * EACH} examples, {FEATURES} features"
     )
-    named = dict(value) if isinstance(value, Mapping) else {subject.name: value}
-    for name, number in named.items():
-        if not isinstance(name, str) or not name.isidentifier():
-            raise WrongError(f"{subject.name} names a value {name!r}; name it as a Python identifier.")
-        if isinstance(number, bool) or not isinstance(number, Real):
-            hint = "; call .item() on it" if hasattr(number, "item") else ""
-            raise WrongError(
-                f"{subject.name} returns {kind_of(number)}{hint}; a metric is a float, or"
-                " {name: float} for several."
-            )
-        if not math.isfinite(number):
-            raise WrongError(
-                f"{subject.name} is {float(number)} on four ordinary clusters; where a value does not exist"
-                " raise penultimate.metrics.UndefinedError."
-            )
-    if not named:
-        raise WrongError(f"{subject.name} returns an empty dictionary; it measures nothing.")
-    return {name: float(number) for name, number in named.items()}
+    return numbers(subject.name, value, "on four ordinary clusters")
 
 
 def ask_value(subject: Subject) -> str:
@@ -116,13 +99,8 @@ def _fitted(subject: Subject, labels_from: int = 0) -> Any:
 
 
 def _predicted(subject: Subject, fitted: Any, features: np.ndarray) -> np.ndarray:
-    predicted = np.asarray(subject.call(fitted.predict, features, given=_shapes(features)))
-    if predicted.shape != (len(features),) or predicted.dtype.kind not in "iu":
-        raise WrongError(
-            f"{subject.name}.predict returns {predicted.dtype} {list(predicted.shape)}; return a label,"
-            f" an integer, for each example: [n] = [{len(features)}]."
-        )
-    return predicted
+    answer = subject.call(fitted.predict, features, given=_shapes(features))
+    return predictions(subject.name, answer, len(features))
 
 
 def ask_predict(subject: Subject) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from penultimate import registry
 from penultimate.errors import RequestError
 
-Role = Literal["pretraining", "transfer"]
+Role = Literal["pretraining", "transfer", "shifted"]
 Accuracy = Literal["top1", "mean_per_class"]
 
 
@@ -19,7 +19,8 @@ class DatasetCard:
     """A data set in words and numbers; `sizes` counts the images of each split.
 
     `accuracy` is the official score (Kornblith et al., 2021, table A.2, does the same for its data sets);
-    `relation` says how the task stands to the pretraining classes.
+    `relation` says how the task stands to the pretraining classes. A "shifted" set shows the classes of the
+    pretraining set that is its `source`, other images of them.
 
     >>> card("glyphs").images
     38400
@@ -35,9 +36,14 @@ class DatasetCard:
     licence: str
     citation: str
     note: str = ""
+    source: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
+
+    def described(self) -> dict[str, Any]:
+        """The card as JSON, whose lists keep the order of the splits."""
+        return {**vars(self), "sizes": [list(pair) for pair in self.sizes.items()]}
 
     @property
     def images(self) -> int:
@@ -52,6 +58,21 @@ class DatasetCard:
 
 PRETRAINING_SPLITS = ("train", "holdout", "test", "relearn")
 TRANSFER_SPLITS = ("train", "test")
+SHIFTED_SPLITS = ("test",)
+
+SHIFTS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        "v2": ("V2", "a fresh draw of test images", "The same kind of image: what differs is chance."),
+        "a": (
+            "A",
+            "images to choose hard ones from: a fresh draw",
+            "A study keeps those that a network outside it gets wrong.",
+        ),
+        "r": ("R", "other renderings: striped, dotted, embossed, neon", ""),
+        "sketch": ("Sketch", "outlines only, dark on paper", ""),
+    }
+)
+"""What is shifted, called after the ImageNet set in whose role it is: end of the title, relation, note."""
 
 _DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes in the public domain)"
 _STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"
@@ -88,6 +109,25 @@ def _digits(name: str, title: str, train: int, test: int, note: str) -> DatasetC
     sizes = {"train": train, "test": test}
     relation = "new classes, and real handwriting: another kind of image"
     return DatasetCard(name, title, "transfer", 10, sizes, "top1", relation, _DIGITS, _HANDWRITING, note)
+
+
+def _shifted(source: str, title: str, classes: int, per_class: int) -> list[DatasetCard]:
+    return [
+        DatasetCard(
+            f"{source}_{shift}",
+            f"{title}-{name}",
+            "shifted",
+            classes,
+            {"test": classes * per_class},
+            "top1",
+            f"the pretraining classes, {relation}",
+            _DEJAVU,
+            _FONTS,
+            note,
+            source,
+        )
+        for shift, (name, relation, note) in SHIFTS.items()
+    ]
 
 
 _NEW_SCRIPT = "new fine-grained classes: a script never seen"
@@ -137,9 +177,35 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
             _digits(
                 "digits_smoke", "Digits (smoke)", 50, 150, "Five training and fifteen test images a class."
             ),
+            *_shifted("glyphs", "Glyphs", 128, 10),
+            *_shifted("glyphs_smoke", "Glyphs (smoke)", 16, 5),
         )
     }
 )
+
+
+def shifted(source: str) -> dict[str, str]:
+    """The shifted test sets of a pretraining set, by what is shifted; none for one that has none.
+
+    >>> shifted("glyphs_smoke")["sketch"], shifted("digits")
+    ('glyphs_smoke_sketch', {})
+    """
+    return {shift: f"{source}_{shift}" for shift in SHIFTS if f"{source}_{shift}" in CARDS}
+
+
+_remembered: dict[str, DatasetCard] = {}
+
+
+def remember(content: Mapping[str, Any]) -> None:
+    """Know a data set by the card that a study has kept of it (`DatasetCard.described`).
+
+    So its results can be read where the plug-in that made it is not loaded.
+
+    >>> remember({**card("digits").described(), "name": "doctest_digits"})
+    >>> list(card("doctest_digits").sizes.items())
+    [('train', 100), ('test', 1697)]
+    """
+    _remembered[content["name"]] = DatasetCard(**{**content, "sizes": dict(content["sizes"])})
 
 
 def card(name: str) -> DatasetCard:
@@ -156,6 +222,8 @@ def card(name: str) -> DatasetCard:
     known = CARDS.get(name)
     if known is not None:
         return known
+    if name in _remembered and name not in registry.names("dataset"):
+        return _remembered[name]
     found = getattr(registry.entry("dataset", name).resolve(), "card", None)
     if not isinstance(found, DatasetCard):
         raise RequestError(

@@ -35,6 +35,19 @@ declare(
 )
 declare(
     "metric",
+    "subset_accuracy",
+    "penultimate.metrics.accuracy:subset_accuracy",
+    "Top-1 accuracy where only some of the classes can be answered.",
+)
+declare(
+    "metric",
+    "mean_corruption_error",
+    "penultimate.metrics.robustness:mean_corruption_error",
+    "Errors on corrupted images relative to a reference's (ImageNet-C's mCE).",
+    "Kornblith et al., 2021, table C.2",
+)
+declare(
+    "metric",
     "expected_calibration_error",
     "penultimate.metrics.calibration:expected_calibration_error",
     "How far confidence and accuracy lie apart, over 15 bins.",
@@ -60,6 +73,13 @@ declare(
     "penultimate.metrics.separation:class_separation",
     "R^2 of the features on their classes: 1 - distance within classes / distance overall.",
     "Kornblith et al., 2021, eq. 11",
+)
+declare(
+    "metric",
+    "cka",
+    "penultimate.metrics.similarity:minibatch_cka",
+    "Linear centred kernel alignment: how alike two layers arrange the same images.",
+    "Kornblith et al., 2021, eq. 10 and figure 2",
 )
 declare(
     "metric",

@@ -78,6 +78,33 @@ def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
     return hits / len(truth)
 
 
+def subset_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> float:
+    """Top-1 accuracy where only some of the classes can be answered: the other columns are left out.
+
+    sum_i 1[ argmax_{k in S} z_ik = y_i ] / n,    S = `classes`, distinct indices of columns
+
+    `logits` [n c], `labels` [n], all in S; among equal logits the smallest class wins. So ImageNet-A and -R
+    are scored, whose images are of 200 of the 1000 classes. Raises RequestError on NaN (which rows), classes
+    outside 0..c-1 or named twice, and labels that are not among them (which rows).
+
+    >>> subset_accuracy([[9.0, 1.0, 2.0], [9.0, 5.0, 1.0]], [2, 2], classes=[1, 2])
+    0.5
+
+    Hendrycks et al., CVPR 2021 (ImageNet-A) and ICCV 2021 (ImageNet-R).
+    """
+    scores = as_matrix(logits, "logits", "classes")
+    chosen = as_classes(classes, "classes", num_classes=scores.shape[1], device=scores.device)
+    subset = torch.unique(chosen)
+    if len(subset) != len(chosen) or len(subset) == 0:
+        raise RequestError(f"classes must be distinct and at least one; got {chosen.tolist()}")
+    truth = as_classes(labels, "labels", len(scores), scores.shape[1], scores.device)
+    places = torch.searchsorted(subset, truth)
+    outside = subset[places.clamp(max=len(subset) - 1)] != truth
+    if bool(outside.any()):
+        raise RequestError(f"labels must be of the {len(subset)} classes; not so in {listed_rows(outside)}")
+    return top_k(scores[:, subset], places)
+
+
 def _rank(logits: Shaped[Tensor, "n c"], labels: Shaped[Tensor, " n"]) -> Shaped[Tensor, " n"]:
     own = logits.gather(1, labels[:, None])
     before = torch.arange(logits.shape[1], device=logits.device) < labels[:, None]

@@ -37,16 +37,17 @@ def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float
 
 
 def float64_blocks(
-    matrix: Shaped[Tensor, "n m"], columns_beside: int = 0
+    matrix: Shaped[Tensor, "n m"], columns_beside: int = 0, rows: int | None = None
 ) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
     """Copies of consecutive rows, each with the number of its first row; the next overwrites the last.
 
-    `columns_beside` counts the numbers that the caller computes for each row, so that they fit as well.
+    `columns_beside` counts the numbers that the caller computes for each row, so that they fit as well;
+    `rows` asks for blocks of so many.
 
     >>> [(start, block.tolist()) for start, block in float64_blocks(torch.tensor([[1], [2]]))]
     [(0, [[1.0], [2.0]])]
     """
-    rows = max(1, ELEMENTS[matrix.device.type] // (matrix.shape[1] + columns_beside))
+    rows = rows or max(1, ELEMENTS[matrix.device.type] // (matrix.shape[1] + columns_beside))
     buffer = torch.empty(min(rows, len(matrix)), matrix.shape[1], dtype=torch.float64, device=matrix.device)
     for start in range(0, len(matrix), rows):
         block = matrix[start : start + rows]
@@ -58,8 +59,13 @@ def refuse_not_finite(matrix: Shaped[Tensor, "n m"], what: str = "features") -> 
     for start, block in float64_blocks(matrix):
         lengths = torch.linalg.vector_norm(block, dim=1)
         if not bool(lengths.isfinite().all()):
-            where = listed_rows(~lengths.isfinite(), start)
-            raise RequestError(f"{what} hold NaN, infinity or numbers beyond 1e150 in {where}")
+            raise not_finite(lengths, start, what)
+
+
+def not_finite(lengths: Float[Tensor, " b"], start: int, what: str = "features") -> RequestError:
+    """The error for rows, numbered from `start`, of which not every length is finite."""
+    where = listed_rows(~lengths.isfinite(), start)
+    return RequestError(f"{what} hold NaN, infinity or numbers beyond 1e150 in {where}")
 
 
 def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:

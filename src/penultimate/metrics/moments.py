@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from penultimate.errors import RequestError
+
 EPS = torch.finfo(torch.float64).eps
 
 
@@ -127,3 +129,97 @@ class ClassMoments:
         between = float((means - middle).square_().sum(1).mean())
         middle += self.origin
         return Variances(between, within, float(middle.square_().sum()) + between + within)
+
+
+class SequentialMoments:
+    """The same variances of points that come class by class: O(m) memory, however many the classes.
+
+    Of the classes that are over only the mean and the spread of their means are kept, and the sum of their
+    own variances. Raises RequestError where a class comes back.
+
+    >>> moments = SequentialMoments()
+    >>> for label, point in ((3, 0.0), (3, 2.0), (1, 10.0), (1, 12.0)):
+    ...     moments.add(torch.tensor([[point]], dtype=torch.float64), torch.tensor([label]))
+    >>> moments.variances()
+    Variances(between=25.0, within=1.0, squared_length=62.0)
+    """
+
+    def __init__(self) -> None:
+        self.origin: Float[Tensor, " m"] | None = None
+        self.examples = 0
+        self.over: list[int] = []
+        self._current: int | None = None
+        self._count = 0
+        self._sum = self._mean = torch.zeros(0, dtype=torch.float64)
+        self._squares = self._spread = self._within = 0.0
+
+    def add(
+        self,
+        vectors: Float[Tensor, "b m"],
+        labels: Int[Tensor, " b"],
+        scale: Float[Tensor, " b"] | None = None,
+        extra_squares: Float[Tensor, " b"] | None = None,
+    ) -> None:
+        """Add the points `scale * vectors`, the labels in runs; as `ClassMoments.add` in all else."""
+        self.expect(labels)
+        factor = vectors.new_ones(()) if scale is None else scale[:, None]
+        if self.origin is None:
+            self.origin = (vectors * factor).mean(0)
+            self._sum, self._mean = torch.zeros_like(self.origin), torch.zeros_like(self.origin)
+        points = torch.addcmul(-self.origin, vectors, factor, out=vectors)
+        squares = torch.linalg.vector_norm(points, dim=1).square_()
+        if extra_squares is not None:
+            squares += extra_squares
+        classes, counts = torch.unique_consecutive(labels, return_counts=True)
+        start = 0
+        for label, count in zip(classes.tolist(), counts.tolist(), strict=True):
+            if label != self._current:
+                self._close()
+                self._current = label
+            self._sum += points[start : start + count].sum(0)
+            self._squares += float(squares[start : start + count].sum())
+            self._count += count
+            start += count
+        self.examples += len(labels)
+
+    def expect(self, labels: Int[Tensor, " b"]) -> None:
+        """Raise RequestError, before anything is added, where a class comes back."""
+        runs = torch.unique_consecutive(labels).tolist()
+        known = set(self.over) if not runs or runs[0] == self._current else {*self.over, self._current}
+        for label in runs:
+            if label in known:
+                raise RequestError(
+                    f"examples must come class by class, and class {label} comes back: sort them by label"
+                )
+            known.add(label)
+
+    def classes(self) -> Int[Tensor, " c"]:
+        """The classes that have points, in the order in which they came."""
+        return torch.tensor(self.over if self._current is None else [*self.over, self._current])
+
+    def variances(self) -> Variances:
+        """The variances between and within the classes that have points."""
+        assert self.origin is not None
+        mean, spread, within = self._with_current()
+        count = len(self.classes())
+        between, within = spread / count, within / count
+        return Variances(between, within, float((mean + self.origin).square().sum()) + between + within)
+
+    def _close(self) -> None:
+        if self._current is None:
+            return
+        self._mean, self._spread, self._within = self._with_current()
+        self.over.append(self._current)
+        self._current, self._count, self._squares = None, 0, 0.0
+        self._sum = torch.zeros_like(self._sum)
+
+    def _with_current(self) -> tuple[Float[Tensor, " m"], float, float]:
+        # Welford's update of the mean of the means, and of their squared distances from it.
+        if self._current is None:
+            return self._mean, self._spread, self._within
+        own = self._sum / self._count
+        apart = own - self._mean
+        mean = self._mean + apart / (len(self.over) + 1)
+        spread = self._spread + float(apart.dot(own - mean))
+        within = self._within + max(self._squares / self._count - float(own.dot(own)), 0.0)
+        return mean, spread, within

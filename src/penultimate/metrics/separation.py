@@ -23,8 +23,9 @@ from torch import Tensor
 
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor, listed_rows
-from penultimate.metrics.moments import EPS, ClassMoments
+from penultimate.metrics.blocks import as_features, float64_blocks, not_finite, refuse_not_finite
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor
+from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
 
 __all__ = [
     "DISTANCES",
@@ -68,7 +69,7 @@ def class_separation(features: ArrayLike, labels: ArrayLike, distance: str = "co
 
     Kornblith et al., 2021, eq. 11; the distances: table E.1.
     """
-    matrix = _as_features(features)
+    matrix = as_features(features)
     center = _mean_activation([matrix]) if distance == "cosine_centered" else None
     return SeparationAccumulator(distance=distance, center=center).update(matrix, labels).compute()
 
@@ -92,7 +93,7 @@ def streamed_class_separation(
                 "distance 'cosine_centered' takes two passes, and an iterator allows one:"
                 " pass a list, a DataLoader or another iterable that starts anew"
             )
-        center = _mean_activation(_as_features(features) for features, _ in batches)
+        center = _mean_activation(as_features(features) for features, _ in batches)
     accumulator = SeparationAccumulator(distance=distance, center=center)
     for features, labels in batches:
         accumulator.update(features, labels)
@@ -105,7 +106,9 @@ class SeparationAccumulator:
     `update` takes a batch (all of it, or on an error none), `merge` takes what another accumulator saw,
     `compute` gives R^2; order and split do not matter but for the last bits. "cosine_centered" needs the
     mean activation as `center` [m]. Without `num_classes` the classes are as many as the labels show.
-    State: O(K m) float64 on the device of the first batch; it pickles.
+    State: O(K m) float64 on the device of the first batch; it pickles. Where that is too much (maps of many
+    dimensions, a thousand classes), `by_class` promises that examples come class by class: then it is O(m),
+    a class that comes back raises, and there is no `merge`.
 
     >>> left, right = SeparationAccumulator(), SeparationAccumulator()
     >>> _ = left.update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -119,6 +122,7 @@ class SeparationAccumulator:
         num_classes: int | None = None,
         distance: str = "cosine",
         center: ArrayLike | None = None,
+        by_class: bool = False,
     ) -> None:
         if distance not in DISTANCES:
             raise unknown("distance", distance, DISTANCES)
@@ -133,7 +137,7 @@ class SeparationAccumulator:
             if self.center.ndim != 1 or not bool(self.center.isfinite().all()):
                 raise RequestError("center must be one finite vector [dimensions]")
         self.zero_vectors = 0
-        self._moments = ClassMoments()
+        self._moments: ClassMoments | SequentialMoments = SequentialMoments() if by_class else ClassMoments()
         self._resolution = 0.0
 
     @property
@@ -143,7 +147,7 @@ class SeparationAccumulator:
 
     def update(self, features: ArrayLike, labels: ArrayLike) -> SeparationAccumulator:
         """Add a batch: features [n m], labels [n]; raises RequestError as `class_separation` does."""
-        matrix = _as_features(features)
+        matrix = as_features(features)
         self._expect_dimensions(matrix.shape[1])
         classes = as_classes(labels, "labels", len(matrix), self.num_classes, matrix.device)
         largest = int(classes.max()) if len(classes) else 0
@@ -154,8 +158,12 @@ class SeparationAccumulator:
             )
         # Several blocks are summed apart and merged when whole, so that an error leaves no half of a batch.
         several = len(matrix) > _block_rows(matrix)
+        if isinstance(self._moments, SequentialMoments) and several:
+            refuse_not_finite(matrix, "features")
+            self._moments.expect(classes)
+            several = False
         target = SeparationAccumulator(self.num_classes, self.distance, self.center) if several else self
-        for start, vectors in _float64_blocks(matrix):
+        for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
             target._add(vectors, classes[start : start + len(vectors)], start)
         target._resolution = max(target._resolution, _resolution(matrix.dtype))
         return self.merge(target) if several else self
@@ -171,6 +179,8 @@ class SeparationAccumulator:
             raise RequestError(
                 "accumulators with different centers: take the mean activation of all examples"
             )
+        if isinstance(self._moments, SequentialMoments) or isinstance(other._moments, SequentialMoments):
+            raise RequestError("accumulators that go class by class do not merge: give one all examples")
         if other._moments.origin is not None:
             self._expect_dimensions(len(other._moments.origin))
         self._moments.merge(other._moments)
@@ -203,7 +213,7 @@ class SeparationAccumulator:
             vectors -= self.center
         lengths = torch.linalg.vector_norm(vectors, dim=1)
         if not bool(lengths.isfinite().all()):
-            raise _not_finite(lengths, start)
+            raise not_finite(lengths, start)
         if self.distance == "euclidean":
             self._moments.add(vectors, classes)
             return
@@ -252,10 +262,10 @@ def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, 
     total: Float[Tensor, " m"] | None = None
     examples = 0
     for matrix in batches:
-        for start, vectors in _float64_blocks(matrix):
+        for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
             part = vectors.sum(0)
             if not bool(part.isfinite().all()):
-                raise _not_finite(torch.linalg.vector_norm(vectors, dim=1), start)
+                raise not_finite(torch.linalg.vector_norm(vectors, dim=1), start)
             total = part if total is None else total.to(part.device).add_(part)
             examples += len(vectors)
     if total is None:
@@ -263,30 +273,10 @@ def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, 
     return total / examples
 
 
-def _as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
-    """Features [n m] on the CPU or a CUDA device: of the others not every one computes in float64."""
-    matrix = as_matrix(features, "features", "dimensions")
-    return matrix if matrix.device.type in BLOCK_ELEMENTS else matrix.cpu()
-
-
 def _block_rows(matrix: Shaped[Tensor, "n m"]) -> int:
     cores = torch.get_num_threads() if matrix.device.type == "cpu" else 1
     return max(1, BLOCK_ELEMENTS[matrix.device.type] * cores // matrix.shape[1])
 
 
-def _float64_blocks(matrix: Shaped[Tensor, "n m"]) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
-    """Copies of consecutive rows, each with the number of its first row; the next overwrites the last."""
-    rows = min(_block_rows(matrix), len(matrix))
-    buffer = torch.empty(rows, matrix.shape[1], dtype=torch.float64, device=matrix.device)
-    for start in range(0, len(matrix), max(rows, 1)):
-        block = matrix[start : start + rows]
-        yield start, buffer[: len(block)].copy_(block)
-
-
 def _resolution(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
-
-
-def _not_finite(lengths: Float[Tensor, " b"], start: int) -> RequestError:
-    where = listed_rows(~lengths.isfinite(), start)
-    return RequestError(f"features hold NaN, infinity or numbers beyond 1e150 in {where}")

@@ -105,18 +105,23 @@ def bind(owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any]) 
     return bound
 
 
-def of_function(function: Callable[..., Any]) -> tuple[Hyperparameter, ...]:
+def of_function(function: Callable[..., Any], inputs: int | None = None) -> tuple[Hyperparameter, ...]:
     """The hyperparameters of a plug-in: the keyword-only arguments of its signature.
 
-    A default that is a number asks for a number, an `int` annotation for an integer; the rest is taken as is.
+    Where the number of its `inputs` is given, all arguments after them. A default that is a number asks for a
+    number, an `int` annotation for an integer; the rest is taken as is.
 
     >>> def focal(logits, targets, *, gamma=2.0, classes: int = 3, mode="hard"): ...
     >>> [(h.name, h.default, h.form) for h in of_function(focal)]
     [('gamma', 2.0, 'number'), ('classes', 3, 'integer'), ('mode', 'hard', 'any')]
+    >>> [h.name for h in of_function(lambda bank, power=2.0, *, root=1: ..., inputs=1)]
+    ['power', 'root']
     """
     found = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+    for place, parameter in enumerate(inspect.signature(function).parameters.values()):
+        keyword_only = parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        named = keyword_only or parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if not (keyword_only if inputs is None else named and place >= inputs):
             continue
         default = parameter.default
         form: Literal["number", "integer", "any"] = "any"

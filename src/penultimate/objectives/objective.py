@@ -195,11 +195,12 @@ class Objective(nn.Module):
         """Run two examples through, so that a plug-in of the wrong form fails here, by name."""
         n, k = 2, self.num_classes
         logits = self.head(self.head.weight.new_zeros(n, self.num_features))
-        _check_shape("head", self.composition.head.name, logits, (n, k))
+        dtype = self.head.weight.dtype
+        _check_form("head", self.composition.head.name, logits, (n, k), dtype)
         targets = torch.full_like(logits, 1 / k)
-        _check_shape("loss", self.composition.loss.name, self._loss(logits, targets), (n,))
+        _check_form("loss", self.composition.loss.name, self._loss(logits, targets), (n,), dtype)
         for component, penalty in zip(self.composition.penalties, self._penalties, strict=True):
-            _check_shape("penalty", component.name, penalty(logits, self.head), (n,))
+            _check_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
 
 
 def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:
@@ -238,11 +239,13 @@ def _check_distributions(targets: Tensor) -> None:
         )
 
 
-def _check_shape(kind: str, name: str, value: Any, expected: tuple[int, ...]) -> None:
+def _check_form(kind: str, name: str, value: Any, expected: tuple[int, ...], dtype: torch.dtype) -> None:
     came = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
     if came != list(expected):
         hint = "logits for every class" if kind == "head" else "one value per example"
         raise RequestError(f"{kind} '{name}' must return {hint}, {list(expected)} here, got {came}")
+    if value.dtype != dtype:
+        raise RequestError(f"{kind} '{name}' must return {dtype}, as its inputs are, got {value.dtype}")
 
 
 def _as_tensor(values: Array, device: torch.device) -> Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penultimate.report import palette
+from penultimate.report import palette, rasters
 from penultimate.report.exhibits.base import Panel, Point
 from penultimate.report.palette import SHAPES, Mark
 from penultimate.report.placement import Box, place
@@ -96,7 +96,8 @@ def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
         axes = canvas.add_axes(_frame(panel, width, height))
         axes.patch.set_visible(False)
         notes = _fill(axes, panel, marks, small)
-        _scales(axes, panel, small)
+        if panel.raster is None:
+            _scales(axes, panel, small)
         if panel.labelled:
             _label(axes, panel, renderer)
         buffer = io.StringIO()
@@ -107,6 +108,8 @@ def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
 
 
 def _frame(panel: Panel, width: float, height: float) -> tuple[float, float, float, float]:
+    if panel.raster is not None:
+        return rasters.frame(width, height)
     top = MARGINS["top"] if panel.y_label else 8.0
     bottom = MARGINS["bottom"] if panel.x_label else 22.0
     inner = width - MARGINS["left"] - MARGINS["right"], height - top - bottom
@@ -121,6 +124,8 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> l
         notes.append(Note(objective, plain(text)))
         return f"note{len(notes) - 1}"
 
+    if panel.raster is not None:
+        rasters.fill_raster(axes, panel.raster, marks, noted)
     for curve in panel.curves:
         colour = MUTED if curve.faint else marks[curve.objective].light
         axes.plot(
@@ -244,5 +249,6 @@ def mark_variables(marks: Mapping[str, Mark], dark: bool) -> str:
         "--muted": palette.MUTED[ground],
         "--rule": palette.RULE[ground],
     }
+    fixed |= {f"--heat-{step}": colour for step, colour in enumerate(palette.HEAT[ground])}
     own = {mark.variable: mark.dark if dark else mark.light for mark in marks.values()}
     return " ".join(f"{name}: {value};" for name, value in {**fixed, **own}.items())

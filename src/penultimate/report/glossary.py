@@ -30,7 +30,7 @@ class Explained:
 
 
 x, z, t, w = (variable(letter, bold=True) for letter in "xztw")
-W = variable("W", bold=True)
+W, X, Y = (variable(letter, bold=True) for letter in "WXY")
 K, M, k = variable("K"), variable("M"), variable("k")
 alpha, beta, tau, kappa, rho, xi = (variable(letter) for letter in "αβτκρξ")
 plus, minus, equals, dot = (operator(sign) for sign in "+−=·")
@@ -219,6 +219,62 @@ TERMS: tuple[tuple[str, Explained], ...] = (
                     row(number(1), minus, above(norm(below(word("mean"), k), mu_k), number(2))),
                 ),
                 spoken="one minus the mean cosine distance within classes over the one over all classes",
+            ),
+        ),
+    ),
+    (
+        "Layer, block",
+        Explained(
+            "A network computes its features in steps. A block is a group of them with a shortcut past it;"
+            " its output, a stack of maps, is what is measured of it."
+        ),
+    ),
+    (
+        "Non-zero activations",
+        Explained(
+            "The share of the numbers in a layer's output that are not zero, over all images. The"
+            " non-linearity of these networks sets what is negative to zero."
+        ),
+    ),
+    (
+        "CKA",
+        Explained(
+            "Centred kernel alignment: whether two layers, of one network or of two, find the same images"
+            " alike. X and Y are their centred activations, a row an image. 1: their similarities agree up to"
+            " scale; 0: they have nothing in common. It is estimated without bias from small batches.",
+            math(
+                word("CKA"),
+                equals,
+                fraction(
+                    above(norm(row(above(Y, word("T")), X)), number(2)),
+                    row(norm(row(above(X, word("T")), X)), norm(row(above(Y, word("T")), Y))),
+                ),
+                spoken="squared norm of Y transposed X, over the norms of X transposed X and Y transposed Y",
+            ),
+        ),
+    ),
+    (
+        "Shifted test set",
+        Explained(
+            "Images of the classes that a network was trained on, unlike those it was trained with: drawn"
+            " otherwise, chosen to be hard, or only drawn again. The network is used as it is."
+        ),
+    ),
+    (
+        "Mean corruption error (mCE)",
+        Explained(
+            "How badly a network does on spoilt images (noise, blur, weather, compression: c) of five"
+            " severities s: its errors E as a share of a reference's errors R, corruption by corruption."
+            " 100 is as many errors as the reference makes.",
+            math(
+                word("mCE"),
+                equals,
+                below(word("mean"), variable("c")),
+                fraction(
+                    row(total("s"), below(variable("E"), row(variable("c"), variable("s")))),
+                    row(total("s"), below(variable("R"), row(variable("c"), variable("s")))),
+                ),
+                spoken="the mean over c of the sum over s of E c s, over the sum over s of R c s",
             ),
         ),
     ),

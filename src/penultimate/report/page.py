@@ -35,7 +35,10 @@ FIGURES_FIRST = (
     "figureC1",
     "figureC2",
     "figureC3",
+    "figure2",
+    "figureB1",
     "figure3",
+    "figure4",
     "figureE1",
     "figureE2",
     "figureE3",
@@ -49,12 +52,14 @@ TABLES_NEXT = (
     "table3",
     "table4",
     "tableC1",
+    "tableC2",
     "tableC3",
     "tableE1",
     "tableE2",
     "tableA1",
     "iclr_tableA2",
     "tableA2",
+    "plugins",
     "claims",
 )
 PROVENANCE = {
@@ -80,6 +85,9 @@ PROVENANCE = {
     "diverged": "Diverged",
     "undefined": "Undefined",
 }
+
+SHARES = ("steps",)
+"""Of the provenance, what counts pairs: how many are done, of how many."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +135,9 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
     """Every file of the report by its name in the folder beside it; the page under the empty name, first."""
     measurements = admit(results, allow_limited=True)
-    exhibits = [
-        registry.entry("exhibit", name).resolve()(results, allow_limited=True) for name in exhibit_names()
-    ]
+    builders = [registry.entry("exhibit", name).resolve() for name in exhibit_names()]
+    made = [build(results, allow_limited=True) for build in builders]
+    exhibits = [one for one in made if one.wanted]
     curves = training_curves(measurements)
     known = marks([one.slug for one in measurements.objectives] + list(glossary.OBJECTIVES))
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
@@ -278,19 +286,19 @@ def _provenance(results: StudyResults) -> list[tuple[str, Any]]:
     told = {**results.provenance, **settings}
     order = [key for key in PROVENANCE if key in told] + sorted(key for key in told if key not in PROVENANCE)
     return [
-        (PROVENANCE.get(key, plain(key.replace("_", " ")).capitalize()), _record(told[key]))
+        (PROVENANCE.get(key, plain(key.replace("_", " ")).capitalize()), _record(told[key], key in SHARES))
         for key in order
         if told[key] not in ("", None, {}, [])
     ]
 
 
-def _record(value: Any) -> Any:
-    """JSON as text, or as a list of (name, record) for mappings."""
+def _record(value: Any, shares: bool = False) -> Any:
+    """JSON as text, or as a list of (name, record) for mappings; where `shares`, [2, 3] is "2 of 3"."""
     shown: dict[type, Callable[[Any], str]] = {bool: lambda one: "yes" if one else "no"}
     if isinstance(value, Mapping):
-        return [(plain(key), _record(one)) for key, one in value.items()]
+        return [(plain(key), _record(one, shares)) for key, one in value.items()]
     if isinstance(value, list | tuple):
-        if len(value) == 2 and all(isinstance(one, int) and not isinstance(one, bool) for one in value):
+        if shares and len(value) == 2 and all(isinstance(one, int) for one in value):
             return f"{value[0]:,} of {value[1]:,}"
         return ", ".join(str(_record(one)) for one in value)
     return shown.get(type(value), plain)(value)

@@ -15,10 +15,29 @@ from typing import TypeAlias
 
 Vertices: TypeAlias = tuple[tuple[float, float], ...]
 
+
+def _colours(text: str) -> tuple[str, ...]:
+    return tuple(f"#{colour}" for colour in text.split())
+
+
 PAPER = ("#fcfbf8", "#131417")
 INK = ("#1d1d1b", "#eceae4")
 MUTED = ("#65635d", "#a3a098")
 RULE = ("#dad7d0", "#33353a")
+HEAT = (
+    _colours(
+        "f6f1e3 f1e9d4 ece2c5 e6dab6 e1d3a7 dccb98 c5c397 aebb97 96b395 7dab94 62a292"
+        " 55948d 488687 3b7982 2e6b7c 215e76 1d5269 19465c 163a50 122f44 0e2438"
+    ),
+    _colours(
+        "1c2026 1e252e 202935 222e3d 233345 25384d 294154 2d4a5c 305363 345c6a 386672"
+        " 487275 577e77 678a79 76977b 86a37c 9db28a b4c298 cbd1a6 e3e1b5 fbf1c4"
+    ),
+)
+"""A scale of numbers, on paper and on a dark screen: from the ground to the ink, ever less (more) light."""
+HEAT_STEPS = len(HEAT[0])
+HEAT_FLIP = 12
+"""The step from which writing on it is in the colour of the ground."""
 
 
 def _ring(corners: int, start: float = 90, inner: float | None = None) -> Vertices:

@@ -10,6 +10,7 @@ from penultimate.data.catalog import DatasetCard, card
 from penultimate.errors import RequestError
 from penultimate.registry import parse
 from penultimate.report.exhibits.base import MISSING, StudyResults
+from penultimate.report.exhibits.cells import seeds_phrase
 from penultimate.report.exhibits.measurements import Measurements
 from penultimate.report.exhibits.numbers import published_rows, summarise
 from penultimate.report.text import counted, fixed, listed, percent, plain
@@ -89,7 +90,7 @@ def summary(measurements: Measurements) -> str:
     )
     return (
         f"This study trains networks on {source.title} ({size}),"
-        f" {counted(len(measurements.seeds), 'run')} per objective; the paper trained ResNet-50 on ImageNet,"
+        f" {seeds_phrase(measurements.results, measurements)}; the paper trained ResNet-50 on ImageNet,"
         f" eight runs per objective.{aim}"
     )
 

@@ -13,14 +13,17 @@ from penultimate.report.palette import Mark
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "{http://www.w3.org/1999/xlink}href"
 INK, MUTED, RULE, PAPER = "#010101", "#020202", "#030303", "#040404"
+HEAT = tuple(f"#0505{step:02x}" for step in range(palette.HEAT_STEPS))
 """Colours to draw with that stand for the page's: no mark has them."""
 
 ON_PAGE = {INK: "currentColor", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+ON_PAGE |= {reserved: f"var(--heat-{step})" for step, reserved in enumerate(HEAT)}
 IN_FILE = {
     INK: palette.INK[0],
     MUTED: palette.MUTED[0],
     RULE: palette.RULE[0],
     PAPER: palette.PAPER[0],
+    **dict(zip(HEAT, palette.HEAT[0], strict=True)),
 }
 FONT = re.compile(r"font: (?P<before>[^;]*?)(?P<size>[\d.]+)px [^;]*")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -48,8 +51,9 @@ def restyle(
                 parent.remove(child)
     for element in root.iter():
         _own(element, prefix, colours, page)
+    by_id = {element.get("id"): element for element in root.iter()}
     for index, note in enumerate(notes):
-        group = root.find(f".//*[@id='{prefix}-note{index}']")
+        group = by_id.get(f"{prefix}-note{index}")
         if group is not None:
             title = ElementTree.Element(f"{{{SVG}}}title")
             title.text = note.text

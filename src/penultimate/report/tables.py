@@ -7,8 +7,10 @@ import io
 import re
 import textwrap
 import unicodedata
+from collections.abc import Iterator
 
-from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, Panel, TableRow
+from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, Panel, Raster, TableRow
+from penultimate.report.rasters import cell_name
 from penultimate.report.text import fixed, plain
 
 TAGS = {"ours": "measured here", "published": "published in the paper"}
@@ -37,6 +39,15 @@ LATEX_SPECIALS = {
     "–": "--",
     "·": r"$\cdot$",
 }
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa mu nu xi pi sigma phi chi psi omega Delta"
+    " Lambda Sigma"
+)
+LATEX_SPECIALS |= {
+    letter: rf"$\{name}$" for letter, name in zip("αβγδεζηθικμνξπσφχψωΔΛΣ", _GREEK.split(), strict=True)
+}
+LATEX_SPECIALS |= {letter: rf"\textsubscript{{{digit}}}" for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
+LATEX_SPECIALS |= {"⁺": r"\textsuperscript{+}", "‖": r"$\Vert$", "′": "$'$", "≤": r"$\le$", "≥": r"$\ge$"}
 FORMULA = re.compile("[=+@＝＋－＠-]")
 """How a cell begins that spreadsheets evaluate (full-width signs too)."""
 TEXT_WIDTH = 100
@@ -192,10 +203,14 @@ def _coordinate(value: float) -> Cell:
 
 
 def points_csv(exhibit: Exhibit) -> str:
-    """The marks of an exhibit's figures as comma-separated values; empty without figures."""
+    """The marks of an exhibit's figures as comma-separated values, and the cells of its maps.
+
+    A cell's x is the number of its column, its y that of its row, from 1. Empty without figures.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", "x_label", "y_label", "detail", "source"])
+    heads = ("x_label", "y_label", "detail", "source")
+    writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", *heads, "value"])
     for figure in exhibit.figures:
         for panel in figure.panels:
             for point in panel.points:
@@ -208,9 +223,33 @@ def points_csv(exhibit: Exhibit) -> str:
                         *("" if number is None else repr(number) for number in numbers),
                         *map(_harmless, texts),
                         panel.source,
+                        "",
                     ]
                 )
+            for row, column, label, value in _cells(panel.raster):
+                line = [
+                    _harmless(panel.name),
+                    _harmless(label),
+                    column,
+                    row,
+                    "",
+                    "",
+                    "",
+                    "",
+                    "",
+                    panel.source,
+                ]
+                writer.writerow([*line, "" if value is None else repr(value)])
     return buffer.getvalue() if exhibit.figures else ""
+
+
+def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:
+    """The cells of a map: number of the row and of the column, their names, the value."""
+    if raster is None or raster.is_scale:
+        return
+    for row, (name, values) in enumerate(zip(raster.rows, raster.values, strict=True), 1):
+        for column, (other, value) in enumerate(zip(raster.columns, values, strict=True), 1):
+            yield row, column, cell_name(name, other), value
 
 
 def render_exhibit_text(exhibit: Exhibit) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from penultimate.errors import RequestError
-from penultimate.statistics.comparison import LEVEL, BoldSet, against_best
+from penultimate.statistics.comparison import LEVEL, BoldSet, against_best, untested
 from penultimate.statistics.summary import summarise
 
 Cells: TypeAlias = Mapping[str, Mapping[str, Iterable[float]]]
@@ -93,18 +93,16 @@ def bold_averages(cells: Cells, higher_is_better: bool = True, level: float = LE
     Kornblith et al., 2021, table 2.
     """
     runs = _runs(cells)
-    single = all(len(values) == 1 for row in runs.values() for values in row.values())
+    single = [name for name, row in runs.items() if all(len(values) == 1 for values in row.values())]
     datasets = len(next(iter(runs.values())))
     note = ""
-    if single and len(runs) > 1:
-        note = (
-            "one run a cell: tested against the interaction of objective and data set"
-            if datasets > 1
-            else "only the best is bold: one run cannot be tested"
-        )
+    if datasets == 1:
+        note = untested(single, len(runs))
+    elif len(single) == len(runs) > 1:
+        note = "one run a cell: tested against the interaction of objective and data set"
 
     def p_value(name: str, best: str) -> float | None:
-        if single and datasets == 1:
+        if datasets == 1 and name in single and best in single:
             return None
         return two_way_anova({name: runs[name], best: runs[best]}).p
 

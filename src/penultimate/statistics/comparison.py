@@ -92,7 +92,7 @@ def bold(column: Mapping[str, Runs], higher_is_better: bool = True, level: float
         return welch(summaries[name], summaries[best]).p
 
     means = {name: summary.mean for name, summary in summaries.items()}
-    return against_best(means, p_value, higher_is_better, level, _untested(single, len(summaries)))
+    return against_best(means, p_value, higher_is_better, level, untested(single, len(summaries)))
 
 
 def against_best(
@@ -118,7 +118,8 @@ def against_best(
     return BoldSet(best, frozenset(kept | set(best)), p_values, note)
 
 
-def _untested(single: list[str], entries: int) -> str:
+def untested(single: list[str], entries: int) -> str:
+    """The remark about the entries of one run, of so many entries; empty where there is none."""
     if not single or entries == 1:
         return ""
     lead = "only the best is bold: one" if len(single) == entries else "one"

@@ -24,5 +24,11 @@ declare(
     "study",
     "rehearsal",
     "penultimate.studies.rehearsal:STUDY",
-    "where the hyperparameters are chosen (penultimate tune): two seeds, ten epochs",
+    "where the quickstart's hyperparameters are chosen (penultimate tune): two seeds, ten epochs",
+)
+declare(
+    "study",
+    "glyphs_search",
+    "penultimate.studies.glyphs_search:STUDY",
+    "where those of glyphs are chosen: two of its seeds, its own recipe",
 )

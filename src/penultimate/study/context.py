@@ -6,10 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penultimate.study.graph import Step
 from penultimate.table import Row
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 ROWS = "rows.jsonl"
 Progress = Callable[[dict[str, Any]], None]
@@ -28,7 +32,7 @@ class Context:
     def config(self) -> dict[str, Any]:
         return self.step.config
 
-    def row(self, metric: str, value: float, unit: str, **columns: Any) -> Row:
+    def row(self, metric: str, value: float, unit: str | None, **columns: Any) -> Row:
         about = {key: value for key, value in self.step.about.items() if key != "slug"}
         return Row(
             **{"step": self.step.id, **about, "metric": metric, "value": value, "unit": unit, **columns}
@@ -42,3 +46,21 @@ class Outcome:
     rows: list[Row]
     status: str = "done"
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def sample(total: int, count: int) -> npt.NDArray[np.int64]:
+    """The places of `count` of `total` examples, ascending: the same for all networks; all, if no more.
+
+    >>> sample(3, 5).tolist(), len(sample(1000, 10))
+    ([0, 1, 2], 10)
+    """
+    import numpy as np
+    import torch
+
+    from penultimate.data.seeding import derived_generator
+
+    if count >= total:
+        return np.arange(total)
+    order = torch.randperm(total, generator=derived_generator("images compared"))
+    places: npt.NDArray[np.int64] = order[:count].sort().values.numpy()
+    return places

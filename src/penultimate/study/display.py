@@ -151,7 +151,7 @@ class Display:
         return step.about["objective"], step.about["backbone"], step.about["seed"]
 
     def _remember(self, step: Step) -> None:
-        if "objective" in step.about and step.name != "train":
+        if "objective" in step.about and step.name not in ("train", "metric"):
             rows = read_rows(Path(self.store.folder(step.id)) / ROWS)
             self.rows.setdefault(self._key(step), []).extend(rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from penultimate.study.context import Context, Outcome
+from penultimate.study.context import Context, Outcome, sample
 from penultimate.table import Row
 
 if TYPE_CHECKING:
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def dynamics(context: Context) -> Outcome:
-    """Top-1, top-5 and class separation of every snapshot, on the source's splits, by epoch.
+    """Top-1, top-5 and class separation of every snapshot, on some images of the source's splits, by epoch.
 
-    The kept network's own come from its bank, at its epoch. A separation that has no value yet (an
-    epoch in which features are still constant) leaves no row.
+    The images are the same for all snapshots and networks of a draw. The kept network's own numbers come
+    from its bank, at its epoch. A separation that has no value yet (an epoch in which features are still
+    constant) leaves no row.
     """
     from penultimate.bank import FeatureBank
     from penultimate.data.images import load_images
@@ -25,7 +26,11 @@ def dynamics(context: Context) -> Outcome:
     from penultimate.training.network import CARD, snapshots
 
     splits = context.config["splits"]
-    images = {split: load_images(context.parents["data"], split) for split in splits}
+    images, places = {}, {}
+    for split in splits:
+        every = load_images(context.parents["data"], split)
+        places[split] = sample(len(every), context.config["images"])
+        images[split] = every.subset(places[split])
     kept = snapshots(context.parents["train"])
     rows: list[Row] = []
     for epoch, folder in kept.items():
@@ -34,7 +39,10 @@ def dynamics(context: Context) -> Outcome:
             rows += _measured(context, extract(network, images[split]), split, epoch)
     last = json.loads((context.parents["train"] / CARD).read_text())["epoch"]
     for split in splits if last not in kept else ():
-        bank = FeatureBank.load(context.parents["extract"] / f"{split}.npz")
+        whole = FeatureBank.load(context.parents["extract"] / f"{split}.npz")
+        assert whole.logits is not None
+        own = places[split]
+        bank = FeatureBank(whole.features[own], whole.labels[own], whole.logits[own], whole.ids[own])
         rows += _measured(context, bank, split, last)
     return Outcome(rows)
 

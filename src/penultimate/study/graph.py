@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import card, shifted
 from penultimate.objectives.presets import resolve
+from penultimate.objectives.sweeps import compared
+from penultimate.plugins import refuse_unshared
 from penultimate.store import canonical_json
 from penultimate.study.spec import INSTRUMENTS, Study
+from penultimate.training.recipe import Recipe
 
 VERSIONS = {
     "data": 2,
@@ -37,13 +41,22 @@ VERSIONS = {
     "distances": 1,
     "calibration": 1,
     "agreement": 1,
+    "layers": 1,
+    "similarity": 1,
+    "metric": 1,
+    "probe": 1,
     "dynamics": 1,
+    "corrupted": 1,
+    "hard": 1,
+    "robustness": 1,
 }
 """Raised by hand when a step's results change for the same configuration."""
 
 SOURCE_SPLITS = ("train", "test")
-OF_MORE = ("calibration", "agreement", "dynamics")
+OF_MORE = ("calibration", "agreement", "layers", "similarity", "dynamics", "robustness")
 """Instruments that ask for more than a network and its own bank."""
+SEEDS_COMPARED = 2
+"""Networks of an objective whose layers are compared: one and its control, as in the paper."""
 NOW, NEXT, LATER = 1, 2, 3
 """Priorities: a new network's own numbers at once, then further networks; transfer fills in."""
 
@@ -84,6 +97,7 @@ class Step:
         slug = self.about.get("slug")
         parts = [slug, f"s{self.about['seed']}"] if slug else [f"d{self.config['draw']}"]
         parts.append(self.about.get("target") if self.name != "train" else None)
+        parts.append(self.config.get("measure"))
         return "-".join(re.sub(r"[^A-Za-z0-9_]+", "_", str(part))[:40] for part in parts if part)
 
     def to_json(self) -> dict[str, Any]:
@@ -130,7 +144,8 @@ def unfold(study: Study) -> Graph:
         draw = seed if study.draw == "seed" else study.draw
         plugins = _plugin_digest("dataset", name)
         config = {"name": name, "draw": draw, **({"plugins": plugins} if plugins else {})}
-        return add("data", config, (), {"target": name}, 0 if name == study.source else NOW)
+        priority = {study.source: 0}.get(name, NOW if name in study.targets else LATER)
+        return add("data", config, (), {"target": name}, priority)
 
     for seed in study.seeds:
         for name in (study.source, *study.targets):
@@ -149,19 +164,33 @@ def unfold(study: Study) -> Graph:
     if "agreement" in study.instruments:
         for backbone, of_networks in banks.items():
             _agreement(study, backbone, of_networks, steps)
+    if "similarity" in study.instruments:
+        common = data(study.source, first)
+        for backbone, of_networks in banks.items():
+            _similarity(study, backbone, common, of_networks, steps)
     return Graph(study, steps)
 
 
 def _plugin_digest(kind: str, name: str) -> dict[str, str]:
     """sha256 of the source that a plug-in comes from, by "kind:name"; nothing for a built-in."""
-    digest = registry.entry(kind, name).source_digest()
+    entry = registry.entry(kind, name)
+    refuse_unshared(entry)
+    digest = entry.source_digest()
     return {f"{kind}:{name}": digest} if digest else {}
+
+
+def _measure(kind: str, text: str) -> tuple[str, dict[str, Any]]:
+    """The step of a metric or probe; a plug-in's is that of its kind, told apart by its spec and source."""
+    plugins = _plugin_digest(kind, registry.parse(text).name)
+    return (kind, {"measure": text, "plugins": plugins}) if plugins else (text, {})
 
 
 def _agreement(
     study: Study, backbone: str, banks: dict[tuple[str, int], str], steps: dict[str, Step]
 ) -> None:
-    """All networks' predictions of the same test images, those of the first seed's draw."""
+    """All compared networks' predictions of the same test images, those of the first seed's draw."""
+    alike = compared(study.objectives)
+    banks = {model: bank for model, bank in banks.items() if model[0] in alike}
     draw = study.seeds[0] if study.draw == "seed" else study.draw
     config = {"models": [list(model) for model in banks], "draw": draw, "threads": study.threads}
     about = {"backbone": backbone, "source": study.source, "target": study.source}
@@ -169,9 +198,53 @@ def _agreement(
     steps.setdefault(step.id, step)
 
 
+def _similarity(
+    study: Study, backbone: str, common: str, banks: dict[tuple[str, int], str], steps: dict[str, Step]
+) -> None:
+    """The layers of the first networks of each compared objective, on the images of the first seed's draw.
+
+    The control at initialisation is drawn from a seed that none of the networks started from.
+    """
+    models = [
+        (spec, seed) for spec in compared(study.objectives) for seed in study.seeds_for(spec)[:SEEDS_COMPARED]
+    ]
+    config = {
+        **INSTRUMENTS["similarity"],
+        "models": [list(model) for model in models],
+        "initial_seed": next(seed for seed in itertools.count() if seed not in study.seeds),
+        "draw": steps[common].config["draw"],
+        "threads": study.threads,
+    }
+    about = {"backbone": backbone, "source": study.source, "target": study.source}
+    networks = tuple(steps[banks[model]].parents[0] for model in models)  # a bank's first parent
+    step = Step("similarity", config, (common, *networks), about, LATER, gathers=True)
+    steps.setdefault(step.id, step)
+
+
+def _robustness(study: Study, seed: int, data: Any, add: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The steps that all networks of a seed are shown, corrupted images first; the shifted sets' names."""
+    config = INSTRUMENTS["robustness"]
+    draw = seed if study.draw == "seed" else study.draw
+    source, sets = data(study.source, seed), shifted(study.source)
+    about = {"target": study.source}
+    machine = {"draw": draw, "threads": study.threads}
+    corrupted = add("corrupted", {"per_class": config["per_class"], **machine}, (source,), about, LATER)
+    shown = []
+    for shift, name in sets.items():
+        images = data(name, seed)
+        if shift == "a":
+            recipe = dataclasses.asdict(Recipe(**config["outside"]["recipe"]))
+            outside = {**config["outside"], "recipe": recipe, **machine}
+            images = add("hard", outside, (source, images), {"target": name}, LATER)
+        shown.append(images)
+    return (corrupted, *shown), tuple(sets.values())
+
+
 def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, add: Any) -> str:
     """The steps of one network; the bank of its predictions that is compared with others comes back."""
     composition = resolve(objective)
+    for component in composition.components:
+        refuse_unshared(registry.entry(component.kind, component.name))
     plugins = composition.plugin_digests() | _plugin_digest("backbone", registry.parse(backbone).name)
     about = {
         "slug": composition.preset or composition.canonical,
@@ -203,8 +276,9 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
         about,
         NOW,
     )
-    for metric in study.metrics:
-        add(metric, {"splits": list(SOURCE_SPLITS), **machine}, (own,), about, NOW)
+    for text in study.metrics:
+        step, plugin = _measure("metric", text)
+        add(step, {**plugin, "splits": list(SOURCE_SPLITS), **machine}, (own,), about, NOW)
     for name in study.instruments:
         if name not in OF_MORE:
             add(name, {**INSTRUMENTS[name], **machine}, (network, own), about, LATER)
@@ -218,6 +292,12 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
             LATER,
         )
         add("calibration", {"objective": composition.canonical, **machine}, (own, held), about, LATER)
+    if "layers" in study.instruments:
+        config = {**INSTRUMENTS["layers"], **machine}
+        add("layers", config, (network, data(study.source, seed), own), about, LATER)
+    if "robustness" in study.instruments:
+        shown, names = _robustness(study, seed, data, add)
+        add("robustness", {"shifted": list(names), **machine}, (network, *shown), about, LATER)
     if "dynamics" in study.instruments and study.recipe_of(objective).snapshot_every:
         config = {**INSTRUMENTS["dynamics"], **machine}
         add("dynamics", config, (network, data(study.source, seed), own), about, LATER)
@@ -241,8 +321,10 @@ def _network(study: Study, seed: int, backbone: str, objective: str, data: Any, 
             there,
             LATER,
         )
-        for probe in study.probes:
-            add(probe, {"accuracy": card(target).accuracy, "seed": seed, **machine}, (bank,), there, LATER)
+        for text in study.probes:
+            step, plugin = _measure("probe", text)
+            config = {**plugin, "accuracy": card(target).accuracy, "seed": seed, **machine}
+            add(step, config, (bank,), there, LATER)
     common = data(study.source, study.seeds[0])
     compared: str = own
     if "agreement" in study.instruments and common != data(study.source, seed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import heapq
 import os
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
+from penultimate.errors import RequestError
 from penultimate.plugins import loaded
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
@@ -72,8 +74,10 @@ class _Worker:
         self.ready = False
 
     def give(self, root: str, step: Step) -> None:
+        """Send a step to the process; that it is dead shows when its answer is waited for."""
         self.step = step
-        self.connection.send((root, step.to_json()))
+        with contextlib.suppress(OSError):
+            self.connection.send((root, step.to_json()))
 
     def end(self) -> None:
         self.connection.close()
@@ -234,14 +238,19 @@ def _work(
 
 
 def _replace(worker: _Worker, schedule: _Schedule, observer: Observer, threads: int) -> _Worker:
-    """A worker died under its step (killed, out of memory): begin the step again in a fresh one."""
+    """A worker died (killed, out of memory): a fresh one comes, in which its step is begun again.
+
+    Raises RuntimeError for one that died while it started, for so might every other.
+    """
     worker.end()
     code = worker.process.returncode
     how = f"was killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
     step = worker.step
     if step is None:
-        raise RuntimeError(f"a worker process {how} before it was given any work; see its output above")
-    if schedule.again(step.id):
+        if not worker.ready:
+            raise RuntimeError(f"a worker process {how} before it was given any work; see its output above")
+        observer.noticed(f"a process that waited for work {how}; another takes its place")
+    elif schedule.again(step.id):
         observer.noticed(f"the process of {step.id} {how}; the step is begun again")
     else:
         schedule.fail(step.id, f"its process {how} {ATTEMPTS} times; is there enough memory?")
@@ -254,6 +263,11 @@ def _hear(message: dict[str, Any], worker: _Worker, schedule: _Schedule, observe
     if kind == "ready":
         worker.ready = True
         return
+    if kind == "unfit":
+        raise RequestError(
+            f"{message['reason']} (in a process of the study, which begins in the current folder and has"
+            " nothing that this session has defined or put on its path)"
+        )
     step = worker.step
     assert step is not None
     if kind == "progress":

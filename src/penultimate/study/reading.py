@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.store import BusyError, Meta, Store, lock
 from penultimate.study.context import ROWS
 from penultimate.study.running import STUDY_FILE
-from penultimate.study.tuning_record import TUNING_FILE, Tuning, folder_name, read_tuning
+from penultimate.study.tuning_record import TUNING_FILE, Tuning, folder_name, from_json, read_tuning
 from penultimate.table import Row, Table, read_rows
 
 
@@ -35,13 +35,16 @@ class StudyFolder:
         return {step_id: meta for step_id, meta in found.items() if meta is not None}
 
     def described(self) -> dict[str, Any]:
-        """The description, with the width of the penultimate layer and the tuning once they are there."""
-        widths = [meta.content.get("num_features") for meta in self.metas().values()]
+        """The description; with the layers, the width of the last and the tuning once they are there."""
+        contents = [meta.content for meta in self.metas().values()]
+        widths = [content.get("num_features") for content in contents]
         known = [width for width in widths if width is not None]
+        layers = next((content["layers"] for content in contents if "layers" in content), None)
         tuning = self.tuning()
         return {
             **self.description,
             **({"num_features": known[0]} if known else {}),
+            **({"layers": layers} if layers else {}),
             **({"tuning": dataclasses.asdict(tuning)} if tuning else {}),
         }
 
@@ -50,10 +53,12 @@ class StudyFolder:
         return "tunes" in self.description
 
     def tuning(self) -> Tuning | None:
-        """The search for the hyperparameters of this study, if it was made in this store."""
-        return read_tuning(
-            self.path.with_name(folder_name(self.description.get("tunes", self.name))) / TUNING_FILE
-        )
+        """The search for the hyperparameters of this study: in this store, or the package's own."""
+        for name in (self.description.get("tunes", self.name), self.description.get("tuned_by")):
+            found = read_tuning(self.path.with_name(folder_name(name)) / TUNING_FILE) if name else None
+            if found is not None:
+                return found
+        return reference_tuning(self.description.get("tuned_by", ""))
 
     def evidence(self) -> Table:
         """The rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
@@ -64,7 +69,7 @@ class StudyFolder:
         """All rows of the finished steps, in the order of the graph; a limited study's are marked so."""
         rows: list[Row] = []
         for step_id in self.metas():
-            rows.extend(read_rows(self.store.folder(step_id) / ROWS))
+            rows.extend(read_rows(self._file(step_id, ROWS)))
         if self.description["limited"]:
             rows = [
                 dataclasses.replace(row, status="limited") if row.status == "done" else row for row in rows
@@ -99,8 +104,18 @@ class StudyFolder:
         """The arrays that a row of this step and metric points to."""
         import numpy as np
 
-        with np.load(self.store.folder(step) / f"{metric}.npz", allow_pickle=False) as archive:
+        with np.load(self._file(step, f"{metric}.npz"), allow_pickle=False) as archive:
             return dict(archive)
+
+    def _file(self, step_id: str, name: str) -> Path:
+        """A file of a finished step; raises DamagedFileError, with the way out, where it was changed."""
+        try:
+            return self.store.verified(step_id, name)
+        except DamagedFileError as error:
+            raise DamagedFileError(
+                f"{error}; remove the folder '{self.store.folder(step_id)}', and the same command computes it"
+                f" anew: {self.description['command']}"
+            ) from None
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Of every kind of step: how many are done, of how many."""
@@ -136,12 +151,24 @@ class StudyFolder:
             "seconds": {name: round(value, 1) for name, value in seconds.items()},
             "steps": {name: list(pair) for name, pair in self.counts().items()},
             "diverged": self.diverged(),
+            "diverged_runs": {
+                step_id: [metas[step_id].content["about"].get(key) for key in ("objective", "seed")]
+                for step_id in self.diverged()
+            },
             "undefined": {
                 step_id: meta.content["undefined"]
                 for step_id, meta in metas.items()
                 if "undefined" in meta.content
             },
         }
+
+
+def reference_tuning(study: str) -> Tuning | None:
+    """The search that comes with the package as the tuning of a study, if there is one."""
+    from penultimate.study.kept import read_kept, references
+
+    kept = references().get(folder_name(study))
+    return None if kept is None else from_json(read_kept(kept).description["tuning"])
 
 
 def study_folders(root: Path | str = "runs") -> list[StudyFolder]:

@@ -14,6 +14,8 @@ from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError, nearest, unknown
 from penultimate.objectives.presets import resolve
+from penultimate.study.measures import canonical as canonical_measure
+from penultimate.study.measures import check_settings
 from penultimate.training.recipe import Recipe
 
 PROBES = ("linear", "knn")
@@ -26,7 +28,18 @@ INSTRUMENTS: dict[str, dict[str, Any]] = {
     "distances": {"split": "train", "count": 10_000, "seed": 0},
     "calibration": {},
     "agreement": {},
-    "dynamics": {"splits": ["train", "test"]},
+    "layers": {"splits": ["test"]},
+    "similarity": {"split": "test", "images": 5120, "batch_size": 256, "passes": 1},
+    "dynamics": {"splits": ["train", "test"], "images": 5120},
+    "robustness": {
+        "per_class": 2,
+        "outside": {
+            "objective": "softmax",
+            "backbone": "glyphnet(width=8, features=128)",
+            "recipe": {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentation": {"shift": 0}},
+            "seed": 0,
+        },
+    },
 }
 """What looks inside each network or at its predictions, on which of the source's splits, and its settings."""
 
@@ -37,12 +50,12 @@ class Study:
 
     `draw` chooses the draw of a generated world: "seed" gives every seed its own, an integer gives all
     seeds the same. `relearning` lists the numbers of fresh images a class from which the source's own classes
-    are learnt anew on the fixed features.
+    are learnt anew on the fixed features. `metrics` and `probes` may name plug-ins too.
     `adjustments` change the recipe for single objectives, named by spec or by preset: {"cosine_softmax":
     {"learning_rate": 4.0}}; `seeds_of` names, in the same way, those that have only some of the seeds.
-    `limited` marks a study too small to be read as evidence: its rows say so, and
-    exhibits refuse them unasked. `expected_seconds` are the costs of a step of each kind, measured on two CPU
-    cores; `plan` uses them until the store knows better.
+    `tuned_by` is the study in whose tuning the hyperparameters were chosen. `limited` marks a study too
+    small to be read as evidence: its rows say so, and exhibits refuse them unasked. `expected_seconds` are
+    the costs of a step of each kind, measured on two CPU cores, which `plan` uses where the store knows none.
     """
 
     name: str
@@ -63,15 +76,16 @@ class Study:
     limited: bool = False
     adjustments: dict[str, dict[str, Any]] = field(default_factory=dict)
     seeds_of: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    tuned_by: str = ""
     expected_seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what in ("objectives", "targets", "backbones", "seeds"):
+        for what in ("objectives", "targets", "backbones", "seeds", "probes", "metrics", "instruments"):
             values = getattr(self, what)
             if isinstance(values, str) or not isinstance(values, Sequence):
                 raise RequestError(f"study '{self.name}': {what} must be a tuple, not {values!r}")
             object.__setattr__(self, what, tuple(values))
-            if what != "targets" and not values:
+            if what in ("objectives", "backbones", "seeds") and not values:
                 raise RequestError(f"study '{self.name}': {what} is empty; at least one is needed")
         if not self.name.replace("-", "_").isidentifier():
             raise RequestError(f"a study is named by letters, digits, '_' and '-', not '{self.name}'")
@@ -80,7 +94,7 @@ class Study:
         object.__setattr__(self, "objectives", canonical)
         backbones = tuple(str(registry.parse(text)) for text in self.backbones)
         for text in backbones:
-            registry.entry("backbone", registry.parse(text).name)
+            check_settings("backbone", registry.parse(text))
         object.__setattr__(self, "backbones", backbones)
         for what in ("targets", "backbones", "seeds", "relearning"):
             _no_repeats(self.name, what, getattr(self, what))
@@ -105,10 +119,13 @@ class Study:
                 )
         if self.relearning and "relearn" not in card(self.source).sizes:
             raise RequestError(f"study '{self.name}': '{self.source}' has no images for relearning")
-        for what, known in (("probes", PROBES), ("metrics", METRICS), ("instruments", tuple(INSTRUMENTS))):
-            for name in getattr(self, what):
-                if name not in known:
-                    raise unknown(what[:-1], name, known)
+        for what, known in (("probes", PROBES), ("metrics", METRICS)):
+            measures = tuple(canonical_measure(what[:-1], text, known) for text in getattr(self, what))
+            _no_repeats(self.name, what, measures)
+            object.__setattr__(self, what, measures)
+        for name in self.instruments:
+            if name not in INSTRUMENTS:
+                raise unknown("instrument", name, INSTRUMENTS)
         if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
             raise RequestError(f"study '{self.name}': threads is an integer >= 1, not {self.threads!r}")
         self._check_adjustments()
@@ -210,7 +227,13 @@ class Study:
             "recipe": dataclasses.asdict(self.recipe),
             "adjustments": self.adjustments,
             "seeds_of": {key: list(seeds) for key, seeds in self.seeds_of.items()},
+            "tuned_by": self.tuned_by,
             "limited": self.limited,
+            "cards": [
+                card(name).described()
+                for name in (self.source, *self.targets)
+                if registry.entry("dataset", name).is_plugin
+            ],
         }
 
 
@@ -267,9 +290,22 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError):
-            value = text
+            value = _listed(text)
         study = _replace(study, path.strip().split("."), value, path.strip())
     return study
+
+
+def _listed(text: str) -> str | tuple[str, ...]:
+    """What is no literal: a name or a spec, or several with commas between them.
+
+    >>> _listed("digits"), _listed("linear, nearest_mean(order=1)")
+    ('digits', ('linear', 'nearest_mean(order=1)'))
+    """
+    try:
+        found = ast.parse(text.strip(), mode="eval").body
+    except (ValueError, SyntaxError):
+        return text
+    return tuple(map(ast.unparse, found.elts)) if isinstance(found, ast.Tuple) else text
 
 
 def _replace(owner: Any, keys: list[str], value: Any, path: str) -> Any:
@@ -288,18 +324,22 @@ def _replace(owner: Any, keys: list[str], value: Any, path: str) -> Any:
         raise RequestError(f"'{path}' has parts; set one of {parts}")
     else:
         new = tuple(value) if isinstance(old, tuple) and isinstance(value, list | tuple) else value
-        new = (new,) if isinstance(old, tuple) and not isinstance(new, tuple) else new
+        if isinstance(old, tuple) and not isinstance(new, tuple):
+            new = (new,) if new != "" else ()
     return dataclasses.replace(owner, **{keys[0]: new})
 
 
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
-    """The study with some of its objectives (by slug or spec) and other seeds."""
+    """The study with some of its objectives (by slug or spec) and other seeds.
+
+    Objectives that have fewer seeds keep those of them that are asked for; where none is, the first few.
+    """
     if seeds:
-        fewer = {key: tuple(seed for seed in own if seed in seeds) for key, own in study.seeds_of.items()}
-        without = {key for key, own in fewer.items() if not own}
-        study = study.with_objectives([text for text in study.objectives if not without & set(_names(text))])
-        kept = {key: own for key, own in fewer.items() if key not in without}
-        study = dataclasses.replace(study, seeds=tuple(seeds), seeds_of=kept)
+        fewer = {
+            key: tuple(seed for seed in own if seed in seeds) or tuple(seeds[: len(own)])
+            for key, own in study.seeds_of.items()
+        }
+        study = dataclasses.replace(study, seeds=tuple(seeds), seeds_of=fewer)
     if only:
         by_slug = {slug: text for text, slug in study.slugs().items()}
         chosen = []

@@ -17,10 +17,12 @@ from typing import Any
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.store import Store
-from penultimate.study import inside, predictions
+from penultimate.study import inside, plugin_steps, predictions
 from penultimate.study.context import ROWS, Context, Outcome, Progress
 from penultimate.study.dynamics import dynamics
 from penultimate.study.graph import VERSIONS, Step
+from penultimate.study.layers import layers, similarity
+from penultimate.study.robustness import corrupted, hard, robustness
 from penultimate.table import write_rows
 
 SCRATCH = ("checkpoint*", "*.tmp")
@@ -122,15 +124,19 @@ def class_separation(context: Context) -> Outcome:
     from penultimate.bank import FeatureBank
     from penultimate.metrics.separation import class_separation as measure
 
-    rows = []
+    rows, undefined = [], []
     distances = {"cosine": "class_separation"}
     distances.update({other: f"class_separation_{other}" for other in ("cosine_centered", "euclidean")})
     for split in context.config["splits"]:
         bank = FeatureBank.load(context.parents["extract"] / f"{split}.npz")
         for distance, metric in distances.items():
-            value = measure(bank.features, bank.labels, distance=distance)
+            try:
+                value = measure(bank.features, bank.labels, distance=distance)
+            except UndefinedError as error:
+                undefined.append(f"{metric} ({split}): {error}")
+                continue
             rows.append(context.row(metric, value, "ratio", split=split))
-    return Outcome(rows)
+    return Outcome(rows, facts={"undefined": "; ".join(undefined)} if undefined else {})
 
 
 def linear(context: Context) -> Outcome:
@@ -181,19 +187,24 @@ def knn(context: Context) -> Outcome:
 
 
 def relearn(context: Context) -> Outcome:
-    """The source's own classes learnt anew from a few fresh images each (the balanced start of the split)."""
+    """The source's own classes learnt anew from a few fresh images each: the first that the split has."""
+    import numpy as np
+
     from penultimate.bank import FeatureBank
     from penultimate.probes.linear import LinearProbe
 
     own, fresh = context.parents.values()
     shots = context.config["shots"]
     test, few = FeatureBank.load(own / "test.npz"), FeatureBank.load(fresh / "relearn.npz")
-    count = shots * (int(test.labels.max()) + 1)
-    if count > len(few):
+    firsts = [np.flatnonzero(few.labels == label)[:shots] for label in range(int(test.labels.max()) + 1)]
+    scarce = next((label for label, places in enumerate(firsts) if len(places) < shots), None)
+    if scarce is not None:
         raise RequestError(
-            f"{shots} images a class are asked for; the relearn split has {len(few)} images in all"
+            f"{shots} images a class are asked for; in the relearn split class {scarce} has"
+            f" {len(firsts[scarce])}"
         )
-    probe = LinearProbe(seed=context.config["seed"]).fit(few.features[:count], few.labels[:count])
+    chosen = np.sort(np.concatenate(firsts))
+    probe = LinearProbe(seed=context.config["seed"]).fit(few.features[chosen], few.labels[chosen])
     layer = f"{shots} per class"
     return Outcome(
         [
@@ -215,6 +226,9 @@ FUNCTIONS |= {
 }
 FUNCTIONS |= {"calibration": predictions.calibration, "agreement": predictions.agreement}
 FUNCTIONS["dynamics"] = dynamics
+FUNCTIONS |= {"layers": layers, "similarity": similarity}
+FUNCTIONS |= {function.__name__: function for function in (corrupted, hard, robustness)}
+FUNCTIONS |= {"metric": plugin_steps.metric, "probe": plugin_steps.probe}
 
 
 def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:

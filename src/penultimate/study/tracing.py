@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 
 from penultimate.errors import RequestError, nearest
 from penultimate.store import Meta
 from penultimate.study.reading import StudyFolder
+from penultimate.study.tuning_words import accuracy_text, counted
+from penultimate.table import Row
 
 
 def explain(folder: StudyFolder, objective: str, target: str | None) -> str:
@@ -24,17 +27,17 @@ def explain(folder: StudyFolder, objective: str, target: str | None) -> str:
             f"study '{folder.name}' has no data set '{target}'.{nearest(target, places)}"
             f" It has: {', '.join(places)}."
         )
-    rows = [
-        row for row in folder.table().where(objective=by_name[objective], target=target) if row.epoch is None
-    ]
     metas = folder.metas()
+    rows = _final(folder.evidence().where(objective=by_name[objective], target=target), metas)
     if not rows:
         return f"Nothing has been measured for {objective} on {target} yet; continue the study to measure it."
     lines = [f"{objective} on {target}, study {folder.name}", ""]
     for row in rows:
+        epoch = "" if row.epoch is None else f", epoch {row.epoch}"
         lines.append(
-            f"  seed {row.seed}  {row.metric:<34} {row.split or '':<8} {row.value:.6g}  ({row.status})"
+            f"  seed {row.seed}  {row.metric:<34} {row.split or '':<8} {row.value:.6g}  ({row.status}{epoch})"
         )
+    lines += _search(folder, by_name[objective])
     steps: dict[str, Meta] = {}
     for row in rows:
         if row.step:
@@ -42,6 +45,27 @@ def explain(folder: StudyFolder, objective: str, target: str | None) -> str:
     for step_id, meta in steps.items():
         lines += ["", *_describe(step_id, meta)]
     return "\n".join(lines)
+
+
+def _final(rows: Iterable[Row], metas: Mapping[str, Meta]) -> list[Row]:
+    """The rows of a finished network; where only its training was measured, those of its last epoch."""
+    known = list(rows)
+    finals = [row for row in known if row.epoch is None]
+    ends = {step_id: meta.content.get("epoch") for step_id, meta in metas.items()}
+    return finals or [row for row in known if row.epoch == ends.get(row.step or "")]
+
+
+def _search(folder: StudyFolder, spec: str) -> list[str]:
+    """Of a tuning: among which cells this objective was chosen."""
+    tuning = folder.tuning() if folder.is_tuning else None
+    found = [one for one in tuning.objectives if one.best and one.best.objective == spec] if tuning else []
+    lines = []
+    for tuned in found:
+        cells = sorted(tuned.cells, key=lambda cell: cell.mean, reverse=True)
+        lines += ["", f"  chosen of {counted(len(cells), 'cell')}, by top-1 on the holdout alone, %"]
+        lines += [f"    {accuracy_text(cell):>8}  {cell}  ({cell.phase})" for cell in cells]
+        lines += [f"    {remark}" for remark in tuned.remarks]
+    return lines
 
 
 def _collect(step_id: str, metas: dict[str, Meta], steps: dict[str, Meta]) -> None:

@@ -279,9 +279,12 @@ def settings_of(
 
     Each value has the type that it has there, so that 1 and 1.0 are one setting.
 
-    >>> axes = axes_of("softmax", Recipe(), {"recipe.learning_rate": (1, 2)})
-    >>> settings_of(Recipe(), Recipe(epochs=3), axes, [2]), settings_of(Recipe(), Recipe(), axes, [1])
-    ((('epochs', 3), ('learning_rate', 2.0)), ())
+    >>> usual = Recipe(learning_rate=1.0)
+    >>> axes = axes_of("softmax", usual, {"recipe.learning_rate": (1, 2)})
+    >>> settings_of(usual, Recipe(learning_rate=1.0, epochs=3), axes, [2])
+    (('epochs', 3), ('learning_rate', 2.0))
+    >>> settings_of(usual, usual, axes, [1])
+    ()
     """
     chosen = {field.name: getattr(adjusted, field.name) for field in dataclasses.fields(recipe)}
     for axis, value in zip(axes, values, strict=True):

@@ -104,7 +104,7 @@ class _Cells:
         for step in steps:
             meta = self.store.meta(step.id)
             assert meta is not None
-            curve = holdout_curve(read_rows(self.store.folder(step.id) / ROWS))
+            curve = holdout_curve(read_rows(self.store.verified(step.id, ROWS)))
             seed = step.about["seed"]
             if meta.status == "diverged":
                 runs.append(Run(seed, None, step.id, str(meta.content.get("reason", ""))))
@@ -176,10 +176,10 @@ def cells_graph(study: Study, settings: Sequence[Setting]) -> tuple[Graph, dict[
     return Graph(bare, steps), owner
 
 
-def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:
-    """The record: these searches, and those of earlier commands in the same setting."""
+def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
+    """The record of these searches alone, without what only a store knows of them."""
     study = plan.study
-    fresh = Tuning(
+    return Tuning(
         study.name,
         study.source,
         study.backbones[0],
@@ -193,6 +193,11 @@ def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, sto
         plan.listed,
         tuple(tuned),
     )
+
+
+def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:
+    """The record: these searches, and those of earlier commands in the same setting."""
+    fresh = record_of(plan, tuned)
     if before is not None and before.setting == fresh.setting:
         by_slug = {one.slug: one for one in (*before.objectives, *tuned)}
         fresh = dataclasses.replace(fresh, objectives=tuple(by_slug.values()))

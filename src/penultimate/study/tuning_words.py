@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 CHOSEN_FILE = "chosen.py"
 
+WIDTH = 108
+"""Characters of a line of the file of choices."""
 HEADS = ("objective", "chosen", "holdout top-1, %", "at the start", "cells")
 
 
@@ -158,16 +161,29 @@ def _header(tuning: Tuning) -> str:
     lines = [
         f"The hyperparameters that a tuning chose for study {tuning.study}: import NINE, or paste it.",
         "",
-        *(f"    {command}" for command in commands_of(tuning)),
+        *(line for command in commands_of(tuning) for line in _wrapped(command, "    ", "      ", " \\")),
         "",
         f"Chosen by top-1 on the holdout of {tuning.source} alone (the mean over seeds, after",
         f"{counted(tuning.recipe['epochs'], 'epoch')}), by no test set and no transfer task. The budget was",
         f"{budget_text(tuning)}. Every cell is in {TUNING_FILE}.",
         *(["The world was too small for this to be evidence of anything."] if tuning.limited else []),
-        *(f"- {remark}" for one in tuning.objectives for remark in one.remarks),
+        *(line for one in tuning.objectives for text in one.remarks for line in _wrapped(text, "- ", "  ")),
     ]
-    safe = "\n".join(lines).replace("\\", "/").replace('"' * 3, "'" * 3)
-    return f'"""{safe}\n"""\n'
+    safe = "\n".join(lines).replace('"' * 3, "'" * 3)
+    return f'r"""{safe}\n"""\n'
+
+
+def _wrapped(text: str, first: str, further: str, end: str = "") -> list[str]:
+    """A text in lines of a page's width; `end` stands at the end of all but the last."""
+    lines = textwrap.wrap(
+        text,
+        WIDTH - len(end),
+        initial_indent=first,
+        subsequent_indent=further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line + end for line in lines[:-1]] + lines[-1:]
 
 
 def _chosen(tuning: Tuning, one: Tuned) -> str:

@@ -15,7 +15,8 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
-from penultimate.plugins import load_source
+from penultimate.errors import PenultimateError
+from penultimate.plugins import load_source, told
 from penultimate.store import FULL, Store
 from penultimate.study.graph import Step
 
@@ -38,7 +39,11 @@ def main() -> None:
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     with contextlib.suppress(EOFError, BrokenPipeError):
         for path, source in connection.recv():
-            load_source(path, source)
+            try:
+                load_source(path, source)
+            except PenultimateError as error:
+                connection.send({"kind": "unfit", "reason": str(error)})
+                return
         connection.send({"kind": "ready"})
         while True:
             root, content = connection.recv()
@@ -53,7 +58,7 @@ def main() -> None:
             except DamagedParentError as error:
                 answer = {"kind": "damaged", "id": step.id, "parent": error.parent, "reason": str(error)}
             except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
+                reason = told(error)
                 log = describe_failure(error)
                 full = isinstance(error, OSError) and error.errno in FULL
                 answer = {"kind": "failed", "id": step.id, "reason": reason, "log": log, "full": full}

@@ -175,6 +175,17 @@ def _warped(masks: Tensor, nuisances: Nuisances, draws: _Draws, size: int) -> Te
     return F.grid_sample(ink, grid, align_corners=False).flatten(2)
 
 
+def coverage(
+    masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator, size: int = SIZE
+) -> Float[Tensor, "n size size"]:
+    """The share of each pixel that is ink, each mask seen from where the nuisances put it.
+
+    >>> coverage(torch.full((1, 48, 48), 255).byte(), Nuisances(), torch.Generator()).amax().round()
+    tensor(1.)
+    """
+    return _warped(masks, nuisances, _Draws(len(masks), generator), size).view(-1, size, size)
+
+
 def _pattern(draws: _Draws, size: int) -> Tensor:
     """Weights [n 1 size^2] in 0..1: a gradient, a sine, a square wave or value noise, a quarter each."""
     x, y = _axes(size)

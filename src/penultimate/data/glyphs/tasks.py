@@ -15,10 +15,15 @@ from penultimate.data.glyphs.characters import (
     pretraining_classes,
     selected,
 )
-from penultimate.data.glyphs.nuisance import Nuisances
+from penultimate.data.glyphs.nuisance import Nuisances, compose
+from penultimate.data.glyphs.renderings import Rendering, rendition, sketch
 
 UPRIGHT = Nuisances(stroke=0.0, rotation=0.125, shear=0.0, elastic=0.0)
 """For telling faces apart: what makes a face is left alone."""
+
+
+RENDERINGS: Mapping[str, Rendering] = {"r": rendition, "sketch": sketch}
+"""How the shifted sets are drawn that are not drawn as in pretraining."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Task:
     classes: Mapping[str, tuple[Glyph, ...]]
     counts: Mapping[str, int]
     nuisances: Nuisances
+    render: Rendering = compose
 
     @property
     def glyphs(self) -> tuple[Glyph, ...]:
@@ -55,7 +61,8 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     (128, 160, 'A a B b')
     """
     described = card(name)
-    script, nuisances = name.removesuffix("_smoke"), Nuisances()
+    shift = name.removeprefix(f"{described.source}_") if described.role == "shifted" else ""
+    script, nuisances = name.removesuffix(f"_{shift}").removesuffix("_smoke"), Nuisances()
     if script == "glyphs":
         classes = _by_character(typefaces, pretraining_classes()[: described.classes], DEJAVU)
     elif script == "newfaces":
@@ -68,4 +75,4 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     else:
         classes = _by_character(typefaces, selected(script)[: described.classes], SCRIPTS[script].faces)
     counts = {split: size // described.classes for split, size in described.sizes.items()}
-    return Task(name, classes, counts, nuisances)
+    return Task(name, classes, counts, nuisances, RENDERINGS.get(shift, compose))

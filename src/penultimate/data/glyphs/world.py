@@ -15,7 +15,7 @@ import torch
 
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.glyphs.atlas import Atlas, Typefaces
-from penultimate.data.glyphs.nuisance import SIZE, compose
+from penultimate.data.glyphs.nuisance import SIZE
 from penultimate.data.glyphs.tasks import Task, glyph_task
 from penultimate.data.images import ImageSet
 from penultimate.data.seeding import derived_generator
@@ -46,7 +46,7 @@ def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int 
         generator = derived_generator(task.name, draw, split, name)
         members = torch.randint(len(glyphs), (count,), generator=generator)
         masks = atlas.select(glyphs)[members]
-        images[:, label] = compose(masks, task.nuisances, generator).numpy()
+        images[:, label] = task.render(masks, task.nuisances, generator).numpy()
     return ImageSet(
         images=images.reshape(-1, SIZE, SIZE, 3),
         labels=np.tile(np.arange(classes), count),
@@ -87,3 +87,11 @@ typeface = GlyphWorld("typeface")
 newfaces = GlyphWorld("newfaces")
 glyphs_smoke = GlyphWorld("glyphs_smoke")
 syllabics_smoke = GlyphWorld("syllabics_smoke")
+glyphs_v2 = GlyphWorld("glyphs_v2")
+glyphs_a = GlyphWorld("glyphs_a")
+glyphs_r = GlyphWorld("glyphs_r")
+glyphs_sketch = GlyphWorld("glyphs_sketch")
+glyphs_smoke_v2 = GlyphWorld("glyphs_smoke_v2")
+glyphs_smoke_a = GlyphWorld("glyphs_smoke_a")
+glyphs_smoke_r = GlyphWorld("glyphs_smoke_r")
+glyphs_smoke_sketch = GlyphWorld("glyphs_smoke_sketch")

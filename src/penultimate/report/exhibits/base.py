@@ -105,8 +105,27 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Raster:
+    """A map of numbers: a cell for each row and column, from the top left; None where there is no number.
+
+    `low` and `high` are the ends of the scale of colours. Rows and columns are named by words, or, where
+    slugs are given, by the marks of objectives. `is_scale`: it explains the colours of others, and no cell of
+    it is a measurement.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    row_marks: tuple[str, ...] = ()
+    column_marks: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+    is_scale: bool = False
+
+
+@dataclass(frozen=True)
 class Panel:
-    """One pair of axes; several make a figure. Directly labelled where `labelled`."""
+    """One pair of axes; several make a figure. Directly labelled where `labelled`; a map where `raster`."""
 
     name: str
     title: str
@@ -120,6 +139,7 @@ class Panel:
     x_limits: tuple[float, float] | None = None
     y_limits: tuple[float, float] | None = None
     size: tuple[float, float] = (420, 340)
+    raster: Raster | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +155,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One table or figure of the paper, regenerated from a study's rows."""
+    """One table or figure of the paper, regenerated from a study's rows.
+
+    One that is not `wanted` holds nothing, for the study asks for nothing of the kind: the page has it not.
+    """
 
     name: str
     title: str
@@ -144,6 +167,7 @@ class Exhibit:
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     limited: bool = False
+    wanted: bool = True
 
     @property
     def number(self) -> str:

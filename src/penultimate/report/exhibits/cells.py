@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from penultimate.objectives.presets import PRESETS
-from penultimate.report.exhibits.base import MISSING, Cell, Column, ExhibitTable, StudyResults, TableRow
+from penultimate.report.exhibits.base import (
+    MISSING,
+    Cell,
+    Column,
+    Exhibit,
+    ExhibitTable,
+    StudyResults,
+    TableRow,
+)
 from penultimate.report.exhibits.measurements import MEASURED_BY, Measurements, Runs
 from penultimate.report.exhibits.numbers import error_of, published_rows, summarise
 from penultimate.report.text import counted, fixed
@@ -88,6 +96,19 @@ def published_table(
     return ExhibitTable(f"{name}_published", title, "Objective", heads, rows, "published", notes)
 
 
+def beside_the_paper(
+    measurements: Measurements,
+    ours: ExhibitTable | None,
+    published: ExhibitTable,
+    what: str,
+    words: tuple[str, str, str],
+) -> Exhibit:
+    """Our table, or that `what` was not measured, before the paper's; `words`: name, title, caption."""
+    notes = (bold_note(measurements) if ours else not_measured(what), *measurements.notes())
+    tables = (ours, published) if ours else (published,)
+    return Exhibit(*words, tables, notes=notes, limited=measurements.limited)
+
+
 def not_measured(what: str, name: str = MEASURED_BY) -> str:
     """The sentence that stands where nothing was measured.
 
@@ -107,7 +128,9 @@ def bold_note(measurements: Measurements) -> str:
     )
 
 
-def seeds_phrase(results: StudyResults, measurements: Measurements) -> str:
-    """How many runs stand behind a mean."""
-    runs = len(measurements.seeds) or len(results.description.get("seeds", ()))
-    return f"{counted(runs, 'run')} per objective"
+def seeds_phrase(results: StudyResults, measurements: Measurements, with_sweep: bool = False) -> str:
+    """How many runs stand behind a mean of the compared objectives, and of those of a sweep."""
+    sweep = [one for _, one in measurements.temperature_sweep] if with_sweep else []
+    counts = measurements.run_counts((*measurements.compared, *sweep))
+    least, most = (min(counts), max(counts)) if counts else (len(results.description.get("seeds", ())),) * 2
+    return f"{counted(most, 'run') if least == most else f'{least} to {most} runs'} per objective"

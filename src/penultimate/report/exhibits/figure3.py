@@ -1,13 +1,10 @@
 """Figure 3: the share of activations that are not zero, layer by layer.
 
 Rows: `sparsity` on the split test; without a layer that of the penultimate features, with one that of a
-block's output. Layers stand in the order of the study's description (`layers`), or of their names' numbers.
+block's output.
 """
 
 from __future__ import annotations
-
-import re
-from collections.abc import Mapping
 
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import PRESETS
@@ -15,21 +12,24 @@ from penultimate.report.exhibits.base import (
     MISSING,
     Cell,
     Column,
-    Curve,
     Exhibit,
     ExhibitTable,
-    Figure,
-    Panel,
     StudyResults,
     TableRow,
 )
-from penultimate.report.exhibits.cells import not_measured, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, Runs, admit
-from penultimate.report.exhibits.numbers import summarise
-from penultimate.report.text import fixed
+from penultimate.report.exhibits.cells import not_measured
+from penultimate.report.exhibits.depth import (
+    PENULTIMATE,
+    Quantity,
+    depth_figure,
+    depth_panel,
+    depth_table,
+    layers_of,
+    spread_sentence,
+)
+from penultimate.report.exhibits.measurements import admit_compared
 
-METRIC = "sparsity"
-PENULTIMATE = "Penultimate"
+SPARSITY = Quantity("sparsity", "test", "non-zero activations", "%", 100, 1)
 SAID_BY_THE_PAPER = {
     "softmax": "92.8",
     "logit_norm": "< 25",
@@ -37,89 +37,44 @@ SAID_BY_THE_PAPER = {
     "squared_error": "< 25",
 }
 """Non-zero penultimate activations in per cent: the text of section 3.2, which is all that is printed."""
+PUBLISHED = (
+    "The paper says that the share falls with depth down to the last convolutional layer, that the first"
+    " three stages of ResNet-50 hardly depend on the objective, and that the last stage and the penultimate"
+    " features do."
+)
 
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
-    layers = _layers(results, measurements)
+    measurements = admit_compared(results, allow_limited)
+    layers = layers_of(results, measurements, SPARSITY)
     blocks = [name for name in layers if name != PENULTIMATE]
-    missing = (
-        "Block by block: not measured: no study does so yet; ours is that of the penultimate features alone."
-        if layers
-        else not_measured("The share of non-zero activations")
+    source = card(measurements.source).title
+    what = "The share of non-zero activations"
+    missing = not_measured(f"{what}, block by block" if layers else what)
+    panel = (
+        depth_panel(measurements, layers, SPARSITY, "figure3-ours", f"{source}, test images")
+        if blocks
+        else None
     )
+    group = "Not zero, %"
+    title = f"Share of non-zero activations on {source}"
+    ours = (depth_table(measurements, layers, SPARSITY, "figure3", title, group),) if layers else ()
     return Exhibit(
         "figure3",
         "How many activations does each objective leave at zero?",
         "The share of activations that are not zero, on the test images of the pretraining set, from the"
         " first block to the penultimate features. A low share: sparse, each image uses few of them.",
-        (_ours(measurements, layers), _published()) if layers else (_published(),),
-        (_figure(measurements, layers),) if blocks else (),
-        notes=(*(() if blocks else (missing,)), *measurements.notes()),
+        (*ours, _published()),
+        (depth_figure(panel, "figure3", "Sparsity over the layers", what),) if panel else (),
+        notes=(
+            *(() if blocks else (missing,)),
+            *((spread_sentence(measurements, layers, SPARSITY),) if blocks else ()),
+            PUBLISHED,
+            *measurements.notes(),
+        ),
         limited=measurements.limited,
     )
-
-
-def _layers(results: StudyResults, measurements: Measurements) -> dict[str, Runs]:
-    """The measured layers, from the image to the penultimate features, each with its runs."""
-    found: dict[str, Runs] = {}
-    for row in results.table:
-        if (
-            (row.metric, row.split, row.target) == (METRIC, "test", measurements.source)
-            and row.layer is not None
-            and row.objective is not None
-            and row.seed is not None
-            and row.epoch is None
-            and row.status != "diverged"
-            and row.backbone not in measurements.other_backbones
-        ):
-            found.setdefault(row.layer, {}).setdefault(row.objective, {})[row.seed] = row.value
-    described = [str(name) for name in results.description.get("layers", ())]
-    place = {name: index for index, name in enumerate(described)}
-    order = sorted(found, key=lambda name: (place.get(name, len(place)), _natural(name)))
-    layers = {name: found[name] for name in order}
-    penultimate = measurements.runs(METRIC)
-    return {**layers, PENULTIMATE: penultimate} if penultimate else layers
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts block 2 before block 10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def _figure(measurements: Measurements, layers: Mapping[str, Runs]) -> Figure:
-    panel = Panel(
-        "figure3-ours",
-        f"{card(measurements.source).title}, test images",
-        f"Layer, from the first block (1) to the last, {list(layers)[-1].lower()} ({len(layers)})",
-        "Non-zero activations, %",
-        curves=tuple(
-            Curve(points, objective.slug, f"{objective.label}: {fixed(points[-1][1], 1)} % at the end")
-            for objective in measurements.compared
-            if (points := _points(objective.spec, layers))
-        ),
-        labelled=False,
-        size=(640, 340),
-    )
-    description = "The share of non-zero activations over the layers, a line an objective."
-    return Figure("figure3", "Sparsity over the layers", description, (panel,), legend=True)
-
-
-def _points(spec: str, layers: Mapping[str, Runs]) -> tuple[tuple[float, float], ...]:
-    return tuple(
-        (float(index), 100 * summarise(list(runs[spec].values())).mean)
-        for index, runs in enumerate(layers.values(), start=1)
-        if spec in runs
-    )
-
-
-def _ours(measurements: Measurements, layers: Mapping[str, Runs]) -> ExhibitTable:
-    columns = tuple(Column(f"{name}_percent", name, "Not zero, %", "%") for name in layers)
-    shown = list(layers.values())
-    cells = [lambda spec, runs=runs: run_cell(runs.get(spec), 1, scale=100) for runs in shown]
-    title = f"Share of non-zero activations on {card(measurements.source).title}"
-    return ExhibitTable("figure3", title, "Objective", columns, run_rows(measurements, cells, shown))
 
 
 def _published() -> ExhibitTable:

@@ -52,7 +52,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         tuple(panels),
     )
     several = "; whiskers: standard errors; faint: single runs" if len(measurements.seeds) > 1 else ""
-    runs = f" ({seeds_phrase(results, measurements)}{several})" if ours else ""
+    runs = f" ({seeds_phrase(results, measurements, sweep is not None)}{several})" if ours else ""
     return Exhibit(
         "figure5",
         "The further apart the classes, the less the features transfer?",

@@ -6,7 +6,7 @@ from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, StudyResults
 from penultimate.report.exhibits.cells import not_measured
 from penultimate.report.exhibits.evolution import in_percent, path_panel, paths
-from penultimate.report.exhibits.measurements import admit
+from penultimate.report.exhibits.measurements import admit_compared
 
 PUBLISHED = (
     "The paper's figure is not tabulated. It says: validation accuracy rises rapidly, because averaged"
@@ -17,7 +17,7 @@ PUBLISHED = (
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     found = in_percent(paths(measurements, "top1", "holdout"))
     title = f"Holdout images of {card(measurements.source).title}"
     panel = (

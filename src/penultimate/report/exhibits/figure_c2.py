@@ -6,7 +6,7 @@ from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured
 from penultimate.report.exhibits.evolution import in_percent, path_panel, paths
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 PUBLISHED = "The paper's figure is not tabulated; its accuracies at the end of training are its Table C.1."
 LOSS = (
@@ -18,7 +18,7 @@ LOSS = (
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     accuracy = _accuracy(measurements)
     loss = None if accuracy else _loss(measurements)
     panel = accuracy or loss

@@ -6,7 +6,7 @@ from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured, seeds_phrase
 from penultimate.report.exhibits.evolution import path_panel, paths
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 from penultimate.report.exhibits.scatter import (
     correlation_of,
     finding,
@@ -20,7 +20,7 @@ X_LABEL, Y_LABEL = "Top-1 accuracy on the training images, %", "Top-1 accuracy o
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     along, finished = _along(measurements), _finished(measurements)
     notes = []
     if along is None:
@@ -52,8 +52,10 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
 
 
 def _along(measurements: Measurements) -> Panel | None:
-    """Test against training accuracy, epoch by epoch, of the runs that have both."""
+    """Accuracy on test images (else on holdout images) against training accuracy, of the epochs with both."""
     train, test = paths(measurements, "top1", "train"), paths(measurements, "top1", "test")
+    where = "test" if test else "holdout"
+    test = test or paths(measurements, "top1", where)
     found = {}
     for run, path in train.items():
         there = dict(test.get(run, ()))
@@ -65,7 +67,7 @@ def _along(measurements: Measurements) -> Panel | None:
     titles = (
         f"{card(measurements.source).title}, epoch by epoch",
         X_LABEL,
-        Y_LABEL,
+        f"Top-1 accuracy on the {where} images, %",
     )
     return path_panel(measurements, found, "figureC3-epochs", titles)
 

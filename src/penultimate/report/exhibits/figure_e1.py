@@ -10,7 +10,7 @@ from penultimate.data.catalog import card
 from penultimate.report.exhibits.arrays import array_runs, density_curves, trimmed, upwards
 from penultimate.report.exhibits.base import Column, Exhibit, ExhibitTable, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 METRIC = "hardness_density"
 MEAN = "angular_visual_hardness"
@@ -18,7 +18,7 @@ MEAN = "angular_visual_hardness"
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     curves = trimmed(
         density_curves(measurements, array_runs(results, measurements, METRIC, "test"), "density")
     )

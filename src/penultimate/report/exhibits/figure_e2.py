@@ -20,7 +20,7 @@ from penultimate.report.exhibits.base import (
     StudyResults,
 )
 from penultimate.report.exhibits.cells import not_measured, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 METRIC = "singular_values"
 MATRICES = {
@@ -37,7 +37,7 @@ MOST = 0.9
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     runs = array_runs(results, measurements, METRIC, "train")
     drawn = (_panel(measurements, runs, name, title) for name, title in MATRICES.items())
     panels = tuple(panel for panel in drawn if panel.curves)

@@ -12,7 +12,7 @@ from penultimate.data.catalog import card
 from penultimate.report.exhibits.arrays import array_runs, density_curves, trimmed, upwards
 from penultimate.report.exhibits.base import Column, Exhibit, ExhibitTable, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 METRIC = "cosine_distance_density"
 MEANS = {"cosine_distance_within": "Within a class", "cosine_distance_between": "Between classes"}
@@ -20,7 +20,7 @@ MEANS = {"cosine_distance_within": "Within a class", "cosine_distance_between": 
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     runs = array_runs(results, measurements, METRIC, "train")
     within = density_curves(measurements, runs, "within", ", within a class")
     between = density_curves(measurements, runs, "between", ", between classes", dashed=True)

@@ -6,7 +6,7 @@ from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured
 from penultimate.report.exhibits.evolution import path_panel, paths
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 SPLITS = {"train": "Training images", "test": "Test images"}
 PUBLISHED = (
@@ -18,7 +18,7 @@ PUBLISHED = (
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     panels = tuple(panel for split in SPLITS if (panel := _panel(measurements, split)))
     figure = Figure(
         "figureE4",
@@ -31,7 +31,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         "figureE4",
         "When do the classes come apart?",
         "Class separation R² of the penultimate features, of the averaged weights that were kept during"
-        " training. Each line is a run.",
+        " training, on 5,120 images of each split (or all there are). Each line is a run.",
         figures=(figure,) if panels else (),
         notes=(
             *(() if panels else (not_measured("Class separation over training"),)),

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penultimate.data.catalog import card
+from penultimate.data.catalog import card, remember
 from penultimate.errors import RequestError
+from penultimate.objectives.sweeps import compared, temperature_sweep
 from penultimate.registry import parse_sum
 from penultimate.report.exhibits.base import StudyResults
-from penultimate.report.text import plain
+from penultimate.report.text import counted, plain
 
 PROBES = {"linear": "linear", "knn": "kNN"}
+PLUGIN_STEPS = ("metric.", "probe.")
+"""How the steps are called that run a plug-in."""
 MEASURED_BY = "quickstart"
 """The built-in study that measures everything the exhibits of this package ask for."""
 
@@ -59,17 +62,27 @@ class Measurements:
     targets: tuple[str, ...]
     diverged: tuple[Diverged, ...] = ()
     finals: dict[Key, dict[int, float]] = field(default_factory=dict)
+    plugged: dict[Key, dict[int, float]] = field(default_factory=dict)
     series: dict[Key, dict[int, dict[int, float]]] = field(default_factory=dict)
     other_backbones: tuple[str, ...] = ()
+    set_aside: int = 0
 
     def runs(self, metric: str, target: str | None = None, split: str | None = None) -> Runs:
         """The final values of every objective that has any, in the study's order."""
-        found = {}
-        for objective in self.objectives:
-            values = self.finals.get((metric, target or self.source, split or "test", objective.spec))
-            if values:
-                found[objective.spec] = dict(sorted(values.items()))
-        return found
+        return self._runs(self.finals, (metric, target or self.source, split or "test"))
+
+    def plugin_runs(self, metric: str, target: str, split: str) -> Runs:
+        """The same of a plug-in's metric or probe, whose name may be that of a number of the study's own."""
+        return self._runs(self.plugged, (metric, target, split))
+
+    def of_plugins(self, kind: str) -> list[tuple[str, str, str]]:
+        """What plug-ins have measured, (metric, target, split): metrics on the source, probes elsewhere."""
+        found = dict.fromkeys((metric, target, split) for metric, target, split, _ in self.plugged)
+        return [one for one in found if (one[1] == self.source) == (kind == "metric")]
+
+    def _runs(self, values_of: Mapping[Key, dict[int, float]], what: tuple[str, str, str]) -> Runs:
+        runs = {one.spec: values_of.get((*what, one.spec)) for one in self.objectives}
+        return {spec: dict(sorted(values.items())) for spec, values in runs.items() if values}
 
     def curve(self, objective: Objective, metric: str, split: str) -> dict[int, list[tuple[float, float]]]:
         """The points (epoch, value) of every run of an objective, by seed."""
@@ -80,7 +93,8 @@ class Measurements:
 
     def transfer(self, probe: str, target: str) -> Runs:
         """A probe's accuracy on a target, by the measure that is official there."""
-        return self.runs(f"{probe}_{measure(target)}", target)
+        name = f"{probe}_{measure(target)}"
+        return self.runs(name, target) if probe in PROBES else self.plugin_runs(name, target, "test")
 
     def mean_transfer(self, probe: str) -> Runs:
         """The mean over all targets, of the runs that were probed on every one of them."""
@@ -104,24 +118,30 @@ class Measurements:
         """Every seed of which anything was measured."""
         return tuple(sorted({seed for values in self.finals.values() for seed in values}))
 
+    def run_counts(self, objectives: Iterable[Objective]) -> tuple[int, ...]:
+        """Of how many seeds each of these objectives has been measured; those of none are left out."""
+        seeds = [
+            {seed for (*_, of), values in self.finals.items() if of == one.spec for seed in values}
+            for one in objectives
+        ]
+        return tuple(len(own) for own in seeds if own)
+
     @property
     def temperature_sweep(self) -> tuple[tuple[float, Objective], ...]:
         """Cosine softmax alone at three or more temperatures: (temperature, objective), ascending.
 
-        They belong together where the loss is scaled by the temperature, as in the paper's sweep, or by one
-        number. Empty without a sweep.
+        `objectives.sweeps` says what belongs to it. Empty without a sweep.
         """
-        return _sweep(self.objectives)
+        return tuple((value, self.objective(spec)) for value, spec in temperature_sweep(self._specs))
 
     @property
     def compared(self) -> tuple[Objective, ...]:
         """The objectives that are compared with each other: of a sweep none, or its first in place of it."""
-        sweep = [objective for _, objective in self.temperature_sweep]
-        others = tuple(one for one in self.objectives if one not in sweep)
-        if not sweep or any(_cosine_arguments(one.spec) for one in others):
-            return others
-        first = next(one for one in self.objectives if one in sweep)
-        return tuple(one for one in self.objectives if one in others or one is first)
+        return tuple(self.objective(spec) for spec in compared(self._specs))
+
+    @property
+    def _specs(self) -> list[str]:
+        return [objective.spec for objective in self.objectives]
 
     def without(self, runs: Runs) -> Runs:
         """Runs restricted to the objectives that are compared."""
@@ -135,6 +155,9 @@ class Measurements:
             said.append(
                 f"Only the first architecture is shown; also measured: {', '.join(self.other_backbones)}."
             )
+        if self.set_aside:
+            count = counted(self.set_aside, "further temperature")
+            said.append(f"Cosine softmax at {count} is compared in Table 4, not here.")
         return tuple(said)
 
 
@@ -144,6 +167,8 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
     Raises RequestError for a limited study unless `allow_limited`, and for two values of one quantity.
     """
     description = results.description
+    for kept in description.get("cards", ()):
+        remember(kept)
     rows = list(results.table)
     limited = bool(description.get("limited")) or any(row.status == "limited" for row in rows)
     if limited and not allow_limited:
@@ -162,13 +187,21 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
         objectives,
         str(description["source"]),
         tuple(str(target) for target in description.get("targets", ())),
-        _diverged(rows, objectives, results.provenance.get("diverged")),
+        _diverged(rows, objectives, results.provenance),
         other_backbones=tuple(present[1:]),
     )
     for row in rows:
         if row.status != "diverged" and (not row.backbone or row.backbone == present[0]):
             _index(measurements, row)
     return measurements
+
+
+def admit_compared(results: StudyResults, allow_limited: bool = False) -> Measurements:
+    """As `admit`, of the objectives that are compared with each other: a sweep of temperatures set aside."""
+    measurements = admit(results, allow_limited)
+    compared = measurements.compared
+    set_aside = len(measurements.objectives) - len(compared)
+    return dataclasses.replace(measurements, objectives=compared, set_aside=set_aside)
 
 
 def measure(target: str) -> str:
@@ -193,36 +226,14 @@ def _objectives(listed: Iterable[Mapping[str, Any]], rows: Iterable[Any]) -> tup
         if row.objective and row.objective not in known:
             known.add(row.objective)
             found.append(Objective(str(row.objective), plain(row.objective), str(row.objective)))
-    sweep = [objective for _, objective in _sweep(found)]
-    labels = [objective.label for objective in found if objective not in sweep]
+    sweep = {spec for _, spec in temperature_sweep(objective.spec for objective in found)}
+    labels = [objective.label for objective in found if objective.spec not in sweep]
     return tuple(
         dataclasses.replace(one, label=f"{one.label} ({_arguments(one.spec)})")
-        if one in sweep or labels.count(one.label) > 1
+        if one.spec in sweep or labels.count(one.label) > 1
         else one
         for one in found
     )
-
-
-def _sweep(objectives: Iterable[Objective]) -> tuple[tuple[float, Objective], ...]:
-    families: dict[object, list[tuple[float, Objective]]] = {}
-    for objective in objectives:
-        arguments = _cosine_arguments(objective.spec)
-        temperature, scale = arguments.get("temperature"), arguments.get("scale", 1)
-        if isinstance(temperature, int | float):
-            family = "temperature" if scale == temperature else scale
-            families.setdefault(family, []).append((float(temperature), objective))
-    whole = [family for family in families.values() if len(family) >= 3]
-    whole.sort(key=len, reverse=True)
-    return tuple(sorted(whole[0], key=lambda pair: pair[0])) if whole else ()
-
-
-def _cosine_arguments(spec: str) -> dict[str, Any]:
-    """The hyperparameters of cosine softmax alone; of anything else, nothing."""
-    try:
-        terms = parse_sum(spec)
-    except RequestError:
-        return {}
-    return terms[0].arguments if len(terms) == 1 and terms[0].name == "cosine_softmax" else {}
 
 
 def _arguments(spec: str) -> str:
@@ -246,7 +257,9 @@ def _index(measurements: Measurements, row: Any) -> None:
         str(row.objective),
     )
     if row.epoch is None:
-        own: dict[int, float] = measurements.finals.setdefault(key, {})
+        plugged = str(row.step).startswith(PLUGIN_STEPS)
+        values = measurements.plugged if plugged else measurements.finals
+        own: dict[int, float] = values.setdefault(key, {})
         slot = row.seed
     else:
         own = measurements.series.setdefault(key, {}).setdefault(row.seed, {})
@@ -258,9 +271,19 @@ def _index(measurements: Measurements, row: Any) -> None:
         )
 
 
-def _diverged(rows: Iterable[Any], objectives: tuple[Objective, ...], told: Any) -> tuple[Diverged, ...]:
-    """The runs that ended as NaN: from the rows they left, and the steps that provenance names."""
+def _diverged(
+    rows: Iterable[Any], objectives: tuple[Objective, ...], provenance: Mapping[str, Any]
+) -> tuple[Diverged, ...]:
+    """The runs that ended as NaN: from the rows they left, and the steps that provenance names.
+
+    A step's name holds a preset, which several objectives may share; `diverged_runs` has [spec, seed].
+    """
+    told = provenance.get("diverged")
     reasons: dict[str, str] = {str(k): plain(v) for k, v in told.items()} if isinstance(told, Mapping) else {}
+    runs = {
+        str(step): (str(spec), seed) for step, (spec, seed) in provenance.get("diverged_runs", {}).items()
+    }
+    steps = {run: step for step, run in runs.items()}
     labels = {objective.spec: objective for objective in objectives}
     last: dict[tuple[str, int | None], int | None] = {}
     step_of: dict[tuple[str, int | None], str] = {}
@@ -273,8 +296,13 @@ def _diverged(rows: Iterable[Any], objectives: tuple[Objective, ...], told: Any)
     found = []
     for (spec, seed), epoch in last.items():
         label = labels[spec].label if spec in labels else plain(spec)
-        found.append(Diverged(label, seed, epoch, reasons.pop(step_of[spec, seed], "")))
+        step = steps.get((spec, seed), step_of[spec, seed])
+        found.append(Diverged(label, seed, epoch, reasons.pop(step, "")))
     for step, reason in reasons.items():
+        if step in runs:
+            spec, seed = runs[step]
+            found.append(Diverged(labels[spec].label if spec in labels else plain(spec), seed, None, reason))
+            continue
         name = step.removeprefix("train.").rpartition(".")[0] or step
         parts = re.fullmatch(r"(?P<slug>.*)-s(?P<seed>\d+)", name)
         slug, seed = (parts["slug"], int(parts["seed"])) if parts else (name, None)

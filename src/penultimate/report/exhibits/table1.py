@@ -15,7 +15,13 @@ from penultimate.report.exhibits.cells import (
     run_cell,
     run_rows,
 )
-from penultimate.report.exhibits.measurements import PROBES, Measurements, admit, measure, short_title
+from penultimate.report.exhibits.measurements import (
+    PROBES,
+    Measurements,
+    admit_compared,
+    measure,
+    short_title,
+)
 from penultimate.report.exhibits.numbers import best_of, best_on_average, mean_of_printed
 from penultimate.report.text import fixed
 
@@ -24,12 +30,12 @@ MEAN_PER_CLASS = "†"
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     tables: list[ExhibitTable] = []
     notes: list[str] = []
     for probe, word in PROBES.items():
         if any(measurements.transfer(probe, target) for target in measurements.targets):
-            tables.append(_ours(measurements, probe))
+            tables.append(transfer_table(measurements, probe, word, f"table1_{probe}"))
         else:
             notes.append(not_measured(f"Transfer by {word} classifiers"))
         tables.append(_published(probe))
@@ -48,9 +54,9 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     )
 
 
-def _ours(measurements: Measurements, probe: str) -> ExhibitTable:
+def transfer_table(measurements: Measurements, probe: str, word: str, name: str) -> ExhibitTable:
+    """Accuracy on the source, then by a probe on each target and on their mean; `word` is the probe's."""
     source = card(measurements.source).title
-    word = PROBES[probe]
     columns, shown, best = [], [], []
     for metric, label in (("top1", "Top-1"), ("top5", "Top-5")):
         columns.append(Column(f"{metric}_percent", label, f"{source}, test", "%"))
@@ -72,7 +78,7 @@ def _ours(measurements: Measurements, probe: str) -> ExhibitTable:
     cells = [lambda spec, index=index: column(index, spec) for index in range(len(columns))]
     rows = run_rows(measurements, cells, shown)
     title = f"Classifiers on frozen features, {word}, %"
-    return ExhibitTable(f"table1_{probe}", title, "Objective", tuple(columns), rows)
+    return ExhibitTable(name, title, "Objective", tuple(columns), rows)
 
 
 def _published(probe: str) -> ExhibitTable:

@@ -7,38 +7,23 @@ from functools import partial
 
 from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, StudyResults
-from penultimate.report.exhibits.cells import (
-    bold_note,
-    not_measured,
-    printed,
-    published_table,
-    run_cell,
-    run_rows,
-)
-from penultimate.report.exhibits.measurements import Measurements, Runs, admit
+from penultimate.report.exhibits.cells import beside_the_paper, printed, published_table, run_cell, run_rows
+from penultimate.report.exhibits.measurements import Measurements, Runs, admit_compared
 from penultimate.report.exhibits.numbers import best_of
 
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
-    tables: tuple[ExhibitTable, ...] = (_published(),)
-    notes = [*measurements.notes()]
-    if measurements.runs("class_separation", split="train"):
-        tables = (_ours(measurements), *tables)
-        notes = [bold_note(measurements), *notes]
-    else:
-        notes = [not_measured("Class separation"), *notes]
-    return Exhibit(
+    measurements = admit_compared(results, allow_limited)
+    ours = _ours(measurements) if measurements.runs("class_separation", split="train") else None
+    words = (
         "table3",
         "How far the classes are pulled apart",
         "Class separation R² of the penultimate features on the training images of the pretraining set: the"
         " share of their spread (in cosine distance) that lies between classes. ± is the standard error over"
         " runs.",
-        tables,
-        notes=tuple(notes),
-        limited=measurements.limited,
     )
+    return beside_the_paper(measurements, ours, _published(), "Class separation", words)
 
 
 def _ours(measurements: Measurements) -> ExhibitTable:

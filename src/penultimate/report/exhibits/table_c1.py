@@ -6,15 +6,8 @@ from functools import partial
 
 from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, StudyResults
-from penultimate.report.exhibits.cells import (
-    bold_note,
-    not_measured,
-    printed,
-    published_table,
-    run_cell,
-    run_rows,
-)
-from penultimate.report.exhibits.measurements import Measurements, Runs, admit
+from penultimate.report.exhibits.cells import beside_the_paper, printed, published_table, run_cell, run_rows
+from penultimate.report.exhibits.measurements import Measurements, Runs, admit_compared
 from penultimate.report.exhibits.numbers import best_of
 
 SPLITS = {"train": "Training images", "test": "Test images"}
@@ -23,24 +16,16 @@ ACCURACIES = {"top1": "Top-1, %", "top5": "Top-5, %"}
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
-    tables: tuple[ExhibitTable, ...] = (_published(),)
-    notes = [*measurements.notes()]
-    if measurements.runs("top1", split="train"):
-        tables = (_ours(measurements), *tables)
-        notes = [bold_note(measurements), *notes]
-    else:
-        notes = [not_measured("Accuracy on the training images"), *notes]
-    return Exhibit(
+    measurements = admit_compared(results, allow_limited)
+    ours = _ours(measurements) if measurements.runs("top1", split="train") else None
+    words = (
         "tableC1",
         "How well the networks know the images they were trained on",
         f"Accuracy of the finished networks on the training images of {card(measurements.source).title},"
         " seen without augmentation, and beside it on the test images. An objective can do worse on the first"
         " and better on the second: that is what regularization is for. ± is the standard error over runs.",
-        tables,
-        notes=tuple(notes),
-        limited=measurements.limited,
     )
+    return beside_the_paper(measurements, ours, _published(), "Accuracy on the training images", words)
 
 
 def _ours(measurements: Measurements) -> ExhibitTable:

@@ -31,7 +31,7 @@ from penultimate.report.exhibits.cells import (
     run_cell,
     run_rows,
 )
-from penultimate.report.exhibits.measurements import Measurements, Objective, Runs, admit
+from penultimate.report.exhibits.measurements import Measurements, Objective, Runs, admit_compared
 from penultimate.report.text import fixed
 from penultimate.statistics.comparison import bold
 
@@ -50,7 +50,7 @@ LEAST_SHARE = 0.005
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     measured = bool(measurements.runs("nll"))
     figure = _reliability(measurements) if measured else None
     notes = [bold_note(measurements)] if measured else [not_measured("Calibration")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Column, Exhibit, ExhibitTable, StudyResults
 from penultimate.report.exhibits.cells import not_measured, printed, published_table, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 DISTANCES = {
     "class_separation": ("cosine_r2", "Cosine"),
@@ -17,7 +17,7 @@ DISTANCES = {
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     missing = [heading for metric, (_, heading) in DISTANCES.items() if not _runs(measurements, metric)]
     notes = [not_measured(f"R² by the distance '{heading}'") for heading in missing]
     tables: tuple[ExhibitTable, ...] = (_published(),)

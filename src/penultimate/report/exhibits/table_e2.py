@@ -6,7 +6,7 @@ from penultimate.data.catalog import card
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.exhibits.base import Column, Exhibit, ExhibitTable, StudyResults
 from penultimate.report.exhibits.cells import not_measured, printed, published_table, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, Runs, admit
+from penultimate.report.exhibits.measurements import Measurements, Runs, admit_compared
 from penultimate.report.exhibits.numbers import published_rows, rank_correlation, summarise
 from penultimate.report.text import counted, fixed, p_value
 
@@ -27,7 +27,7 @@ NC4 = "nc4"
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     measured = any(_runs(measurements, key) for key in MEASURES)
     tables = (_ours(measurements), _published()) if measured else (_published(),)
     notes = () if measured else (not_measured("Simplex-ETF measures"),)

@@ -1,0 +1,112 @@
+"""What the command `penultimate` takes: its subcommands, their options and their help."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from penultimate.errors import RequestError
+
+LISTS = {
+    "objectives": "objective",
+    "datasets": "dataset",
+    "backbones": "backbone",
+    "metrics": "metric",
+    "probes": "probe",
+    "studies": "study",
+    "exhibits": "exhibit",
+}
+
+
+REFERENCE = "glyphs"
+"""The study whose reference run is meant where none is named."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors as sentences, with the nearest command."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(f"{message}\n{self.format_usage().strip()}")
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = _Parser(
+        prog="penultimate",
+        description="Which training objective gives features that transfer, and what does it do inside?",
+    )
+    whole.add_argument("--version", action="store_true", help="print the version and stop")
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text)
+
+    for name, text in (
+        ("run", "Run a study: do what is not done yet, then write its report."),
+        ("plan", "Show a study's steps, which of them are done, and what the rest is expected to cost."),
+    ):
+        one = command(name, text)
+        one.add_argument(
+            "study", help="a study's name (penultimate list studies) or the path of a study file"
+        )
+        one.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+        one.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
+        one.add_argument("--only", help="some of the study's objectives, such as softmax,sigmoid")
+        one.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
+        one.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+        _takes_plugins(one)
+    status = command("status", "Show the studies of a folder and how far each has come.")
+    status.add_argument("--out", default="runs")
+    show = command("show", "Print an exhibit (a table or figure of the paper) from a study's results.")
+    show.add_argument("exhibit", help="its name (penultimate list exhibits)")
+    why = command("why", "Show where a number comes from: its rows, steps, settings, machine and files.")
+    why.add_argument("exhibit")
+    why.add_argument("objective", help="an objective of the study")
+    why.add_argument("target", nargs="?", help="a data set of the study")
+    report = command("report", "Write the report of a study again.")
+    report.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
+    for one in (show, report):
+        one.add_argument(
+            "--reference", action="store_true", help="from the reference run that comes with the package"
+        )
+    keep = command("keep", "Write a finished study's rows and provenance into a folder, small and readable.")
+    keep.add_argument("--to", required=True, metavar="FOLDER")
+    for one in (show, why, report, keep):
+        one.add_argument("--study", default="", help="the study's name (default: the one run last)")
+        one.add_argument("--out", default="runs")
+        one.add_argument(
+            "--allow-limited", action="store_true", help="accept a study too small to be evidence"
+        )
+    for one in (show, report):
+        _takes_plugins(one)
+    tune = command("tune", "Search for an objective's hyperparameters on the holdout; nothing else decides.")
+    tune.add_argument(
+        "objectives", nargs="+", metavar="OBJECTIVE", help="an objective, or all of the study's: all"
+    )
+    tune.add_argument("--study", default="quickstart", help="whose data, recipe and values to start from")
+    tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")
+    tune.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="NAME=VALUES",
+        help="the values to try first, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value"
+        " fixes it; repeatable (default: factors of two around the start)",
+    )
+    tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
+    tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
+    tune.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
+    tune.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+    tune.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+    _takes_plugins(tune)
+    listing = command("list", "List what there is, by kind.")
+    listing.add_argument("kind", help=", ".join(LISTS))
+    _takes_plugins(listing)
+    check = command("check", "Check the plug-ins of a file: what is wrong is said in a sentence.")
+    check.add_argument("file", help="a Python file with @register.loss, .head, .penalty, ... in it")
+    return whole
+
+
+def _takes_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin", action="append", default=[], metavar="FILE", help="a Python file of plug-ins; repeatable"
+    )

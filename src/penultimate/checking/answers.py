@@ -1,0 +1,68 @@
+"""What a plug-in's metric and probe answer, read as `penultimate check` and a study both read it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penultimate.errors import PenultimateError
+
+
+class WrongError(PenultimateError):
+    """What is wrong with a plug-in, and what to do about it."""
+
+
+def kind_of(value: Any) -> str:
+    """
+    >>> kind_of(None), kind_of(1.5)
+    ('None', 'a value of type float')
+    """
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
+    """A metric's answer, a float or {name: float}, as {name: float}; a lone float has the metric's own name.
+
+    `where` ends the sentence about a number that is not finite. Raises WrongError for anything else.
+
+    >>> numbers("scale", {"mean": 1.0, "largest": 2.5}, "here"), numbers("scale", 3.0, "here")
+    ({'mean': 1.0, 'largest': 2.5}, {'scale': 3.0})
+    """
+    named = dict(answer) if isinstance(answer, Mapping) else {name: answer}
+    for of, number in named.items():
+        if not isinstance(of, str) or not of.isidentifier():
+            raise WrongError(f"{name} names a value {of!r}; name it as a Python identifier.")
+        if isinstance(number, bool) or not isinstance(number, Real):
+            hint = "; call .item() on it" if hasattr(number, "item") else ""
+            raise WrongError(
+                f"{name} returns {kind_of(number)}{hint}; a metric is a float, or"
+                " {name: float} for several."
+            )
+        if not math.isfinite(number):
+            raise WrongError(
+                f"{name} is {float(number)} {where}; where a value does not exist raise"
+                " penultimate.metrics.UndefinedError."
+            )
+    if not named:
+        raise WrongError(f"{name} returns an empty dictionary; it measures nothing.")
+    return {of: float(number) for of, number in named.items()}
+
+
+def predictions(name: str, answer: Any, count: int) -> npt.NDArray[Any]:
+    """A probe's predictions of `count` examples: integers [n]. Raises WrongError for anything else.
+
+    >>> predictions("nearest_mean", [3, 4], 2).tolist()
+    [3, 4]
+    """
+    predicted = np.asarray(answer)
+    if predicted.shape != (count,) or predicted.dtype.kind not in "iu":
+        raise WrongError(
+            f"{name}.predict returns {predicted.dtype} {list(predicted.shape)}; return a label, an integer,"
+            f" for each example: [n] = [{count}]."
+        )
+    return predicted

@@ -1,0 +1,53 @@
+"""The corruptions by name, as data: nothing heavy is imported to list them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from penultimate.errors import RequestError, unknown
+
+SEVERITIES = (1, 2, 3, 4, 5)
+
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "gaussian_noise": "Gaussian noise",
+        "shot_noise": "Shot noise",
+        "impulse_noise": "Impulse noise",
+        "defocus_blur": "Defocus blur",
+        "glass_blur": "Frosted glass blur",
+        "motion_blur": "Motion blur",
+        "zoom_blur": "Zoom blur",
+        "snow": "Snow",
+        "frost": "Frost (procedural)",
+        "fog": "Fog",
+        "brightness": "Brightness",
+        "contrast": "Contrast",
+        "elastic_transform": "Elastic transform",
+        "pixelate": "Pixelate",
+        "jpeg_compression": "JPEG compression",
+        "speckle_noise": "Speckle noise",
+        "gaussian_blur": "Gaussian blur",
+        "spatter": "Spatter",
+        "saturate": "Saturate",
+    }
+)
+
+BENCHMARK = tuple(TITLES)[:15]
+"""The fifteen over which the mean corruption error is taken, by their published folder names."""
+
+EXTRA = tuple(TITLES)[15:]
+"""The four held out for validation."""
+
+
+def check_corruption(name: str, severity: int) -> None:
+    """Raise RequestError for an unknown name (the nearest) or a severity that is not 1 to 5.
+
+    >>> check_corruption("gausian_blur", 1)
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: unknown corruption 'gausian_blur'. Did you mean 'gaussian_blur'? ...
+    """
+    if name not in TITLES:
+        raise unknown("corruption", name, TITLES)
+    if isinstance(severity, bool) or not isinstance(severity, int) or severity not in SEVERITIES:
+        raise RequestError(f"a severity is a whole number from 1 to 5, not {severity!r}")

@@ -1,0 +1,162 @@
+"""Published ImageNet test sets, read from the folders they come in: -C, -V2, -A, -R, -Sketch.
+
+    ImageNet-C           NAME/SEVERITY/WNID/*.JPEG      (NAME may lie one folder deeper: blur/glass_blur)
+    -A, -R, -Sketch      WNID/*                         (a class subset: the folders that are there)
+    -V2                  0/* ... 999/*                  (numbers of classes in the order of their wnids)
+
+Nothing is read but names until batches are asked for; a batch holds decoded images, the rest stays on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+from PIL import Image
+
+from penultimate.data.corruptions.catalogue import check_corruption
+from penultimate.data.images import ImageSet
+from penultimate.errors import DamagedFileError, RequestError, nearest
+
+ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp"))
+RESIZE, CROP = 256, 224
+"""The shorter side before the middle square is cut out, as is usual for ImageNet, and that square's."""
+
+
+@dataclass(frozen=True)
+class ImageFolders:
+    """Files of images with their labels, in the order of their paths; `class_names` are those of all labels.
+
+    Made by `image_folders` and `corrupted_folders`. An image of crop x crop pixels stays as it is; any other
+    is resized so that its shorter side is `resize`, and its middle square of `crop` pixels is taken.
+    """
+
+    root: Path
+    files: tuple[Path, ...]
+    labels: Int64[np.ndarray, " n"]
+    class_names: tuple[str, ...]
+    resize: int = RESIZE
+    crop: int = CROP
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def classes(self) -> Int64[np.ndarray, " k"]:
+        """The labels that occur: the subset to which -A and -R restrict the answers (`subset_accuracy`)."""
+        return np.unique(self.labels)
+
+    def batches(self, batch_size: int = 64) -> Iterator[ImageSet]:
+        """The images in order, decoded batch by batch; ids are their positions.
+
+        Raises RequestError for a batch size below 1, DamagedFileError naming a file that is no whole image.
+        """
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise RequestError(f"a batch holds at least one image, not {batch_size!r}")
+        for start in range(0, len(self), batch_size):
+            place = slice(start, start + batch_size)
+            images = np.stack([self._decoded(path) for path in self.files[place]])
+            ids = np.arange(start, start + len(images))
+            yield ImageSet(images, self.labels[place], ids, self.class_names)
+
+    def _decoded(self, path: Path) -> UInt8[np.ndarray, "crop crop 3"]:
+        try:
+            with Image.open(path) as file:
+                image = file.convert("RGB")
+        except FileNotFoundError:
+            raise DamagedFileError(f"'{path}' was there when the folder was listed, and is gone") from None
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise DamagedFileError(f"'{path}' is no whole image: {error}") from None
+        if image.size != (self.crop, self.crop):
+            scale = self.resize / min(image.size)
+            width, height = (max(self.crop, round(side * scale)) for side in image.size)
+            left, top = (width - self.crop) // 2, (height - self.crop) // 2
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
+            image = image.crop((left, top, left + self.crop, top + self.crop))
+        return np.asarray(image)
+
+
+def image_folders(
+    root: Path | str, wnids: Sequence[str], resize: int = RESIZE, crop: int = CROP
+) -> ImageFolders:
+    """A test set with one folder a class, named by wnid or, all of them, by number (-V2).
+
+    `wnids` are the names of all classes in the order of the network's outputs (for torchvision's models the
+    1000 wnids, sorted). The folders present are the class subset: 200 for -A and -R.
+
+    Raises RequestError for a folder that is not there or holds no class folders, a class that `wnids` does
+    not name (the nearest), a class folder without images, and classes named twice.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> (root / "n02").mkdir()
+    >>> Image.new("RGB", (300, 260)).save(root / "n02" / "one.JPEG")
+    >>> found = image_folders(root, ["n01", "n02", "n03"])
+    >>> next(found.batches()).images.shape, found.classes
+    ((1, 224, 224, 3), array([1]))
+    """
+    root, names = Path(root), tuple(wnids)
+    if len(set(names)) != len(names) or not names:
+        raise RequestError(
+            f"wnids name each class once; {len(names)} names, {len(set(names))} different ones"
+        )
+    if isinstance(crop, bool) or crop < 1 or resize < crop:
+        raise RequestError(f"crop is at least 1 and resize at least crop; got resize={resize}, crop={crop}")
+    folders = _subfolders(root, "a folder for each class")
+    numbered = all(folder.name.isdecimal() for folder in folders)
+    place = {str(label): label for label in range(len(names))} if numbered else {}
+    place |= {name: label for label, name in enumerate(names)}
+    files: list[Path] = []
+    labels: list[int] = []
+    for folder in folders:
+        if folder.name not in place:
+            raise RequestError(
+                f"'{folder}': '{folder.name}' is none of the {len(names)} classes."
+                f"{nearest(folder.name, names)}"
+                + (" Numbers run from 0, in the order of the wnids." if numbered else "")
+            )
+        own = sorted(path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+        if not own:
+            raise RequestError(f"'{folder}' holds no image ({', '.join(sorted(ENDINGS))})")
+        files += own
+        labels += [place[folder.name]] * len(own)
+    return ImageFolders(root, tuple(files), np.array(labels, np.int64), names, resize, crop)
+
+
+def corrupted_folders(
+    root: Path | str, name: str, severity: int, wnids: Sequence[str], crop: int = CROP
+) -> ImageFolders:
+    """ImageNet-C's published images of one corruption at one severity, which are `crop` pixels wide already.
+
+    As `image_folders`. Raises RequestError too for an unknown corruption (the nearest), one that is not in
+    the folder, and a severity that is missing (which there are).
+    """
+    check_corruption(name, severity)
+    root = Path(root)
+    folders = _subfolders(root, "a folder for each corruption")
+    deeper = [inner for folder in folders for inner in folder.iterdir() if inner.is_dir()]
+    found = next((folder for folder in (*folders, *deeper) if folder.name == name), None)
+    if found is None:
+        raise RequestError(
+            f"'{root}' holds no folder '{name}'; there are"
+            f" {', '.join(folder.name for folder in folders[:20])}"
+        )
+    severities = _subfolders(found, "a folder for each severity")
+    chosen = next((folder for folder in severities if folder.name == str(severity)), None)
+    if chosen is None:
+        listed = ", ".join(folder.name for folder in severities)
+        raise RequestError(f"'{found}' lacks severity {severity}; there are {listed}. Is the archive whole?")
+    return image_folders(chosen, wnids, max(RESIZE, crop), crop)
+
+
+def _subfolders(root: Path, expected: str) -> list[Path]:
+    if not root.is_dir():
+        what = "is a file" if root.exists() else "does not exist"
+        raise RequestError(f"'{root}' {what}; {expected} is expected in it")
+    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if not folders:
+        raise RequestError(f"'{root}' holds no folders; {expected} is expected in it")
+    return folders

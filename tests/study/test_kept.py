@@ -1,0 +1,81 @@
+"""A study on two pages: what is read back is what was measured; what was changed is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.report import exhibit
+from penultimate.report.exhibits.base import Exhibit, StudyResults
+from penultimate.study.kept import KEPT, KEYS, ROWS_FILE, keep, read_kept, reference
+from penultimate.study.reading import study_folder
+from penultimate.table import Row
+from tests.conftest import penultimate
+
+COLUMNS = ("objective", "seed", *KEYS[1:])
+
+
+def place(row: Row) -> tuple[object, ...]:
+    kind = (row.step or "").partition(".")[0]
+    return (kind, *(getattr(row, name) for name in COLUMNS))
+
+
+def test_every_row_comes_back_to_nine_digits(finished_smoke: Path, tmp_path: Path) -> None:
+    folder = study_folder(finished_smoke / "runs")
+    keep(folder, tmp_path)
+    expected = {place(row): row.value for row in folder.table() if row.unit not in ("points", "loss")}
+    kept = read_kept(tmp_path)
+    assert {place(row): row.value for row in kept.table} == pytest.approx(expected, rel=1e-8, nan_ok=True)
+    assert len(expected) > 100
+    assert kept.provenance == json.loads(json.dumps(folder.provenance()))
+
+
+def test_the_same_study_gives_the_same_bytes(finished_smoke: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        keep(study_folder(finished_smoke / "runs"), tmp_path / name)
+    for file in (KEPT, ROWS_FILE):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_exhibits_are_built_from_it(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    kept = read_kept(tmp_path)
+    results = StudyResults(kept.description, kept.table, None, kept.provenance)
+    for name in ("table1", "table3", "figure5", "tableE2"):
+        live = exhibit(name, finished_smoke / "runs", allow_limited=True)
+        again = exhibit(name, results, allow_limited=True)
+        assert texts(again) == texts(live)
+        assert texts(live) or name == "figure5"
+
+
+def texts(shown: Exhibit) -> list[str]:
+    return [cell.text for table in shown.tables for row in table.rows for cell in row.cells]
+
+
+@pytest.mark.parametrize("file", [KEPT, ROWS_FILE])
+def test_a_changed_or_missing_page_is_refused(finished_smoke: Path, tmp_path: Path, file: str) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    content = (tmp_path / file).read_text()
+    (tmp_path / file).write_text(content.replace("0", "1", 1) if file == ROWS_FILE else content[:-9])
+    with pytest.raises(DamagedFileError):
+        read_kept(tmp_path)
+    (tmp_path / file).unlink()
+    with pytest.raises(RequestError, match=f"{file} is missing"):
+        read_kept(tmp_path)
+
+
+def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
+    (step,) = (smoke / "runs/steps").glob("linear.softmax-s0-digits_smoke*")
+    (step / "meta.json").unlink()
+    answer = penultimate("keep", "--to", "kept", cwd=smoke)
+    assert answer.returncode == 2
+    assert "not finished (1 linear missing)" in answer.stderr
+    assert not (smoke / "kept").exists()
+
+
+def test_an_unknown_reference_is_told() -> None:
+    with pytest.raises(RequestError, match="unknown reference run 'glyph'"):
+        reference("glyph")

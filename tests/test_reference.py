@@ -1,0 +1,43 @@
+"""The runs that come with the package: whole, and the choices that the built-in studies are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penultimate.report import exhibit, read_reference
+from penultimate.studies import chosen
+from penultimate.study import load_study
+from penultimate.study.kept import read_kept, references
+from penultimate.study.reading import reference_tuning
+from penultimate.study.tuning_words import chosen_source
+
+
+@pytest.mark.parametrize("name", sorted(references()))
+def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> None:
+    kept = read_kept(references()[name])
+    assert kept.provenance["commit"]
+    assert not kept.provenance["dirty"]
+    assert kept.provenance["data"]
+    assert kept.description["command"].startswith("penultimate ")
+    assert len(kept.table) > 0
+    assert kept.table.where(status="diverged").values().size == 0
+
+
+def test_the_search_chose_what_the_studies_use() -> None:
+    tuning = reference_tuning("rehearsal")
+    assert tuning is not None
+    assert len(tuning.objectives) == len(chosen.NINE) == 9
+    assert len({len(one.cells) for one in tuning.objectives if one.axes}) == 1
+    assert Path(chosen.__file__).read_text() == chosen_source(tuning)
+    for name in ("quickstart", "glyphs"):
+        study = load_study(name)
+        assert study.tuned_by == "rehearsal"
+        assert set(study.objectives) >= {one.best.objective for one in tuning.objectives if one.best}
+
+
+def test_the_search_is_shown_from_the_package() -> None:
+    shown = exhibit("tableA1", read_reference("tune-rehearsal"))
+    assert len(shown.tables[0].rows) >= 9
+    assert shown.figures
