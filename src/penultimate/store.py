@@ -73,6 +73,18 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that a user has named, with those above it; raises RequestError where it cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise RequestError(
+            f"'{path}' cannot be made a folder ({error.strerror or error}); give another place with --to"
+        ) from None
+
+
 def atomic_write(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new one, never a part."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")

@@ -76,6 +76,12 @@ def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
     assert not (smoke / "kept").exists()
 
 
+def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):
+        keep(study_folder(finished_smoke / "runs"), tmp_path / "file" / "inside")
+
+
 def test_an_unknown_reference_is_told() -> None:
     with pytest.raises(RequestError, match="unknown reference run 'glyph'"):
         reference("glyph")

@@ -240,6 +240,28 @@ def test_the_search_of_a_study_is_found_beside_it(tuning: Tuning, tmp_path: Path
     assert from_json(study_folder(tmp_path, "quickstart").described()["tuning"]) == tuning
 
 
+def test_the_search_of_another_study_stands_in_for_ones_own(tuning: Tuning, tmp_path: Path) -> None:
+    (tmp_path / "studies/mine").mkdir(parents=True)
+    described = {"name": "mine", "steps": [], "limited": False, "tuned_by": "rehearsal"}
+    (tmp_path / "studies/mine/study.json").write_text(json.dumps(described))
+    found = study_folder(tmp_path, "mine").tuning()
+    assert found is not None
+    assert (found.study, len(found.objectives)) == ("rehearsal", 9)  # the one that comes with the package
+    for name in ("rehearsal", "mine"):
+        (tmp_path / f"studies/tune-{name}").mkdir()
+        own = dataclasses.replace(tuning, study=name)
+        (tmp_path / f"studies/tune-{name}/tuning.json").write_text(own.to_json())
+        assert study_folder(tmp_path, "mine").tuning() == own
+
+
+def test_objectives_that_were_not_searched_are_named(tuning: Tuning) -> None:
+    results = described(dataclasses.replace(tuning, objectives=tuning.objectives[1:]))
+    (said,) = [note for note in table_a1.build(results).notes if note.startswith("Not searched")]
+    assert tuning.objectives[0].slug in said
+    assert tuning.objectives[1].slug not in said
+    assert not any(note.startswith("Not searched") for note in table_a1.build(described(tuning)).notes)
+
+
 @pytest.mark.long
 def test_where_every_run_diverges_the_command_fails_and_says_so(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,7 +23,7 @@ from penultimate.report.regime import compare, summary
 from penultimate.report.statements import headline
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
 from penultimate.report.text import plain, typeset
-from penultimate.store import atomic_write
+from penultimate.store import atomic_write, make_folder
 
 HERE = Path(__file__).parent
 FIGURES_FIRST = (
@@ -123,7 +123,7 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
     for parent in (path.parent, folder):
         if parent.exists() and not parent.is_dir():
             raise RequestError(f"the report needs the folder '{parent}', but a file has that name")
-        parent.mkdir(parents=True, exist_ok=True)
+        make_folder(parent)
     written = []
     for name, content in files.items():
         target = folder / name if name else path

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.store import atomic_write, digest_bytes
+from penultimate.store import atomic_write, digest_bytes, make_folder
 from penultimate.study.reading import StudyFolder
 from penultimate.table import INTEGERS, Row, Table
 
@@ -56,7 +56,8 @@ class Kept:
 def keep(folder: StudyFolder, to: Path | str) -> Path:
     """Write a finished study's rows and provenance into a folder; the same study gives the same bytes.
 
-    Numbers have nine significant digits. Raises RequestError for a study that is not finished.
+    Numbers have nine significant digits. Raises RequestError for a study that is not finished, and where
+    there can be no such folder.
     """
     missing = {name: total - done for name, (done, total) in folder.counts().items() if done < total}
     if missing:
@@ -77,7 +78,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         "rows_sha256": digest_bytes(content),
     }
     to = Path(to)
-    to.mkdir(parents=True, exist_ok=True)
+    make_folder(to)
     atomic_write(to / ROWS_FILE, content)
     atomic_write(to / KEPT, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
     return to / KEPT

@@ -22,7 +22,7 @@ from penultimate.report.exhibits.base import (
 )
 from penultimate.report.exhibits.cells import published_cell, published_table
 from penultimate.report.exhibits.measurements import Measurements, admit
-from penultimate.report.text import fixed, plain
+from penultimate.report.text import fixed, listed, plain
 from penultimate.study import tuning_record
 from penultimate.study.tuning_axes import hyperparameters_of
 from penultimate.study.tuning_record import Number, Tuned, TunedAxis, Tuning
@@ -203,6 +203,10 @@ def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
             used = [objective for objective in measurements.objectives if objective.slug == one.slug]
             if used and one.best is not None and used[0].spec != one.best.objective:
                 said.append(f"This study uses {used[0].spec}; the search chose {one.best.objective}.")
+        known = {one.slug for one in tuning.objectives}
+        unknown = [one.spec for one in measurements.compared if one.slug not in known]
+        if unknown:
+            said.append(f"Not searched, and used as they are: {listed(unknown)}.")
         recipe = description.get("recipe", {})
         differing = sorted(
             name for name in recipe if name in tuning.recipe and recipe[name] != tuning.recipe[name]
