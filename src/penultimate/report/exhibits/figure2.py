@@ -11,6 +11,7 @@ from penultimate.report.exhibits.layer_maps import (
     against_reference,
     figures,
     layer_maps,
+    numbered,
     reference,
     tables,
 )
@@ -48,7 +49,7 @@ def layers_exhibit(
         name,
         title,
         f"{_caption()} Maps of layers: rows are layers of {base.label}, from the top, columns those of the"
-        f" network that is named. Layers: {_numbered(maps.layers)}.",
+        f" network that is named. Layers: {numbered(maps.layers)}.",
         tables(maps, measurements, name),
         figures(maps, measurements, name),
         notes=(
@@ -69,10 +70,6 @@ def _caption() -> str:
         "Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and"
         " the scale of their activations, 0 where they have nothing in common."
     )
-
-
-def _numbered(layers: tuple[str, ...]) -> str:
-    return ", ".join(f"{number} {plain(layer)}" for number, layer in enumerate(layers, 1))
 
 
 def _finding(maps: LayerMaps, measurements: Measurements, base: str) -> str:

@@ -17,6 +17,7 @@ from penultimate.report.exhibits.layer_maps import (
     LayerMaps,
     layer_maps,
     map_panels,
+    numbered,
     over_training,
 )
 from penultimate.report.exhibits.measurements import admit
@@ -57,7 +58,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     return Exhibit(
         "figureD3",
         title,
-        caption,
+        f"{caption} Layers: {numbered(maps.layers)}.",
         (_table(maps, named, block),),
         (figure,),
         (_finding(maps, block), OURS, PUBLISHED, *measurements.notes()),

@@ -28,7 +28,7 @@ from penultimate.report.exhibits.base import (
 )
 from penultimate.report.exhibits.measurements import Measurements, Objective
 from penultimate.report.rasters import raster_size, short
-from penultimate.report.text import counted, fixed
+from penultimate.report.text import counted, fixed, plain
 
 METRIC = "layer_cka"
 UNTRAINED = "At initialisation"
@@ -170,6 +170,11 @@ def over_training(maps: LayerMaps) -> Doubles | None:
         return None
     _, network, before = maps.earlier
     return maps.matrix[np.ix_(before, maps.rows[network])]
+
+
+def numbered(layers: tuple[str, ...]) -> str:
+    """The layers by the numbers that maps have in their place."""
+    return ", ".join(f"{number} {plain(layer)}" for number, layer in enumerate(layers, 1))
 
 
 def figures(maps: LayerMaps, measurements: Measurements, name: str) -> tuple[Figure, ...]:

@@ -40,7 +40,7 @@ HEADINGS = (
     *((name, "Digital, error %") for name in ("Contrast", "Elastic", "Pixel", "JPEG")),
 )
 """Of each corruption, as the benchmark's own tables have it: heading, group."""
-SHIFT_GROUP, CORRUPTED_GROUP = "Accuracy on other images", "Corrupted images"
+SHIFT_GROUP, CORRUPTED_GROUP = "Accuracy on other images", "Corrupted"
 PUBLISHED = (
     ("imagenet_v2_percent", "imagenet_v2_se", "-V2, %", SHIFT_GROUP, "%"),
     ("imagenet_a_percent", "imagenet_a_se", "-A, %", SHIFT_GROUP, "%"),
