@@ -175,4 +175,5 @@ class Display:
             if told not in self.told and scores and len(scores) == len(self.graph.study.targets):
                 self.told.add(told)
                 mean = 100 * sum(scores) / len(scores)
-                say(f"{self._who(step)} {probe} transfer {mean:.1f} (mean of {len(scores)} data sets)")
+                over = "" if len(scores) == 1 else f" (mean of {len(scores)} data sets)"
+                say(f"{self._who(step)} {probe} transfer {mean:.1f}{over}")
