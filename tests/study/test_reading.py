@@ -14,6 +14,7 @@ from penultimate.store import Store
 from penultimate.study.context import ROWS
 from penultimate.study.reading import STUDY_FILE, StudyFolder, study_folder
 from penultimate.table import Row, write_rows
+from tests.conftest import penultimate
 
 STEP = "spectra.softmax-s0-glyphs.0123456789abcdef"
 GONE = "train.cosine_softmax-s1.0123456789abcdef"
@@ -77,3 +78,15 @@ def test_which_run_diverged_is_told_beside_its_step(tmp_path: Path) -> None:
     told = made(tmp_path).provenance()
     assert told["diverged"] == {GONE: "NaN"}
     assert told["diverged_runs"] == {GONE: ["cosine_softmax(scale=1, temperature=0.01)", 1]}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"name": "smoke"}', "\x00"])
+def test_a_description_that_is_none_is_named_and_written_anew(smoke: Path, content: str) -> None:
+    file = smoke / "runs/studies/smoke/study.json"
+    whole = file.read_text()
+    file.write_text(content)
+    with pytest.raises(DamagedFileError, match=r"study\.json' does not describe a study"):
+        study_folder(smoke / "runs", "smoke")
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert file.read_text() == whole

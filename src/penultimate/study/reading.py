@@ -171,20 +171,33 @@ def reference_tuning(study: str) -> Tuning | None:
     return None if kept is None else from_json(read_kept(kept).description["tuning"])
 
 
+def _description(file: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if not {"name", "steps"} <= content.keys():
+            raise ValueError("it names no study and no steps")
+    except (ValueError, AttributeError) as error:
+        raise DamagedFileError(
+            f"'{file}' does not describe a study ({error}); run the study again: finished steps are kept, and"
+            " the file is written anew"
+        ) from None
+    return content
+
+
 def study_folders(root: Path | str = "runs") -> list[StudyFolder]:
     """The studies of a store, the one touched last first."""
     store = Store(root)
     files = sorted(
         (store.root / "studies").glob(f"*/{STUDY_FILE}"), key=lambda file: file.stat().st_mtime, reverse=True
     )
-    return [StudyFolder(store, file.parent, json.loads(file.read_text())) for file in files]
+    return [StudyFolder(store, file.parent, _description(file)) for file in files]
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     """A study by its own folder, or the named (else the last touched) one of a store; raises RequestError."""
     path = Path(path)
     if (path / STUDY_FILE).is_file():
-        return StudyFolder(Store(path.parent.parent), path, json.loads((path / STUDY_FILE).read_text()))
+        return StudyFolder(Store(path.parent.parent), path, _description(path / STUDY_FILE))
     found = study_folders(path)
     if not found:
         raise RequestError(
