@@ -41,3 +41,7 @@ def test_the_search_is_shown_from_the_package() -> None:
     shown = exhibit("tableA1", read_reference("tune-rehearsal"))
     assert len(shown.tables[0].rows) >= 9
     assert shown.figures
+
+
+def test_without_a_name_the_first_reference_run_is_read() -> None:
+    assert read_reference().provenance == read_reference(min(references())).provenance

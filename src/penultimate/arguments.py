@@ -18,10 +18,6 @@ LISTS = {
 }
 
 
-REFERENCE = "glyphs"
-"""The study whose reference run is meant where none is named."""
-
-
 class _Parser(argparse.ArgumentParser):
     """Errors as sentences, with the nearest command."""
 

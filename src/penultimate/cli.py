@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penultimate.arguments import LISTS, REFERENCE, parser
+from penultimate.arguments import LISTS, parser
 from penultimate.errors import PenultimateError, RequestError, nearest, unknown
 from penultimate.store import FULL
 
@@ -165,7 +165,7 @@ def _referred(options: argparse.Namespace) -> StudyResults | None:
         return None
     from penultimate.report import read_reference
 
-    return read_reference(options.study or REFERENCE)
+    return read_reference(options.study)
 
 
 def _folder(out: str, study: str) -> StudyFolder:
@@ -238,7 +238,7 @@ def _report(options: argparse.Namespace) -> int:
     if referred is not None:
         from penultimate.report import write_report
 
-        target = Path(options.to or f"{options.study or REFERENCE}.html")
+        target = Path(options.to or f"{referred.description['name']}.html")
         write_report(referred, target)
         print(f"Report: {target}")
         return 0

@@ -61,8 +61,11 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     )
 
 
-def read_reference(study: str) -> StudyResults:
-    """The reference run of a study, as it comes with the package; raises RequestError where there is none."""
+def read_reference(study: str = "") -> StudyResults:
+    """The reference run of a study (by default the first there is), as it comes with the package.
+
+    Raises RequestError where there is none.
+    """
     from penultimate.report.exhibits.base import StudyResults
     from penultimate.study.kept import reference
 

@@ -5,7 +5,8 @@
 Every seed has its own draw of the world. 28 epochs (8,960 steps), because the paper's pattern needs long
 training. The hyperparameters were chosen on the holdout (`penultimate show tableA1`). In the sweep the loss
 is scaled by the temperature at every temperature, as in the paper's table 4; so scaled it learns slowly, and
-has a learning rate of its own, chosen in the same way at one temperature. The sweep has three of the seeds.
+has a learning rate of its own, the best of three scratch runs at one temperature (docs/world.md). The sweep
+has three of the seeds.
 """
 
 from penultimate.studies.chosen import NINE

@@ -110,9 +110,10 @@ def references() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{KEPT}"))}
 
 
-def reference(study: str) -> Kept:
-    """The reference run of a study; raises RequestError, with the nearest name, where none is kept."""
+def reference(study: str = "") -> Kept:
+    """The reference run of a study, or the first; raises RequestError, with the nearest name, for no such."""
     known = references()
+    study = study or next(iter(known), "")
     if study not in known:
         raise unknown("reference run", study, known)
     return read_kept(known[study])

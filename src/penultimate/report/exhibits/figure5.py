@@ -39,10 +39,8 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     panels.append(_published())
     sweep = _sweep(measurements)
     if sweep is None:
-        notes.append(
-            "The figure's right half, a sweep of cosine softmax over temperatures: not measured: this study"
-            " holds no three temperatures of cosine_softmax; name them in a study of your own and run it."
-        )
+        what = "The figure's right half, a sweep of cosine softmax over temperatures"
+        notes.append(not_measured(what, "glyphs"))
     else:
         panels += [sweep, _published_sweep()]
     figure = Figure(

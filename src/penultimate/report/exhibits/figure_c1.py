@@ -35,7 +35,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     return Exhibit(
         "figureC1",
         "Which objective is ahead, and when?",
-        "Accuracy on the holdout images, on which nothing is trained, after each epoch, of the averaged"
+        "Accuracy on the holdout images, on which nothing is trained, over the epochs, of the averaged"
         " weights. Each line is a run; the first two fifths of training are left out.",
         figures=(figure,) if panel else (),
         notes=(

@@ -29,6 +29,8 @@ from penultimate.study.tuning_record import Number, Tuned, TunedAxis, Tuning
 from penultimate.study.tuning_words import accuracy_text, budget_text
 
 SIZE = (210.0, 160.0)
+LOOKS = ("evaluate_every", "snapshot_every")
+"""Settings of a recipe that say when to look, and change no network."""
 SYMBOLS = {
     "none": "none",
     "alpha": "α",
@@ -209,7 +211,9 @@ def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
             said.append(f"Not searched, and used as they are: {listed(unknown)}.")
         recipe = description.get("recipe", {})
         differing = sorted(
-            name for name in recipe if name in tuning.recipe and recipe[name] != tuning.recipe[name]
+            name
+            for name in recipe
+            if name in tuning.recipe and name not in LOOKS and recipe[name] != tuning.recipe[name]
         )
         if differing:
             was = ", ".join(f"{name} = {tuning.recipe[name]} (here {recipe[name]})" for name in differing)
