@@ -58,6 +58,8 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "with_infinity": {"signature": "cannot be written in a spec string"},
         "Smooth": {"signature": "is a class; a loss is a function, called as Smooth(logits, targets)"},
         "of_logits_alone": {"signature": "of_logits_alone(logits) takes too few arguments"},
+        "ending_the_program": {"shape": "of wrong_losses.py: SystemExit: 0"},
+        "raising_without_words": {"shape": "of wrong_losses.py: WordlessError."},
     },
     "wrong_heads": {
         "transposed": {"shape": "[5 7], [k n]; transpose it"},
@@ -90,6 +92,9 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "Optimist": {"score": "is 0.5, but 1 of its predictions are right"},
         "Moody": {"refit": "predicts otherwise when it is fitted again"},
         "Crashing": {"fit": "wrong_instruments.py: AttributeError"},
+        "a_whole_column": {"value": "returns a value of type ndarray; a metric is a float"},
+        "one_of_two": {"value": "one_of_two's 'second' is nan on four ordinary clusters"},
+        "Ending": {"fit": "of wrong_instruments.py: SystemExit: 0"},
     },
     "wrong_worlds": {
         "without_card": {"card": "set without_card.card = DatasetCard(...)"},

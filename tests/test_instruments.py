@@ -14,6 +14,7 @@ from penultimate import RequestError
 from penultimate.bank import FeatureBank
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.instruments import at_initialisation, compare_banks, compare_networks, settle_batch_norm
+from penultimate.profiles import profile_layers
 from penultimate.training.network import Network, build
 from tests.oracles import similarity as oracle
 
@@ -161,7 +162,7 @@ def test_bad_input_is_named() -> None:
         compare_networks(nets, images(8), "bdy.2")
     with pytest.raises(RequestError, match=r"unknown network in layers 'wid'.*Did you mean 'wide'"):
         compare_networks(nets, images(8), {"wid": "body.2"})
-    with pytest.raises(RequestError, match=r"batch 1 of pass 0.*at least 4 examples; one holds 3"):
+    with pytest.raises(RequestError, match=r"^batch 1 of pass 0: HSIC_1 .* at least 4 examples; one holds 3"):
         compare_networks(nets, images(8, 3), LAYERS)
     bad = images(8, 8)
     bad[1][5, 0, 0, 0] = torch.nan
@@ -181,6 +182,83 @@ def test_bad_input_is_named() -> None:
         compare_networks(nets, images(8), LAYERS, passes=0)
     with pytest.raises(RequestError, match=r"'1' gives \[5\] for 8 examples"):
         compare_networks([nn.Sequential(nn.Conv2d(3, 5, 3), Folded())], images(8), ["0", "1"])
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [
+        (torch.zeros(8, 3, 9, 9), r"a Tensor came: of one batch, pass \[batch\]"),
+        ({"x": torch.zeros(8, 3, 9, 9)}, r"a dict came: of one batch, pass \[batch\]"),
+        (TensorDataset(torch.zeros(8, 3, 9, 9)), "TensorDataset gives single examples: pass DataLoader"),
+        (None, "a NoneType came: give a list"),
+        ("images", "a str came: give a list"),
+    ],
+)
+def test_what_gives_no_batches_is_named(loader, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        compare_networks([networks()["wide"]], loader, "body.2")
+    with pytest.raises(RequestError, match=message):
+        profile_layers(networks()["wide"], loader, "body.2")
+
+
+class Drained:
+    """Iterable, but once only."""
+
+    def __init__(self, batches: list[Tensor]) -> None:
+        self.rest = iter(batches)
+
+    def __iter__(self):
+        return self.rest
+
+
+def test_a_loader_that_is_empty_in_a_later_pass_is_refused() -> None:
+    net = [networks()["wide"]]
+    assert compare_networks(net, Drained(images(8, 8)), "body.2").passes.tolist() == [0, 0]
+    with pytest.raises(RequestError, match=r"no batch in pass 1, having given 2 before: it can be read once"):
+        compare_networks(net, Drained(images(8, 8)), "body.2", passes=2)
+
+
+@pytest.mark.parametrize("image", ["x", "image"])
+@pytest.mark.parametrize("ids", [[3, 1, 2, 0], ["d", "b", "c", "a"]])
+def test_mappings_leave_out_labels_and_ids_and_a_single_other_key_is_the_image(image: str, ids: list) -> None:
+    net, x = [networks()["wide"]], images(4)[0]
+    batch = {image: x, "label": torch.arange(4) % 2, "id": ids}
+    expected = compare_networks(net, [x], ["body.1", "body.2"])
+    assert np.array_equal(compare_networks(net, [batch], ["body.1", "body.2"]).matrix, expected.matrix)
+    (own,) = profile_layers(net[0], [batch], "body.2")
+    assert own == profile_layers(net[0], [(x, batch["label"])], "body.2")[0]
+
+
+def test_a_key_that_the_forward_pass_does_not_take_is_named() -> None:
+    batch = {"x": images(8)[0], "mask": torch.ones(8), "id": torch.arange(8)}
+    with pytest.raises(
+        RequestError, match=r"network '0': .* keys 'x', 'mask', 'id'; .* takes 'x', not 'mask'"
+    ):
+        compare_networks([networks()["wide"]], [batch], "body.2")
+
+
+class AsksForIds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 4)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.table(ids)
+
+
+def test_a_network_that_asks_for_ids_is_given_them() -> None:
+    batch = {"ids": torch.arange(6), "labels": torch.zeros(6)}
+    assert compare_networks([AsksForIds()], [batch], "table").matrix[0, 0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "wrap", [nn.DataParallel, lambda net: torch.compile(net, backend="eager")], ids=["parallel", "compiled"]
+)
+def test_a_wrapped_network_has_the_layers_and_values_of_the_one_inside(wrap) -> None:
+    net = networks()["wide"]
+    both = compare_networks({"bare": net, "wrapped": wrap(net)}, images(8, 8), PATTERNS[:2])
+    assert both.layers("wrapped") == both.layers("bare")
+    assert np.array_equal(both.between("bare", "wrapped"), both.between("bare", "bare"))
 
 
 class Folded(nn.Module):

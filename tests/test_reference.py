@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from penultimate.report import exhibit, read_reference
-from penultimate.studies import chosen
+from penultimate.studies import chosen, chosen_glyphs, glyphs
 from penultimate.study import load_study
 from penultimate.study.kept import read_kept, references
 from penultimate.study.reading import reference_tuning
@@ -25,16 +26,28 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     assert kept.table.where(status="diverged").values().size == 0
 
 
-def test_the_search_chose_what_the_studies_use() -> None:
-    tuning = reference_tuning("rehearsal")
+@pytest.mark.parametrize(
+    ("search", "choices", "study"),
+    [("rehearsal", chosen, "quickstart"), ("glyphs_search", chosen_glyphs, "glyphs")],
+)
+def test_a_search_chose_what_its_study_uses(search: str, choices: ModuleType, study: str) -> None:
+    tuning = reference_tuning(search)
     assert tuning is not None
-    assert len(tuning.objectives) == len(chosen.NINE) == 9
+    assert len(tuning.objectives) == len(choices.NINE) == 9
     assert len({len(one.cells) for one in tuning.objectives if one.axes}) == 1
-    assert Path(chosen.__file__).read_text() == chosen_source(tuning)
-    for name in ("quickstart", "glyphs"):
-        study = load_study(name)
-        assert study.tuned_by == "rehearsal"
-        assert set(study.objectives) >= {one.best.objective for one in tuning.objectives if one.best}
+    assert Path(str(choices.__file__)).read_text() == chosen_source(tuning)
+    loaded = load_study(study)
+    assert loaded.tuned_by == search
+    assert set(loaded.objectives) >= {one.best.objective for one in tuning.objectives if one.best}
+
+
+def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
+    tuning = reference_tuning("glyphs_sweep_search")
+    assert tuning is not None
+    best = tuning.objectives[0].best
+    assert best is not None
+    assert best.objective in glyphs.SWEEP
+    assert dict(best.settings) == {"learning_rate": glyphs.SWEEP_LEARNING_RATE}
 
 
 def test_the_search_is_shown_from_the_package() -> None:

@@ -99,9 +99,12 @@ def _seeds(text: str | None) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         try:
-            seeds.extend(range(int(first), int(last if dash else first) + 1))
+            own = range(int(first), int(last if dash else first) + 1)
         except ValueError:
             raise RequestError(f"--seeds wants numbers such as 0,1,2 or 0-7; got '{text}'") from None
+        if not own:
+            raise RequestError(f"--seeds {text}: '{part.strip()}' holds no seed; write {last}-{first}")
+        seeds.extend(own)
     return seeds
 
 
@@ -207,7 +210,7 @@ def _status(options: argparse.Namespace) -> int:
         kinds = ", ".join(f"{name} {pair[0]}/{pair[1]}" for name, pair in counts.items())
         print(f"{folder.name}: {done} of {total} steps, {state} ({kinds})")
         for step_id, reason in folder.diverged().items():
-            print(f"  diverged: {step_id}: {reason}")
+            print(f"  diverged: {folder.called(step_id)}: {reason}")
         if (folder.path / "report.html").is_file():
             print(f"  report: {folder.path / 'report.html'}")
     return 0

@@ -60,7 +60,8 @@ def compare_networks(
 
     - `networks`: modules, or trained Networks; a mapping names them, else they are "0", "1", ...
     - `loader`: batches: a tensor, a tuple or list that begins with one, or a mapping of keyword arguments
-      (labels are left out). Networks take an ImageSet too: `seed` draws its batches, others in every pass.
+      (without labels, and without ids that the network does not ask for). Networks take an ImageSet too:
+      `seed` draws its batches, others in every pass.
     - `layers`: patterns of names (see `backbones.taps.taps`), the same for all or a mapping by network; by
       default every residual block or stage. Networks may differ in their numbers of layers.
     - `passes` over the data, of use with other batches each time (a DataLoader that shuffles); the paper: 10.
@@ -98,14 +99,14 @@ def compare_networks(
         for subject in subjects:
             modes.enter_context(evaluating(subject.module))
         for pass_number, number, batch in batches_of(loader, subjects, passes, batch_size, seed):
-            subject = subjects[0]
+            where = f"batch {number} of pass {pass_number}"
             try:
                 sheet.start(examples(batch))
                 for subject in subjects:
+                    where = f"batch {number} of pass {pass_number}, network '{subject.name}'"
                     with tapped(subject.layers, partial(sheet.add, subject.name)):
                         subject.run(batch)
             except RequestError as error:
-                where = f"batch {number} of pass {pass_number}, network '{subject.name}'"
                 raise RequestError(f"{where}: {error}") from None
             found.append((products(sheet.vectors, sheet.examples), sheet.examples, pass_number))
     return _comparison(list(sheet.rows), found)

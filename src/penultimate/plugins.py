@@ -222,6 +222,18 @@ def told(error: BaseException) -> str:
     return f"{place}{type(error).__name__}: {error}"
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an exception says; nothing where it cannot say anything.
+
+    >>> first_line(ValueError("too long"))
+    'too long'
+    """
+    try:
+        return str(error).strip().partition("\n")[0]
+    except Exception:
+        return ""
+
+
 def raised_by(name: str, function: object, error: BaseException) -> str:
     """An exception as a sentence, with the last line of the plug-in's file that it passed through.
 
@@ -230,7 +242,7 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
     ... except ZeroDivisionError as error: raised_by("careless", careless, error)
     'careless raises: ZeroDivisionError: division by zero.'
     """
-    first = str(error).strip().partition("\n")[0].rstrip(".")
+    first = first_line(error).rstrip(".")
     what = type(error).__name__ + (f": {first[:300]}" if first else "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)
@@ -339,7 +351,7 @@ def _told(error: BaseException, path: Path | None = None) -> str:
     if isinstance(error, AttributeError) and isinstance(error.obj, Register):
         kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]
         return str(unknown("kind of plug-in", str(error.name), kinds))
-    first = str(error).strip().partition("\n")[0]
+    first = first_line(error)
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 

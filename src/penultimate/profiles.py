@@ -17,7 +17,7 @@ from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import sparsity
 from penultimate.metrics.separation import SeparationAccumulator
-from penultimate.subjects import LABELS, AnyNetwork, Subject, evaluating
+from penultimate.subjects import LABELS, AnyNetwork, Subject, evaluating, expect_batches
 
 __all__ = ["LayerProfile", "profile_layers"]
 
@@ -134,6 +134,7 @@ def _labelled(loader: ImageSet | Iterable[Any], batch_size: int) -> Iterator[tup
             rows = order[start : start + batch_size]
             yield torch.from_numpy(loader.images[rows]), torch.from_numpy(loader.labels[rows])
         return
+    expect_batches(loader)
     for number, batch in enumerate(loader):
         if isinstance(batch, Mapping):
             labels = next((batch[key] for key in LABELS if key in batch), None)

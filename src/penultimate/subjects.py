@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.utils.data import BatchSampler, DataLoader
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 
 from penultimate.backbones.taps import taps
 from penultimate.data.images import ChannelStatistics, ImageSet
@@ -27,6 +28,11 @@ Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | Non
 
 LABELS = ("label", "labels")
 """Keys of a batch that no network is given."""
+IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
+"""Keys that a network is given only if its forward pass asks for them."""
+WRAPPED = ("_orig_mod", "module")
+"""Where a compiled, a DataParallel and a DistributedDataParallel network hold the one that was wrapped."""
+WRAPPERS = ("OptimizedModule", "DataParallel", "DistributedDataParallel")
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Subject:
 
         Raises RequestError for what is no network, and patterns that match none of its layers.
         """
-        module = network.backbone if isinstance(network, Network) else network
+        module = unwrapped(network.backbone if isinstance(network, Network) else network)
         if not isinstance(module, nn.Module):
             what = type(network).__name__
             raise RequestError(f"network '{name}' is a {what}, not a Network or an nn.Module")
@@ -67,13 +73,50 @@ class Subject:
         return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
     def run(self, batch: Any) -> None:
-        """A forward pass of a batch as a loader gives it."""
+        """A forward pass of a batch as a loader gives it.
+
+        Raises RequestError for a mapping with keys that the forward pass does not take; a single one is the
+        image, whatever its name.
+        """
         values = inputs(batch)
+        if isinstance(values, dict):
+            values = self._arguments(values)
         if isinstance(values, dict):
             self.module(**{key: torch.as_tensor(value).to(self.device) for key, value in values.items()})
             return
         values = values.to(self.device)
         self.module(values if self.statistics is None else normalise(values, self.statistics))
+
+    def _arguments(self, values: dict[str, Any]) -> Tensor | dict[str, Any]:
+        taken = inspect.signature(self.module.forward).parameters
+        anything = any(one.kind is one.VAR_KEYWORD for one in taken.values())
+        given = {key: value for key, value in values.items() if key in taken or key not in IDS}
+        other = [key for key in given if key not in taken]
+        if len(given) == 1 and (self.statistics is not None or (other and not anything)):
+            return torch.as_tensor(next(iter(given.values())))
+        if other and not anything:
+            raise RequestError(
+                f"a batch has the keys {', '.join(map(repr, values))}; the forward pass of"
+                f" {type(self.module).__name__} takes {', '.join(map(repr, taken))}, not"
+                f" {', '.join(map(repr, other))}: give batches that have only what it takes"
+            )
+        return given
+
+
+def unwrapped(network: Any) -> Any:
+    """What a compiled, a DataParallel or a DistributedDataParallel network wraps; any other as it is.
+
+    A compiled network may not call its layers as modules, and a replica runs them once for every device.
+
+    >>> unwrapped(nn.DataParallel(nn.Linear(2, 3)))
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+    while isinstance(network, nn.Module) and type(network).__name__ in WRAPPERS:
+        inner = next((name for name in WRAPPED if name in network._modules), None)
+        if inner is None:
+            break
+        network = network._modules[inner]
+    return network
 
 
 def subjects_of(
@@ -118,7 +161,8 @@ def batches_of(
     """(pass, number in it, batch); of an ImageSet drawn anew in every pass.
 
     Raises RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
-    passes over an iterator, and a DataLoader whose last batch will hold fewer than 4 examples.
+    passes over an iterator, what gives no batches, and a DataLoader whose last batch will hold fewer than 4
+    examples; for a loader that has nothing left in a later pass, then.
     """
     if passes < 1:
         raise RequestError(f"passes are 1 or more, not {passes}")
@@ -134,10 +178,37 @@ def batches_of(
         return
     if passes > 1 and isinstance(loader, Iterator):
         raise RequestError(f"{passes} passes over an iterator, which allows one: give a list or a DataLoader")
+    expect_batches(loader)
     _refuse_announced_remainder(loader)
+    seen = 0
     for pass_number in range(passes):
+        before = seen
         for number, batch in enumerate(loader):
             yield pass_number, number, batch
+            seen += 1
+        if 0 < seen == before:
+            raise RequestError(
+                f"the loader gave no batch in pass {pass_number}, having given {seen} before: it can be read"
+                " once only; give a list or a DataLoader"
+            )
+
+
+def expect_batches(loader: Any) -> None:
+    """Raise RequestError for what is no iterable of batches: one batch alone, a data set of single examples.
+
+    >>> expect_batches(torch.zeros(8, 3))
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: batches are expected, and a Tensor came: of one batch, pass [batch]
+    """
+    what = type(loader).__name__
+    if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
+        raise RequestError(
+            f"batches are expected, and {what} gives single examples: pass DataLoader(images, batch_size=256)"
+        )
+    if isinstance(loader, Tensor | np.ndarray | Mapping):
+        raise RequestError(f"batches are expected, and a {what} came: of one batch, pass [batch]")
+    if isinstance(loader, str) or not isinstance(loader, Iterable):
+        raise RequestError(f"batches are expected, and a {what} came: give a list of batches or a DataLoader")
 
 
 def draws(

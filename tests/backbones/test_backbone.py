@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from torch import nn
 
 from penultimate import RequestError, register, registry
 from penultimate.backbones import build
+from penultimate.backbones.taps import taps
 
 
 def test_weights_derive_from_the_seed_alone() -> None:
@@ -34,8 +36,23 @@ def test_the_default_is_the_network_of_the_world() -> None:
     assert network.num_features == 256
 
 
-def test_features_do_not_depend_on_the_batch_in_evaluation() -> None:
-    network = build("glyphnet(width=8, features=32)").eval()
+def test_the_plain_network_has_no_way_past_a_unit() -> None:
+    network = build("glyphplain")
+    kernels = [tuple(p.shape[:3]) for p in network.parameters() if p.ndim == 4]
+    stages = [(16, 3, 3), (32, 16, 3), (32, 32, 3), (64, 32, 3), (64, 64, 3)]
+    assert kernels == [*stages, (256, 64, 1), (256, 256, 1)]
+    assert network.num_features == 256
+    images = torch.randn(4, 3, 24, 24, generator=torch.Generator().manual_seed(0))
+    for name in list(taps(network)):
+        cut = copy.deepcopy(network)
+        nn.init.zeros_(cut.get_submodule(name).normalisation.weight)
+        assert cut(images[:1]).equal(cut(images[1:2]))
+    assert not network(images[:1]).equal(network(images[1:2]))
+
+
+@pytest.mark.parametrize("name", ["glyphnet", "glyphplain"])
+def test_features_do_not_depend_on_the_batch_in_evaluation(name: str) -> None:
+    network = build(f"{name}(width=8, features=32)").eval()
     images = torch.randn(20, 3, 24, 24, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         whole = network(images)
@@ -53,6 +70,9 @@ def test_features_do_not_depend_on_the_batch_in_evaluation() -> None:
         ("glyphnet(features=31)", "features is an even number of channels, at least 2, not 31"),
         ("glyphnet(width=True)", "width"),
         ("glyphnet(channels='3')", "channels"),
+        ("glyphplane", "Did you mean 'glyphplain'"),
+        ("glyphplain(width=0)", "glyphplain: width is a whole number of channels, at least 1, not 0"),
+        ("glyphplain(features=0)", "glyphplain: features is a whole number"),
     ],
 )
 def test_a_wrong_request_says_why(text: str, reason: str) -> None:

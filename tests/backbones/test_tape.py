@@ -14,6 +14,7 @@ from penultimate.backbones import build
 from penultimate.backbones.glyphnet import GlyphNet
 from penultimate.backbones.tape import Recorded, record
 from penultimate.backbones.unit import Unit
+from penultimate.backbones.unit_net import UnitNet
 
 
 def generic(network: nn.Module, seed: int = 3) -> nn.Module:
@@ -25,7 +26,7 @@ def generic(network: nn.Module, seed: int = 3) -> nn.Module:
     return network
 
 
-def plain_features(network: GlyphNet, images: Tensor) -> Tensor:
+def plain_features(network: UnitNet, images: Tensor) -> Tensor:
     return network.body(images).mean((2, 3))
 
 
@@ -67,10 +68,11 @@ def test_a_unit_is_its_equation(size: int, stride: int, activate: bool) -> None:
     np.testing.assert_allclose(unit(x, residual).detach().numpy(), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["glyphnet", "glyphplain"])
 @pytest.mark.parametrize("side", [24, 17])
-def test_taped_network_equals_plain_modules_in_float64(side: int) -> None:
-    network = generic(build("glyphnet(width=4, features=16)", seed=1).double())
-    assert isinstance(network, GlyphNet)
+def test_taped_network_equals_plain_modules_in_float64(side: int, name: str) -> None:
+    network = generic(build(f"{name}(width=4, features=16)", seed=1).double())
+    assert isinstance(network, UnitNet)
     images = images_of(6, torch.float64, side)
     taped, plain = network(images), plain_features(network, images)
     torch.testing.assert_close(taped, plain, rtol=1e-10, atol=1e-12)
@@ -90,9 +92,10 @@ def test_gradients_pass_numerical_differentiation() -> None:
     assert torch.autograd.gradcheck(features, (kernel, gain), atol=1e-5)
 
 
-def test_bfloat16_gradients_are_as_near_the_truth_as_autocast() -> None:
-    network = generic(build("glyphnet", seed=1))
-    assert isinstance(network, GlyphNet)
+@pytest.mark.parametrize("name", ["glyphnet", "glyphplain"])
+def test_bfloat16_gradients_are_as_near_the_truth_as_autocast(name: str) -> None:
+    network = generic(build(name, seed=1))
+    assert isinstance(network, UnitNet)
     images = images_of(64, torch.float32)
     double = copy.deepcopy(network).double()
     truth = gradients(plain_features(double, images.double()), double)

@@ -97,6 +97,10 @@ def test_models_of_transformers_whose_layers_give_tuples_and_outputs() -> None:
     assert list(seen(ViTModel(), "encoder", torch.randn(3, 5, 4))["encoder"].shape) == [3, 5, 4]
 
 
+def test_of_the_plain_network_every_unit_is_tapped() -> None:
+    assert list(taps(build("glyphplain(width=4, features=8)"))) == [f"unit{place}" for place in range(1, 8)]
+
+
 def test_glyphnet_is_tapped_in_evaluation_mode_to_the_values_that_its_features_average() -> None:
     net = build("glyphnet(width=4, features=32)", seed=3).eval()
     images = torch.randn(6, 3, 24, 24)

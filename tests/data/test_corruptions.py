@@ -276,11 +276,36 @@ def test_names_are_the_published_folders() -> None:
         ((picture(24)[None], "fog", 1, 0, [1, 2]), "indices name each of the 1 images"),
         ((picture(24)[None], "fog", 1, 0, [-1]), "from 0 up"),
         (([1], "fog", 1), "these are list"),
+        ((picture(24)[None], "fog", 1, 0, [0.5]), "indices are one an image; at least one is not: 'float'"),
+        ((picture(24)[None], "fog", 1, 0, 3), "indices are one an image"),
+        ((picture(24)[None], "fog", 1, 0.0), "the seed is a whole number"),
+        ((picture(24)[None], "fog", 1, "0"), "the seed is a whole number"),
+        ((picture(24)[None], "fog", 1.0), "from 1 to 5, not 1.0"),
     ],
 )
 def test_what_cannot_be_corrupted_is_said(arguments: tuple, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         corrupt(*arguments)
+
+
+def test_numpys_whole_numbers_are_whole_numbers() -> None:
+    images = picture(24)[None]
+    numbers = (np.int64(4), np.uint8(3), np.array([7], np.int32))
+    np.testing.assert_array_equal(corrupt(images, "snow", *numbers), corrupt(images, "snow", 4, 3, [7]))
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_neither_the_split_nor_the_layout_in_memory_matters(name: str) -> None:
+    """In pictures of odd sides, wider than high; laid out as Fortran does, channels first, read only."""
+    images = np.stack([picture(33, seed, width=57) for seed in range(3)])
+    whole = corrupt(images, name, 5, seed=1)
+    alone = [corrupt(images[place : place + 1], name, 5, 1, [place]) for place in range(3)]
+    np.testing.assert_array_equal(np.concatenate(alone), whole)
+    channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+    frozen = images.copy()
+    frozen.flags.writeable = False
+    for other in (np.asfortranarray(images), channels_first, images[:, ::-1].copy()[:, ::-1], frozen):
+        np.testing.assert_array_equal(corrupt(other, name, 5, seed=1), whole)
 
 
 def test_no_images_are_no_images() -> None:

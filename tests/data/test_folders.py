@@ -65,6 +65,33 @@ def test_v2_numbers_its_folders(tmp_path: Path) -> None:
         image_folders(tmp_path, WNIDS)
 
 
+def test_v2_counts_the_sorted_wnids_whatever_the_networks_order(tmp_path: Path) -> None:
+    for number in (0, 2, 10):
+        save(tmp_path / str(number) / "image.jpeg", 10 * number)
+    (batch,) = image_folders(tmp_path, WNIDS[::-1]).batches()
+    np.testing.assert_array_equal(batch.labels, [11, 1, 9])
+    assert [batch.class_names[label] for label in batch.labels] == [WNIDS[0], WNIDS[10], WNIDS[2]]
+    # Other names have no such order: they count as they stand.
+    np.testing.assert_array_equal(image_folders(tmp_path, [*"lkjihgfedcba"]).labels, [0, 10, 2])
+
+
+def test_what_macos_leaves_beside_an_image_is_none(sketch: Path) -> None:
+    (sketch / WNIDS[2] / "._0.JPEG").write_bytes(b"resource fork")
+    assert len(next(image_folders(sketch, WNIDS).batches(3))) == 3
+    save(sketch / "._n/x.JPEG", 0)
+    assert len(image_folders(sketch, WNIDS)) == 6
+
+
+def test_links_are_followed_and_one_that_leads_nowhere_is_named(sketch: Path) -> None:
+    (sketch / WNIDS[5]).symlink_to(sketch / WNIDS[7])
+    np.testing.assert_array_equal(image_folders(sketch, WNIDS).labels, [2, 2, 2, 5, 5, 7, 7, 11])
+    for lost in ("gone", WNIDS[6]):  # the second leads to itself
+        (sketch / WNIDS[6]).symlink_to(sketch / lost)
+        with pytest.raises(RequestError, match=rf"{WNIDS[6]}' is a link to '.*{lost}', which is not there"):
+            image_folders(sketch, WNIDS)
+        (sketch / WNIDS[6]).unlink()
+
+
 def test_nothing_is_decoded_before_its_batch(sketch: Path) -> None:
     (sketch / WNIDS[11] / "0.JPEG").write_bytes(b"no image")
     batches = image_folders(sketch, WNIDS).batches(5)
@@ -99,13 +126,49 @@ def test_other_sizes_are_resized_and_their_middle_is_taken(tmp_path: Path, size:
     assert np.polyfit(np.arange(224), line, 1)[0] == pytest.approx(255 / (width * enlarged), rel=0.02)
 
 
-def test_grey_and_palette_files_become_colour(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [(499, 375), (375, 499), (224, 300), (224, 224), (511, 260), (97, 131)])
+def test_pixels_are_those_of_torchvisions_resize_and_crop(tmp_path: Path, size: tuple[int, int]) -> None:
+    """An image of 224 pixels too is enlarged to 256; the longer side is cut down, a half crop is rounded."""
+    transforms = pytest.importorskip("torchvision.transforms")
+    noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    image = Image.fromarray(noise)
+    (tmp_path / WNIDS[0]).mkdir()
+    image.save(tmp_path / WNIDS[0] / "a.png")
+    (batch,) = image_folders(tmp_path, WNIDS).batches()
+    usual = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
+    np.testing.assert_array_equal(batch.images[0], np.asarray(usual(image)))
+
+
+def test_published_corrupted_images_stay_as_they_are(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    (tmp_path / "fog/2" / WNIDS[0]).mkdir(parents=True)
+    Image.fromarray(noise).save(tmp_path / "fog/2" / WNIDS[0] / "a.png")
+    (batch,) = corrupted_folders(tmp_path, "fog", 2, WNIDS, crop=64).batches()
+    np.testing.assert_array_equal(batch.images[0], noise)
+
+
+def test_grey_palette_and_printers_files_become_colour(tmp_path: Path) -> None:
     (tmp_path / WNIDS[0]).mkdir()
     Image.new("L", (224, 224), 70).save(tmp_path / WNIDS[0] / "grey.png")
     Image.new("P", (224, 224), 0).save(tmp_path / WNIDS[0] / "palette.png")
+    Image.new("CMYK", (224, 224), (0, 255, 255, 0)).save(tmp_path / WNIDS[0] / "printed.jpg", quality=95)
     (batch,) = image_folders(tmp_path, WNIDS).batches()
-    assert batch.images.shape == (2, 224, 224, 3)
+    assert batch.images.shape == (3, 224, 224, 3)
     assert set(batch.images[0].flat) == {70}
+    np.testing.assert_allclose(batch.images[2].mean((0, 1)), [254, 0, 0], atol=2)
+
+
+def test_whatever_pillow_says_of_a_damaged_file_is_about_that_file(
+    sketch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parsers let slip errors of Python's own: here what a flipped byte of a TIFF led to."""
+
+    def opened(path: Path) -> Any:
+        raise TypeError("'bytes' object cannot be interpreted as an integer")
+
+    monkeypatch.setattr(Image, "open", opened)
+    with pytest.raises(DamagedFileError, match=r"0\.JPEG' is no whole image: 'bytes' object"):
+        next(image_folders(sketch, WNIDS).batches())
 
 
 def test_a_corruption_at_a_severity(corrupted: Path) -> None:
@@ -137,6 +200,7 @@ def test_a_corruption_at_a_severity(corrupted: Path) -> None:
         (lambda root: image_folders(root / "c/fog/1" / WNIDS[0] / "x.JPEG", WNIDS), "is a file"),
         (lambda root: image_folders(root / "empty", WNIDS), "holds no image"),
         (lambda root: image_folders(root / "c/fog/1", WNIDS, resize=100), "resize at least crop"),
+        (lambda root: image_folders(root / "c/fog/1", WNIDS, crop="224"), "got resize=256, crop='224'"),
         (lambda root: next(image_folders(root / "c/fog/1", WNIDS).batches(0)), "at least one image, not 0"),
     ],
 )

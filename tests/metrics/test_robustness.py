@@ -49,6 +49,13 @@ def test_alexnet_is_its_own_measure() -> None:
     assert corruption_errors(half) == pytest.approx(dict.fromkeys(BENCHMARK, 0.5))
 
 
+def test_a_severity_that_is_missing_is_not_made_up_for() -> None:
+    """AlexNet's means are of five severities: four mild ones against them would flatter."""
+    mild = {name: [value] * 4 for name, value in ALEXNET_ERRORS.items()}
+    with pytest.raises(RequestError, match="gaussian_noise: errors at 4 severities, the reference's at 5"):
+        mean_corruption_error(mild)
+
+
 @pytest.mark.parametrize(
     ("errors", "reference", "message"),
     [
@@ -56,6 +63,8 @@ def test_alexnet_is_its_own_measure() -> None:
         ({"fogg": 0.5}, {"fog": 0.5}, "the reference's errors lack fogg. Did you mean 'fog'"),
         ({"fog": 0.5}, {"fog": 0.5, "snow": 0.5}, "the given errors lack snow"),
         ({"fog": [0.5] * 5}, {"fog": [0.5] * 4}, "errors at 5 severities, the reference's at 4"),
+        ({"fog": [0.5] * 4}, {"fog": 0.5}, "errors at 4 severities, the reference's at 5"),
+        ({"fog": 0.5}, {"fog": [0.5]}, r"errors at 5 severities, the reference's at 1 \(one number counts"),
         ({"fog": 50.0}, {"fog": 0.5}, r"\[0, 1\]; got 50.0; divide percentages by 100"),
         ({"fog": [0.5, float("nan")]}, {"fog": 0.5}, "got nan"),
         ({"fog": 0.5}, {"fog": -0.5}, "the reference's errors must lie"),

@@ -176,3 +176,18 @@ class Smooth(torch.nn.CrossEntropyLoss):
 @register.loss
 def of_logits_alone(logits):
     return logits.logsumexp(-1)
+
+
+@register.loss
+def ending_the_program(logits, targets):
+    raise SystemExit(0)
+
+
+class WordlessError(Exception):
+    def __str__(self):
+        raise RuntimeError("there are no words for it")
+
+
+@register.loss
+def raising_without_words(logits, targets):
+    raise WordlessError

@@ -29,16 +29,19 @@ def planted(
     limited: bool = False,
     labels: Mapping[str, str] | None = None,
     without: Sequence[tuple[str, int]] = (),
+    seeds_of: Mapping[str, Sequence[int]] | None = None,
+    draws: Sequence[float] = (),
 ) -> StudyResults:
     """A study whose objectives have these means: {spec: {quantity: value}}, accuracies in per cent.
 
     Quantities: accuracy, separation, linear, knn, and relearned_N for N images per class. Each run adds
     normal noise of `noise` points (a thousandth of it in separation). `without`: (spec, seed) that diverged.
+    `seeds_of`: fewer seeds of some. `draws`: what each seed's draw of the world adds to every accuracy.
     """
     rows: list[Row] = []
     for place, (text, means) in enumerate(truth.items()):
         spec = resolve(text).canonical
-        for seed in seeds:
+        for seed in (seeds_of or {}).get(text, seeds):
             draw = np.random.default_rng([place, seed]).normal
             base: dict[str, Any] = {
                 "objective": spec,
@@ -57,7 +60,7 @@ def planted(
                     facts = {"metric": "class_separation", "target": "glyphs", "split": "train"}
                     rows.append(Row(step="s", value=mean + shift / 1000, unit="ratio", **base, **facts))
                     continue
-                value = (mean + shift) / 100
+                value = (mean + shift + (draws[seed] if draws else 0)) / 100
                 for facts in _facts(quantity):
                     rows.append(Row(step="s", value=value, unit="fraction", split="test", **base, **facts))
     return StudyResults(_description(truth, seeds, limited, labels or {}), Table(rows))

@@ -242,6 +242,60 @@ def test_relearning_is_judged_at_one_number_and_told_at_all() -> None:
         assert "5 images per class (also, not judged: ρ = +1.00 at 40)" in judged[key].ours
 
 
+def test_the_other_numbers_of_images_are_told_of_the_same_runs() -> None:
+    """A tenth objective that is left out of the judged rho is left out of the told ones too."""
+    truth = as_in_the_paper()
+    odd = "label_smoothing(alpha=0.3)"
+    truth[odd] = {"accuracy": 90.0, "separation": 0.9, "relearned_5": 10.0, "relearned_40": 10.0}
+    results = planted(truth, seeds_of={odd: (0,)})
+    ours = {one.claim.key: one.ours for one in judge(read(results))}["separation_relearned"]
+    assert (
+        "nine objectives, five runs each, 5 images per class (also, not judged: ρ = +1.00 at 40)" in ours.ours
+    )
+
+
+# A study as it is run: five seeds of the nine, three of the sweep, every seed a draw of the world.
+
+DRAWS = (-4.0, 3.0, 0.0, 5.0, -2.0)
+
+
+@pytest.mark.parametrize(("sign", "expected"), [(1, "holds"), (-1, "does not hold")])
+@pytest.mark.parametrize("count", [4, 5, 6])
+def test_a_sweep_may_have_fewer_seeds_than_the_nine(count: int, sign: int, expected: Verdict) -> None:
+    """Four temperatures decide nothing: the least p of their order is 0.08."""
+    kept = swept()[:count]
+    truth = {text: own for text, own in as_in_the_paper(sign).items() if text in NINE or text in kept}
+    results = planted(truth, seeds_of=dict.fromkeys(kept, (0, 1, 2)))
+    enough = count >= CRITERIA.least_temperatures.value
+    for claim in CLAIMS:
+        judged = found(results)[claim.key]
+        assert judged == (expected if enough or not claim.key.startswith("temperature") else "undecided")
+
+
+def test_a_draw_of_the_world_that_all_share_widens_and_turns_nothing() -> None:
+    truth = as_in_the_paper()
+    alone, shared = found(planted(truth)), found(planted(truth, draws=DRAWS))
+    assert {key for key, verdict in shared.items() if verdict != alone[key]} <= {
+        key for key, verdict in shared.items() if verdict == "undecided"
+    }
+    for key in ("separation_linear", "separation_knn", "separation_relearned", "separation_gap"):
+        assert shared[key] == "holds"
+
+
+def test_a_harder_draw_that_some_lack_does_not_change_their_rank() -> None:
+    """Transfer falls by half a point an objective; the two that lack the hardest draw gain a point by it."""
+    truth = {
+        name: {"separation": 0.4 + 0.03 * place, "linear": 80 - 0.5 * place}
+        for place, name in enumerate(NINE)
+    }
+    gone = [(NINE[-1], 0), (NINE[-2], 0)]
+    judged = judge(read(planted(truth, without=gone, draws=DRAWS)))
+    ours = {one.claim.key: one.ours for one in judged}["separation_linear"]
+    assert ours.ours.startswith("ρ = −1.00")
+    assert "nine objectives, four runs each" in ours.ours
+    assert ours.verdict == "holds"
+
+
 # The paper's evidence, recomputed.
 
 

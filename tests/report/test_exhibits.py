@@ -144,6 +144,26 @@ def test_table_a2_is_the_cards_and_names_the_misprints() -> None:
     assert "misprint" in cifar.cells[-1].text
 
 
+def test_table_a2_ends_with_the_shifted_sets_where_robustness_is_measured() -> None:
+    plain, found = study(), study()
+    found = dataclasses.replace(found, description={**found.description, "instruments": ["robustness"]})
+    before, made = exhibit("tableA2", plain), exhibit("tableA2", found)
+    assert "robustness" not in before.caption
+    assert "robustness was measured" in made.caption
+    names = ["glyphs_v2", "glyphs_a", "glyphs_r", "glyphs_sketch"]
+    for table in ("tableA2", "tableA2_licences"):
+        old, new = table_of(before, table).rows, table_of(made, table).rows
+        assert new[: len(old)] == old
+        assert [row.label for row in new[len(old) :]] == [card(name).title for name in names]
+    ours = table_of(made, "tableA2")
+    for row, name in zip(ours.rows[-4:], names, strict=True):
+        shown = dict(zip([column.key for column in ours.columns], row.cells, strict=True))
+        assert (shown["role"].text, shown["train_images"].text) == ("shifted", "–")
+        assert (shown["classes"].value, shown["test_images"].value) == (128, card(name).images)
+    assert "Glyphs-A: the 1,280 images are those to choose from" in ours.notes[0]
+    assert table_of(before, "tableA2").notes == ()
+
+
 def test_published_tables_are_printed_digit_for_digit() -> None:
     table = table_of(exhibit("table1", study()), "table1_linear_published")
     for row, printed in zip(table.rows, published.printed("table1_linear"), strict=True):

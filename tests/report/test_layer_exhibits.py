@@ -343,3 +343,11 @@ def test_the_page_has_the_maps() -> None:
         assert f'<article class="exhibit" id="{name}">' in page
     assert page.count("var(--heat-20)") > 0
     assert "<dt>CKA</dt>" in page
+
+
+@pytest.mark.parametrize("name", ["figure2", "figure4"])
+def test_a_sweep_stands_in_no_table_of_layers_and_is_said(name: str) -> None:
+    sweep = [f"cosine_softmax(scale={tau}, temperature={tau})" for tau in (0.03, 0.05, 0.07)]
+    made = BUILDERS[name](measured(objectives=[*MEASURED, *sweep]))
+    assert not any("temperature" in row.label for table in made.tables for row in table.rows)
+    assert any("three further temperatures is compared in Table 4" in note for note in made.notes)

@@ -214,16 +214,40 @@ def test_the_reliability_diagram_pools_the_runs_and_leaves_out_rare_bins(results
         assert point.y == pytest.approx(100 * (mean_of(accuracies) - (place - 0.5) / 15))
 
 
-def test_figure_c1_draws_every_run_and_ends_where_it_ends(results: StudyResults) -> None:
-    panel = panel_of(figure_c1.build(results), "figureC1-ours")
-    assert len(panel.curves) == len(panel.points) == 9 * len(SEEDS)
+@pytest.mark.parametrize("seeds", [(0,), SEEDS])
+def test_figure_c1_draws_each_objectives_mean_over_its_runs(seeds: tuple[int, ...]) -> None:
+    results = study(seeds)
+    made = figure_c1.build(results)
+    panel = panel_of(made, "figureC1-ours")
+    assert [curve.objective for curve in panel.curves] == [point.objective for point in panel.points]
+    assert len(panel.curves) == 9
+    about = {"objective": SPECS["sigmoid"], "metric": "top1", "split": "holdout"}
+    own = [[100 * value for value in values(results, epoch=epoch, **about)] for epoch in range(1, 21)]
+    curve = next(curve for curve in panel.curves if curve.objective == "sigmoid")
+    end = next(point for point in panel.points if point.objective == "sigmoid")
+    assert curve.points == tuple((epoch, pytest.approx(mean_of(v))) for epoch, v in enumerate(own, 1))
+    assert (end.x, end.y) == curve.points[-1]
+    assert end.x_error is None
+    error = pytest.approx(standard_error_of(own[-1])) if len(seeds) > 1 else None
+    assert end.y_error == error
+    said = "Each line is a run." if len(seeds) == 1 else "Each line is the mean of an objective's runs"
+    assert said in made.caption
+    assert panel.y_limits is not None
+    assert panel.y_limits[1] > end.y + (end.y_error or 0)
+
+
+def test_a_line_has_the_epochs_of_all_its_runs_and_runs_without_any_have_their_own() -> None:
+    results = study((0, 1))
     spec = SPECS["softmax"]
-    own = [
-        (row.epoch, 100 * row.value)
-        for row in results.table
-        if (row.objective, row.seed, row.metric, row.split) == (spec, 2, "top1", "holdout")
-    ]
-    assert tuple(sorted(own)) in [curve.points for curve in panel.curves if curve.objective == "softmax"]
+    shorter = only(results, lambda row: (row.objective, row.seed) != (spec, 1) or (row.epoch or 0) <= 7)
+    curves = panel_of(figure_c1.build(shorter), "figureC1-ours").curves
+    assert [x for x, _ in curves[0].points] == list(range(1, 8))
+    apart = only(
+        results,
+        lambda row: row.objective != spec or row.epoch is None or (row.epoch <= 7) == (row.seed == 1),
+    )
+    curves = panel_of(figure_c1.build(apart), "figureC1-ours").curves
+    assert [[x for x, _ in curve.points] for curve in curves[:2]] == [list(range(8, 21)), list(range(1, 8))]
 
 
 def test_figure_c2_falls_back_on_the_loss_and_says_so(results: StudyResults) -> None:
@@ -243,6 +267,12 @@ def test_figure_c3_joins_equal_epochs_and_ends_at_the_means(results: StudyResult
     made = figure_c3.build(results)
     epochs = panel_of(made, "figureC3-epochs")
     assert all(len(curve.points) == 20 for curve in epochs.curves)
+    assert len(epochs.curves) == 9
+    about = {"objective": SPECS["softmax"], "metric": "top1", "epoch": 3}
+    third = tuple(100 * mean_of(values(results, split=split, **about)) for split in ("train", "holdout"))
+    assert epochs.curves[0].points[2] == pytest.approx(third)
+    assert all(point.x_error and point.y_error for point in epochs.points)
+    assert "Epoch by epoch: each line is the mean" in made.caption
     means = {point.objective: point for point in panel_of(made, "figureC3-ours").points if not point.faint}
     for slug, spec in SPECS.items():
         for split, at in (("train", means[slug].x), ("test", means[slug].y)):
@@ -273,11 +303,43 @@ def test_likeness_tables_hold_the_means_over_pairs_of_different_seeds(paired: St
         for one, other in (("softmax", "softmax"), ("softmax", "sigmoid"), ("sigmoid", "softmax")):
             expected = 100 * mean_of(pair_values(paired, metric, one, other))
             assert cell(table, one, f"{other}_percent")[0] == pytest.approx(expected)
-    table = figure_c4.build(paired).tables[0]
-    assert (
-        cell(table, "dropout", "dropout_percent")[0]
-        == cell(figure_c5.build(paired).tables[0], "dropout", "dropout_percent")[0]
-    )
+
+
+def test_figure_c4_tells_own_pairs_from_others_and_repeats_no_table_of_c5(paired: StudyResults) -> None:
+    made = figure_c4.build(paired)
+    (table,) = made.tables
+    own = {other: pair_values(paired, figure_c4.METRIC, "dropout", other) for other in SPECS}
+    others = {other: shares for other, shares in own.items() if other != "dropout"}
+    nearest = max(others, key=lambda other: mean_of(others[other]))
+    for key, expected in (
+        ("within_percent", mean_of(own["dropout"])),
+        ("between_percent", mean_of([share for shares in others.values() for share in shares])),
+        ("nearest_percent", mean_of(others[nearest])),
+    ):
+        assert cell(table, "dropout", key)[0] == pytest.approx(100 * expected)
+    row = next(row for row in table.rows if row.objective == "dropout")
+    assert row.cells[3].text == next(one.label for one in table.rows if one.objective == nearest)
+    assert any("Ours: for 9 of 9 objectives" in note for note in made.notes)  # planted
+    assert not {to_csv(one) for one in made.tables} & {to_csv(one) for one in figure_c5.build(paired).tables}
+
+
+@pytest.mark.parametrize("seeds", [(0, 1), (0, 1, 2, 3, 4)])
+def test_every_leaf_of_the_tree_has_room_for_its_mark(seeds: tuple[int, ...]) -> None:
+    panel = panel_of(figure_c4.build(with_rows(study(seeds), predictions_rows(seeds))), "figureC4-tree")
+    assert panel.y_limits is not None
+    low, high = panel.y_limits
+    assert low < 1
+    assert high > 9 * len(seeds)
+    assert (panel.size[1] - 64) / (high - low) > 12  # the height of a mark
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_a_sweep_that_is_left_out_is_said(name: str) -> None:
+    sweep = [f"cosine_softmax(scale={tau}, temperature={tau})" for tau in (0.03, 0.05, 0.07)]
+    swept = with_rows(study((0, 1), objectives=[*MEASURED, *sweep]), predictions_rows((0, 1)))
+    made = BUILDERS[name](swept)
+    assert all(len(table.rows) == 9 for table in made.tables)
+    assert any("three further temperatures is compared in Table 4" in note for note in made.notes)
 
 
 def test_one_seed_leaves_the_diagonal_open_and_says_why() -> None:

@@ -14,6 +14,7 @@ from penultimate.report.palette import PRESET_MARKS
 from penultimate.report.regime import compare, features, summary
 from penultimate.report.statements import headline
 from penultimate.table import Table
+from tests.report.planted import as_in_the_paper, planted, swept
 from tests.report.synthetic import MEASURED, study
 
 
@@ -84,6 +85,20 @@ def test_the_regime_is_told_beside_the_papers() -> None:
     assert "20,480" in told["Pretraining data"][0]
     assert "three runs per objective" in summary(admit(results))
     assert features({"backbones": ["glyphnet(features=96, width=8)"]}) == 96
+
+
+def test_the_regime_counts_the_runs_of_the_nine_and_those_of_a_sweep_apart() -> None:
+    def told(results: StudyResults) -> tuple[str, str]:
+        rows = {one.what: one.ours for one in compare(results, admit(results))}
+        return rows["Objectives"], rows["Runs per objective"]
+
+    truth, sweep = as_in_the_paper(), dict.fromkeys(swept(), (0, 1, 2))
+    assert told(planted(truth, seeds_of=sweep)) == (
+        "9, and six further temperatures of cosine softmax",
+        "5; 3 at each further temperature",
+    )
+    nine = {text: own for text, own in truth.items() if text not in sweep}
+    assert told(planted(nine, without=[("sigmoid", 0)])) == ("9", "4 to 5")
 
 
 def test_curves_are_drawn_where_they_were_recorded() -> None:

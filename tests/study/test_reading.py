@@ -13,6 +13,7 @@ from penultimate.errors import DamagedFileError
 from penultimate.store import Store
 from penultimate.study.context import ROWS
 from penultimate.study.reading import STUDY_FILE, StudyFolder, study_folder
+from penultimate.study.tracing import explain
 from penultimate.table import Row, write_rows
 from tests.conftest import penultimate
 
@@ -77,7 +78,71 @@ def test_changed_arrays_are_not_drawn(tmp_path: Path) -> None:
 def test_which_run_diverged_is_told_beside_its_step(tmp_path: Path) -> None:
     told = made(tmp_path).provenance()
     assert told["diverged"] == {GONE: "NaN"}
-    assert told["diverged_runs"] == {GONE: ["cosine_softmax(scale=1, temperature=0.01)", 1]}
+    assert told["diverged_runs"] == {GONE: ["cosine_softmax(scale=1, temperature=0.01)", 1, None]}
+
+
+def twins(root: Path) -> StudyFolder:
+    """A study of two architectures: the second's steps are done first, and one of its runs diverged."""
+    store = Store(root)
+    store.prepare()
+    steps = []
+    for backbone, digest, status in (
+        ("plain", "a", "done"),
+        ("net", "b", "done"),
+        ("plain", "c", "diverged"),
+    ):
+        about = {
+            "slug": "softmax",
+            "objective": "softmax",
+            "seed": 0,
+            "backbone": backbone,
+            "target": "glyphs",
+        }
+        config: dict[str, object] = {"layers": [f"{backbone}1"], "num_features": len(backbone)}
+        steps.append(f"accuracy.softmax-s0-glyphs.{16 * digest}")
+        folder = store.begin(steps[-1])
+        facts = {key: value for key, value in about.items() if key != "slug"}
+        row = Row(step=steps[-1], metric="top1", split="test", value=0.25, **facts)  # type: ignore[arg-type]
+        write_rows(folder / ROWS, [row] if status == "done" else [])
+        packages = {"torch": "2", "numpy": "2"}
+        known = {"packages": packages, "threads": 1, "processor": "", "python": "3", "config": config}
+        store.finish(
+            steps[-1],
+            {
+                "step": "accuracy",
+                "status": status,
+                "about": about,
+                "parents": [],
+                **MACHINE,
+                **known,
+                **config,
+            },
+        )
+    path = root / "studies" / "twins"
+    path.mkdir()
+    description = {
+        **{"name": "twins", "command": "penultimate run twins", "steps": steps, "limited": False},
+        **{"backbones": ["net", "plain"], "source": "glyphs", "targets": []},
+        "objectives": [{"slug": "softmax", "label": "Softmax", "spec": "softmax"}],
+    }
+    (path / STUDY_FILE).write_text(json.dumps(description))
+    return study_folder(path)
+
+
+def test_of_two_architectures_the_first_describes_the_layers(tmp_path: Path) -> None:
+    described = twins(tmp_path).described()
+    assert (described["layers"], described["num_features"]) == (["net1"], 3)
+
+
+def test_numbers_and_steps_of_two_architectures_are_told_apart(tmp_path: Path) -> None:
+    folder = twins(tmp_path)
+    told = explain(folder, "softmax", None)
+    assert "  net  seed 0  top1" in told
+    assert "  plain  seed 0  top1" in told
+    assert f"accuracy.softmax-s0-glyphs.{16 * 'a'} (plain)" in told
+    (gone,) = folder.diverged()
+    assert folder.called(gone) == f"{gone} (plain)"
+    assert folder.provenance()["diverged_runs"] == {gone: ["softmax", 0, "plain"]}
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"name": "smoke"}', "\x00"])

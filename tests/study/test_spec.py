@@ -153,3 +153,101 @@ def test_some_objectives_have_fewer_seeds(study) -> None:  # type: ignore[no-unt
 def test_seeds_that_the_study_has_not_are_refused(study, seeds_of, answer: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RequestError, match=answer):
         replace(study, seeds_of=seeds_of)
+
+
+PLAIN = "glyphplain(features=32, width=8)"
+
+
+@pytest.fixture
+def twin(study):  # type: ignore[no-untyped-def]
+    """Two architectures; the second has two of the objectives and one of the seeds."""
+    return replace(
+        study,
+        backbones=(*study.backbones, PLAIN),
+        seeds=(0, 1),
+        seeds_of={"cosine_softmax": (1,), PLAIN: (0,)},
+        objectives_of={PLAIN: ("softmax", "squared_error")},
+    )
+
+
+def trained(study) -> list[tuple[str, str, int]]:  # type: ignore[no-untyped-def]
+    return [
+        (step.about["backbone"].partition("(")[0], step.about["slug"], step.about["seed"])
+        for step in unfold(study).steps.values()
+        if step.name == "train"
+    ]
+
+
+def test_a_backbone_has_its_own_objectives_and_seeds(twin) -> None:  # type: ignore[no-untyped-def]
+    runs = trained(twin)
+    assert [run for run in runs if run[0] == "glyphplain"] == [
+        ("glyphplain", "softmax", 0),
+        ("glyphplain", "squared_error", 0),
+    ]
+    assert len(runs) == 2 + 5
+    compared = {
+        step.about["backbone"]: [tuple(model) for model in step.config["models"]]
+        for step in unfold(twin).steps.values()
+        if step.name == "similarity"
+    }
+    assert [seed for _, seed in compared[PLAIN]] == [0, 0]
+    assert len(compared[twin.backbones[0]]) == 5
+    assert twin.describe()["objectives_of"] == {PLAIN: ["softmax", "squared_error"]}
+
+
+def test_the_steps_of_the_first_backbone_do_not_depend_on_the_second(twin) -> None:  # type: ignore[no-untyped-def]
+    assert set(unfold(twin.with_backbones(twin.backbones[:1])).steps) < set(unfold(twin).steps)
+
+
+def test_a_backbone_is_named_in_any_order_of_its_arguments(study) -> None:  # type: ignore[no-untyped-def]
+    named = replace(
+        study,
+        backbones=(*study.backbones, "glyphplain(width=8, features=32)"),
+        objectives_of={"glyphplain(width=8, features=32)": ("softmax",)},
+        seeds_of={"glyphplain(width=8, features=32)": (0,)},
+    )
+    assert (list(named.objectives_of), list(named.seeds_of)) == ([PLAIN], [PLAIN])
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({"objectives_of": {"glyphplain(features=32)": ("softmax",)}}, "Did you mean 'glyphplain.*It has: "),
+        ({"objectives_of": {PLAIN: ("sofmax",)}}, "Did you mean 'softmax'"),
+        ({"objectives_of": {PLAIN: ("sigmoid",)}}, "none of the study is called so"),
+        ({"objectives_of": {PLAIN: ()}}, "one objective or more"),
+        ({"objectives_of": {PLAIN: "softmax"}}, "one objective or more"),
+        ({"objectives_of": {PLAIN: ("softmax", "softmax")}}, "twice"),
+        ({"backbones": (PLAIN,)}, "'cosine_softmax.*is trained with no backbone"),
+        ({"seeds_of": {"softmax": (1,), "squared_error": (1,), PLAIN: (0,)}}, "nothing is trained with"),
+        ({"seeds_of": {"glyphplane": (1,)}}, "no objective or backbone of the study is called so"),
+        ({"seeds_of": {PLAIN: (7,)}}, "some of the study's"),
+    ],
+)
+def test_what_a_backbone_cannot_have_is_refused(twin, changes, answer: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(RequestError, match=answer):
+        replace(twin, **changes)
+
+
+def test_other_backbones_objectives_and_seeds_leave_out_what_is_gone(twin) -> None:  # type: ignore[no-untyped-def]
+    alone = override(twin, [f"backbones=('{twin.backbones[0]}',)"])
+    assert (alone.objectives_of, list(alone.seeds_of), len(alone.objectives)) == ({}, ["cosine_softmax"], 3)
+    second = override(twin, [f"backbones={PLAIN}"])
+    assert trained(second) == [("glyphplain", "softmax", 0), ("glyphplain", "squared_error", 0)]
+    fewer = override(twin, ["objectives=('softmax', 'sigmoid')"])
+    assert (fewer.objectives_of, list(fewer.seeds_of)) == ({PLAIN: ("softmax",)}, [PLAIN])
+    assert restrict(twin, ["cosine_softmax"], []).backbones == twin.backbones[:1]
+    assert restrict(twin, ["squared_error"], []).objectives_of == {PLAIN: ("squared_error",)}
+    assert restrict(twin, [], [0]).seeds_of == {"cosine_softmax": (0,), PLAIN: (0,)}
+    assert restrict(twin, [], [4, 5]).seeds_of == {"cosine_softmax": (4,), PLAIN: (4,)}
+
+
+def test_the_second_architecture_of_glyphs_is_of_its_nine_and_can_be_left_out() -> None:
+    glyphs = load_study("glyphs")
+    first, second = glyphs.backbones
+    runs = [run for run in trained(glyphs) if run[0] == second]
+    slugs = ("softmax", "label_smoothing", "sigmoid", "squared_error")
+    assert runs == [(second, slug, seed) for seed in (0, 1) for slug in slugs]
+    assert len(trained(glyphs)) == 9 * 5 + 4 * 3 + len(runs)
+    alone = override(glyphs, [f"backbones=('{first}',)"])
+    assert (alone.objectives, alone.objectives_of) == (glyphs.objectives, {})

@@ -16,6 +16,12 @@ declare(
     "penultimate.backbones.glyphnet:GlyphNet",
     "Small residual net for 24 x 24 images: three stages of 3 x 3 convolutions, two bottlenecks of 1 x 1.",
 )
+declare(
+    "backbone",
+    "glyphplain",
+    "penultimate.backbones.glyphplain:GlyphPlain",
+    "Small plain net for 24 x 24 images: seven convolutions, 3 x 3 and then 1 x 1, and no residual sum.",
+)
 
 __all__ = ["Backbone", "build"]
 

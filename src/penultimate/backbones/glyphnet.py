@@ -9,18 +9,10 @@ ReLU. The two bottlenecks start as the identity (their last gain is zero), as Re
 
 from __future__ import annotations
 
-from typing import TypeVar
+from torch import nn
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
-
-from penultimate.backbones.backbone import Backbone
-from penultimate.backbones.tape import Recorded, record
 from penultimate.backbones.unit import Unit
-from penultimate.errors import RequestError
-
-Activation = TypeVar("Activation", Tensor, Recorded)
+from penultimate.backbones.unit_net import Activation, UnitNet, check_width
 
 
 class ResidualBlock(nn.Module):
@@ -51,12 +43,12 @@ class Bottleneck(nn.Module):
         return y
 
 
-class GlyphNet(Backbone):
+class GlyphNet(UnitNet):
     """The net above: `width` channels in the first stage, `features` out of the last.
 
-    In training on a CPU it runs on a tape (`tape.py`), elsewhere as the plain modules it is made of. Features
-    are float32 (float64 of float64 images), under autocast too. Raises RequestError for other widths.
+    It runs as a `UnitNet` does. Raises RequestError for widths that are no numbers of channels.
 
+    >>> import torch
     >>> net = GlyphNet(width=4, features=32)
     >>> net(torch.zeros(2, 3, 24, 24)).shape
     torch.Size([2, 32])
@@ -65,9 +57,7 @@ class GlyphNet(Backbone):
     def __init__(self, width: int = 16, features: int = 256, channels: int = 3) -> None:
         super().__init__()
         for name, value, step in (("width", width, 1), ("features", features, 2), ("channels", channels, 1)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < step or value % step:
-                kind = "an even number" if step == 2 else "a whole number"
-                raise RequestError(f"glyphnet: {name} is {kind} of channels, at least {step}, not {value!r}")
+            check_width("glyphnet", name, value, step)
         self.num_features = features
         self.stem = Unit(channels, width, size=3, stride=2)
         self.block1 = ResidualBlock(width)
@@ -75,7 +65,6 @@ class GlyphNet(Backbone):
         self.expand = Unit(4 * width, features, size=1)
         self.bottleneck1 = Bottleneck(features)
         self.bottleneck2 = Bottleneck(features)
-        self.units = [unit for unit in self.modules() if isinstance(unit, Unit)]
 
     def body(self, x: Activation) -> Activation:
         x = self.stem(x)
@@ -83,20 +72,3 @@ class GlyphNet(Backbone):
         x = self.expand(x)
         x = self.bottleneck2(self.bottleneck1(x))
         return x
-
-    def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
-        if self.training and images.device.type == "cpu" and not images.requires_grad:
-            return self._recorded(images)
-        x = self.body(images)
-        return x.to(torch.promote_types(x.dtype, torch.float32)).mean((2, 3))
-
-    def _recorded(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
-        if torch.is_autocast_enabled("cpu"):
-            images = images.to(torch.get_autocast_dtype("cpu"))
-        parameters = [
-            parameter
-            for unit in self.units
-            for parameter in (unit.convolution.weight, unit.normalisation.weight, unit.normalisation.bias)
-        ]
-        with torch.autocast("cpu", enabled=False):
-            return record(self.body, images, parameters)

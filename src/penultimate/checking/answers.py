@@ -38,14 +38,16 @@ def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
         if not isinstance(of, str) or not of.isidentifier():
             raise WrongError(f"{name} names a value {of!r}; name it as a Python identifier.")
         if isinstance(number, bool) or not isinstance(number, Real):
-            hint = "; call .item() on it" if hasattr(number, "item") else ""
+            lone = hasattr(number, "item") and math.prod(getattr(number, "shape", ())) == 1
+            hint = "; call .item() on it" if lone else ""
             raise WrongError(
                 f"{name} returns {kind_of(number)}{hint}; a metric is a float, or"
                 " {name: float} for several."
             )
         if not math.isfinite(number):
+            which = name if of == name else f"{name}'s '{of}'"
             raise WrongError(
-                f"{name} is {float(number)} {where}; where a value does not exist raise"
+                f"{which} is {float(number)} {where}; where a value does not exist raise"
                 " penultimate.metrics.UndefinedError."
             )
     if not named:

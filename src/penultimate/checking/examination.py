@@ -33,7 +33,7 @@ class Subject:
         """The answer of the plug-in, or of what it returned; its exception becomes a WrongError."""
         try:
             return function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise WrongError(f"{self.raised(error)} It was given {given}.") from error
 
     def raised(self, error: BaseException) -> str:
@@ -65,7 +65,7 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
                 ok, sentence = False, str(wrong)
             except PenultimateError as refused:
                 ok, sentence = False, str(refused)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 ok, sentence = False, subject.raised(error)
         sentence = sentence if sentence.endswith((".", "?")) else f"{sentence}."
         left = len(checks) - position - 1

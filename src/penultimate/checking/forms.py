@@ -17,6 +17,7 @@ from torch.autograd.gradcheck import GradcheckError
 
 from penultimate.checking.answers import WrongError, kind_of
 from penultimate.checking.examination import Subject, described
+from penultimate.plugins import first_line
 
 SIZES = {"n": 7, "k": 5, "m": 4}
 """All different, so that a wrong axis shows."""
@@ -121,9 +122,9 @@ class Form:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 moved = {name: torch.empty(values.shape, device="cuda") for name, values in drawn.items()}
                 device = self.invoke(subject.function, moved).device.type
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Reading a value (.item(), a mask) fails without values, and says nothing of a GPU.
-            device = "cpu" if "device" in str(error) else "cuda"
+            device = "cpu" if "device" in first_line(error) else "cuda"
         if device != "cuda":
             first = next(iter(self.inputs))
             raise WrongError(

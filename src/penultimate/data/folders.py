@@ -2,13 +2,14 @@
 
     ImageNet-C           NAME/SEVERITY/WNID/*.JPEG      (NAME may lie one folder deeper: blur/glass_blur)
     -A, -R, -Sketch      WNID/*                         (a class subset: the folders that are there)
-    -V2                  0/* ... 999/*                  (numbers of classes in the order of their wnids)
+    -V2                  0/* ... 999/*                  (numbers of classes in the order of sorted wnids)
 
 Nothing is read but names until batches are asked for; a batch holds decoded images, the rest stays on disk.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +25,15 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp"))
 RESIZE, CROP = 256, 224
 """The shorter side before the middle square is cut out, as is usual for ImageNet, and that square's."""
+WNID = re.compile(r"n\d{8}")
 
 
 @dataclass(frozen=True)
 class ImageFolders:
     """Files of images with their labels, in the order of their paths; `class_names` are those of all labels.
 
-    Made by `image_folders` and `corrupted_folders`. An image of crop x crop pixels stays as it is; any other
-    is resized so that its shorter side is `resize`, and its middle square of `crop` pixels is taken.
+    Made by `image_folders` and `corrupted_folders`. An image is resized so that its shorter side is `resize`,
+    and its middle square of `crop` pixels is taken, to the pixel as torchvision's Resize and CenterCrop do.
     """
 
     root: Path
@@ -68,15 +70,13 @@ class ImageFolders:
                 image = file.convert("RGB")
         except FileNotFoundError:
             raise DamagedFileError(f"'{path}' was there when the folder was listed, and is gone") from None
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
             raise DamagedFileError(f"'{path}' is no whole image: {error}") from None
-        if image.size != (self.crop, self.crop):
-            scale = self.resize / min(image.size)
-            width, height = (max(self.crop, round(side * scale)) for side in image.size)
-            left, top = (width - self.crop) // 2, (height - self.crop) // 2
-            image = image.resize((width, height), Image.Resampling.BILINEAR)
-            image = image.crop((left, top, left + self.crop, top + self.crop))
-        return np.asarray(image)
+        shorter = min(image.size)
+        width, height = (int(self.resize * side / shorter) for side in image.size)
+        left, top = (round((side - self.crop) / 2) for side in (width, height))
+        image = image.resize((width, height), Image.Resampling.BILINEAR)
+        return np.asarray(image.crop((left, top, left + self.crop, top + self.crop)))
 
 
 def image_folders(
@@ -85,10 +85,11 @@ def image_folders(
     """A test set with one folder a class, named by wnid or, all of them, by number (-V2).
 
     `wnids` are the names of all classes in the order of the network's outputs (for torchvision's models the
-    1000 wnids, sorted). The folders present are the class subset: 200 for -A and -R.
+    1000 wnids, sorted). The folders present are the class subset: 200 for -A and -R. Number i is the i-th of
+    the sorted wnids, in whatever order the network has them; names that are no wnids count as they stand.
 
     Raises RequestError for a folder that is not there or holds no class folders, a class that `wnids` does
-    not name (the nearest), a class folder without images, and classes named twice.
+    not name (the nearest), a class folder without images, a link that leads nowhere, classes named twice.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -103,12 +104,18 @@ def image_folders(
         raise RequestError(
             f"wnids name each class once; {len(names)} names, {len(set(names))} different ones"
         )
-    if isinstance(crop, bool) or crop < 1 or resize < crop:
-        raise RequestError(f"crop is at least 1 and resize at least crop; got resize={resize}, crop={crop}")
+    whole = all(isinstance(side, int) and not isinstance(side, bool) for side in (resize, crop))
+    if not whole or crop < 1 or resize < crop:
+        raise RequestError(
+            "crop and resize are whole numbers, crop at least 1 and resize at least crop;"
+            f" got resize={resize!r}, crop={crop!r}"
+        )
     folders = _subfolders(root, "a folder for each class")
     numbered = all(folder.name.isdecimal() for folder in folders)
-    place = {str(label): label for label in range(len(names))} if numbered else {}
-    place |= {name: label for label, name in enumerate(names)}
+    place = {name: label for label, name in enumerate(names)}
+    if numbered:
+        counted = sorted(names) if all(map(WNID.fullmatch, names)) else names
+        place = {str(number): place[name] for number, name in enumerate(counted)} | place
     files: list[Path] = []
     labels: list[int] = []
     for folder in folders:
@@ -116,9 +123,9 @@ def image_folders(
             raise RequestError(
                 f"'{folder}': '{folder.name}' is none of the {len(names)} classes."
                 f"{nearest(folder.name, names)}"
-                + (" Numbers run from 0, in the order of the wnids." if numbered else "")
+                + (" Numbers run from 0, in the order of the sorted wnids." if numbered else "")
             )
-        own = sorted(path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+        own = sorted(path for path in folder.iterdir() if _is_image(path))
         if not own:
             raise RequestError(f"'{folder}' holds no image ({', '.join(sorted(ENDINGS))})")
         files += own
@@ -149,14 +156,23 @@ def corrupted_folders(
     if chosen is None:
         listed = ", ".join(folder.name for folder in severities)
         raise RequestError(f"'{found}' lacks severity {severity}; there are {listed}. Is the archive whole?")
-    return image_folders(chosen, wnids, max(RESIZE, crop), crop)
+    return image_folders(chosen, wnids, crop, crop)
+
+
+def _is_image(path: Path) -> bool:
+    """By its name; "._x.JPEG" holds what macOS keeps beside x.JPEG."""
+    return path.suffix.lower() in ENDINGS and not path.name.startswith(".")
 
 
 def _subfolders(root: Path, expected: str) -> list[Path]:
     if not root.is_dir():
         what = "is a file" if root.exists() else "does not exist"
         raise RequestError(f"'{root}' {what}; {expected} is expected in it")
-    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    inside = sorted(path for path in root.iterdir() if not path.name.startswith("."))
+    lost = next((path for path in inside if path.is_symlink() and not path.exists()), None)
+    if lost is not None:
+        raise RequestError(f"'{lost}' is a link to '{lost.readlink()}', which is not there")
+    folders = [path for path in inside if path.is_dir()]
     if not folders:
         raise RequestError(f"'{root}' holds no folders; {expected} is expected in it")
     return folders

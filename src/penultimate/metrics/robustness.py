@@ -16,6 +16,9 @@ from penultimate.metrics import UndefinedError
 Errors: TypeAlias = Mapping[str, float | Sequence[float]]
 """Error rates in [0, 1] by corruption: one a severity, or their mean alone."""
 
+ALL_SEVERITIES = 5
+"""Of how many severities an error that is given as a mean is the mean."""
+
 ALEXNET_ERRORS: Mapping[str, float] = MappingProxyType(
     {
         "gaussian_noise": 0.886428,
@@ -45,7 +48,7 @@ def mean_corruption_error(errors: Errors, reference: Errors = ALEXNET_ERRORS) ->
     mCE = (1/C) sum_c [ sum_s E_cs / sum_s R_cs ],    s = severities 1..5
 
     `errors` and `reference` hold error rates by corruption, a sequence with one a severity or the mean of
-    them. The benchmark prints 100 times this number, with AlexNet for reference (the default).
+    all five. The benchmark prints 100 times this number, with AlexNet for reference (the default).
 
     Raises RequestError where the two name other corruptions or numbers of severities, or an error lies
     outside [0, 1]; UndefinedError where the reference makes no error on a corruption.
@@ -81,16 +84,19 @@ def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dic
     for name in errors:
         own, count = _mean(name, errors[name], "the given")
         theirs, expected = _mean(name, reference[name], "the reference's")
-        if None not in (count, expected) and count != expected:
-            raise RequestError(f"{name}: errors at {count} severities, the reference's at {expected}")
+        if count != expected:
+            raise RequestError(
+                f"{name}: errors at {count} severities, the reference's at {expected}"
+                f" (one number counts as the mean of {ALL_SEVERITIES})"
+            )
         if theirs == 0:
             raise UndefinedError(f"{name}: the reference makes no error, so that no ratio to it exists")
         relative[name] = own / theirs
     return relative
 
 
-def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float, int | None]:
-    """The mean error of a corruption, and of how many severities (None: given as a mean)."""
+def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float, int]:
+    """The mean error of a corruption, and of how many severities: all, where it is given as a mean."""
     several = not isinstance(values, int | float)
     listed = [float(value) for value in values] if several else [float(values)]  # type: ignore[union-attr,arg-type]
     if not listed:
@@ -99,4 +105,4 @@ def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float
     if wrong is not None:
         hint = "; divide percentages by 100" if 1 < wrong <= 100 else ""
         raise RequestError(f"{name}: {whose} errors must lie in [0, 1]; got {wrong}{hint}")
-    return math.fsum(listed) / len(listed), len(listed) if several else None
+    return math.fsum(listed) / len(listed), len(listed) if several else ALL_SEVERITIES

@@ -250,7 +250,7 @@ def expect_enough(n: int) -> None:
     """Raise RequestError where a batch of n examples is too small for HSIC_1."""
     if n < FEWEST:
         raise RequestError(
-            f"HSIC_1 needs batches of at least {FEWEST} examples; one holds {n}: choose a batch size that "
+            f"HSIC_1 needs batches of at least {FEWEST} examples; one holds {n}: choose a batch size that"
             " leaves no such remainder, or drop the last batch"
         )
 

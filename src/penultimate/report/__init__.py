@@ -70,7 +70,8 @@ def read_reference(study: str = "") -> StudyResults:
     from penultimate.study.kept import reference
 
     kept = reference(study)
-    return StudyResults(kept.description, kept.table, None, {**kept.provenance, "rows_sha256": kept.digest})
+    provenance = {**kept.provenance, "rows_sha256": kept.digest}
+    return StudyResults(kept.description, kept.table, None, provenance, kept.arrays)
 
 
 def __getattr__(name: str) -> Any:

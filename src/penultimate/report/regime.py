@@ -11,11 +11,11 @@ from penultimate.errors import RequestError
 from penultimate.registry import parse
 from penultimate.report.exhibits.base import MISSING, StudyResults
 from penultimate.report.exhibits.cells import seeds_phrase
-from penultimate.report.exhibits.measurements import Measurements
+from penultimate.report.exhibits.measurements import Measurements, Objective
 from penultimate.report.exhibits.numbers import published_rows, summarise
 from penultimate.report.text import counted, fixed, listed, percent, plain
 
-WIDTHS = {"glyphnet": 256}
+WIDTHS = {"glyphnet": 256, "glyphplain": 256}
 """Penultimate features of a backbone whose spec does not say; to ask it would take a tensor library."""
 
 
@@ -35,7 +35,6 @@ def compare(results: StudyResults, measurements: Measurements) -> tuple[Differen
     recipe = description.get("recipe", {})
     width = features(description)
     ratio = f"{source.classes} / {width} = {fixed(source.classes / width, 2)}" if width else MISSING
-    backbones = ", ".join(plain(name) for name in description.get("backbones", ())) or MISSING
     tasks = [card(target).title for target in measurements.targets]
     kind = "images drawn from fonts" if _is_embedded(source) else "images"
     paper_epochs = [int(row["epochs"]) for row in published_rows("tableA1_hyperparameters")]
@@ -46,15 +45,15 @@ def compare(results: StudyResults, measurements: Measurements) -> tuple[Differen
             "ImageNet: 1,281,167 photographs",
         ),
         Difference("Classes K / penultimate features M", ratio, "1000 / 2048 = 0.49"),
-        Difference("Architecture", backbones, "ResNet-50"),
+        Difference("Architecture", _architecture(description), "ResNet-50"),
         Difference(
             "Epochs",
             _setting(recipe, "epochs"),
             f"{min(paper_epochs)} to {max(paper_epochs)}, chosen per objective",
         ),
         Difference("Batch size", _setting(recipe, "batch_size"), "4,096"),
-        Difference("Objectives", str(len(measurements.objectives)), "9"),
-        Difference("Runs per objective", str(len(measurements.seeds) or MISSING), "8"),
+        Difference("Objectives", _objectives(measurements), "9"),
+        Difference("Runs per objective", _runs(measurements), "8"),
         Difference(
             "Softmax accuracy, training images",
             _softmax_percent(measurements, "train"),
@@ -96,26 +95,64 @@ def summary(measurements: Measurements) -> str:
 
 
 def features(description: Mapping[str, Any]) -> int | None:
-    """The width M of the penultimate layer: told (`num_features`), or read from the backbone's spec.
+    """The width M of the penultimate layer: told (`num_features`), or read from the first backbone's spec.
 
     >>> features({"backbones": ["glyphnet(features=64)"]}), features({"backbones": ["unknown"]})
     (64, None)
     """
     if "num_features" in description:
         return int(description["num_features"])
-    for text in description.get("backbones", ()):
+    for text in description.get("backbones", ())[:1]:
         try:
             spec = parse(str(text))
         except RequestError:
-            continue
+            return None
         width = spec.arguments.get("features", WIDTHS.get(spec.name))
-        if isinstance(width, int):
-            return width
+        return width if isinstance(width, int) else None
     return None
+
+
+def _architecture(description: Mapping[str, Any]) -> str:
+    """The first backbone, of which every number here is; then the others.
+
+    >>> _architecture({"backbones": ["glyphnet", "glyphplain"]})
+    'glyphnet (and glyphplain, in Figure B.1 alone)'
+    """
+    first, *others = map(plain, description.get("backbones", ()) or [MISSING])
+    return f"{first} (and {listed(others)}, in Figure B.1 alone)" if others else first
 
 
 def _is_embedded(source: DatasetCard) -> bool:
     return source.name.startswith("glyphs")
+
+
+def _objectives(measurements: Measurements) -> str:
+    further = len(_further(measurements))
+    own = str(len(measurements.compared))
+    return f"{own}, and {counted(further, 'further temperature')} of cosine softmax" if further else own
+
+
+def _runs(measurements: Measurements) -> str:
+    """Runs of the compared objectives, then those of a sweep where they are others."""
+    own = _span(measurements.run_counts(measurements.compared))
+    sweep = _span(measurements.run_counts(_further(measurements)))
+    return own if sweep in (own, MISSING) else f"{own}; {sweep} at each further temperature"
+
+
+def _further(measurements: Measurements) -> list[Objective]:
+    """The objectives that are not compared: temperatures of a sweep."""
+    return [one for one in measurements.objectives if one not in measurements.compared]
+
+
+def _span(counts: tuple[int, ...]) -> str:
+    """
+    >>> _span((5, 5)), _span((3, 5))
+    ('5', '3 to 5')
+    """
+    if not counts:
+        return MISSING
+    least, most = min(counts), max(counts)
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _training_images(source: DatasetCard) -> int:

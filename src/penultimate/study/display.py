@@ -77,8 +77,9 @@ class Display:
     def started(self, step: Step) -> None:
         self.last_news[step.id] = time.monotonic()
         if self.progress is not None:
-            title = f"{step.name} {step.about.get('slug', '')} {step.about.get('target', '')}"
-            self.tasks[step.id] = self.progress.add_task(escape(title.strip())[:34], total=None, note="")
+            parts = [step.name, step.about.get("slug"), self._backbone(step), step.about.get("target")]
+            title = " ".join(part for part in parts if part)
+            self.tasks[step.id] = self.progress.add_task(escape(title)[:34], total=None, note="")
 
     def progressed(self, step: Step, news: dict[str, Any]) -> None:
         note = f"loss {news['loss']:.3f}, {news['images_per_second']:,.0f} img/s"
@@ -122,7 +123,9 @@ class Display:
                 where = f" (log: {path})"
             except OSError:
                 where = " (no room for its log)"
-        self.say(f"[bold red]failed[/] {escape(step.id)}: {escape(reason)}{escape(where)}")
+        with_backbone = f" ({self._backbone(step)})" if self._backbone(step) else ""
+        name = escape(step.id + with_backbone)
+        self.say(f"[bold red]failed[/] {name}: {escape(reason)}{escape(where)}")
 
     def noticed(self, message: str) -> None:
         self.say(f"[yellow]{escape(message)}[/]")
@@ -140,10 +143,15 @@ class Display:
     def _trained(self, step: Step, meta: dict[str, Any]) -> str:
         return f"{self._who(step)} trained"
 
+    def _backbone(self, step: Step) -> str:
+        """The architecture of a step, where the study has several."""
+        assert self.graph is not None
+        return str(step.about.get("backbone", "")) if len(self.graph.study.backbones) > 1 else ""
+
     def _who(self, step: Step) -> str:
         assert self.graph is not None
         seed = f" seed {step.about['seed']}" if len(self.graph.study.seeds) > 1 else ""
-        backbone = f" {step.about['backbone']}" if len(self.graph.study.backbones) > 1 else ""
+        backbone = f" {self._backbone(step)}" if self._backbone(step) else ""
         slug = self.graph.study.slugs()[step.about["objective"]]
         return f"[bold]{escape(slug + backbone + seed)}[/]"
 

@@ -157,7 +157,7 @@ def unfold(study: Study) -> Graph:
     for seed in study.seeds:
         for backbone in study.backbones:
             for objective in study.objectives:
-                if seed not in study.seeds_for(objective):
+                if seed not in study.seeds_for(objective, backbone):
                     continue
                 bank = _network(study, seed, backbone, objective, data, add)
                 banks.setdefault(backbone, {})[objective, seed] = bank
@@ -192,6 +192,8 @@ def _agreement(
     alike = compared(study.objectives)
     banks = {model: bank for model, bank in banks.items() if model[0] in alike}
     draw = study.seeds[0] if study.draw == "seed" else study.draw
+    if not banks:
+        return
     config = {"models": [list(model) for model in banks], "draw": draw, "threads": study.threads}
     about = {"backbone": backbone, "source": study.source, "target": study.source}
     step = Step("agreement", config, tuple(banks.values()), about, LATER, gathers=True)
@@ -206,8 +208,12 @@ def _similarity(
     The control at initialisation is drawn from a seed that none of the networks started from.
     """
     models = [
-        (spec, seed) for spec in compared(study.objectives) for seed in study.seeds_for(spec)[:SEEDS_COMPARED]
+        (spec, seed)
+        for spec in compared(study.objectives)
+        for seed in study.seeds_for(spec, backbone)[:SEEDS_COMPARED]
     ]
+    if not models:
+        return
     config = {
         **INSTRUMENTS["similarity"],
         "models": [list(model) for model in models],

@@ -1,12 +1,14 @@
-"""A study on two pages: its rows and where they come from, small enough to be kept in a repository.
+"""A study on a few pages: its rows and where they come from, small enough to be kept in a repository.
 
-kept.json  the description, the provenance, the runs, the digest of the rows
-rows.csv   a line for each quantity, a column for each run; no curve's loss, and nothing that points to arrays
+kept.json   the description, the provenance, the runs, the digests of the other files
+rows.csv    a line for each quantity, a column for each run; no curve's loss
+arrays.npz  what rows point to (densities, spectra, layer maps), to four digits; only of a study that has any
 """
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -14,14 +16,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.store import atomic_write, digest_bytes, make_folder
 from penultimate.study.reading import StudyFolder
 from penultimate.table import INTEGERS, Row, Table
 
-KEPT, ROWS_FILE, SCHEMA = "kept.json", "rows.csv", 1
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 1
 KEYS = (
     "step",
     "metric",
@@ -37,27 +42,42 @@ KEYS = (
     "status",
 )
 """The columns that, with the run, tell a row from all others; of its step only the kind is kept."""
-LEFT_OUT_UNITS = ("points", "loss")
+LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 DIGITS = 9
+ARRAY_BITS = 14
+"""Bits of a kept array's mantissa: four digits, and few enough bytes."""
 
 Run: TypeAlias = tuple[str | None, int | None]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A kept study: what `StudyFolder` gives of a live one, without steps and arrays."""
+    """A kept study: what `StudyFolder` gives of a live one, without steps."""
 
     description: Mapping[str, Any]
     provenance: Mapping[str, Any]
     table: Table
     digest: str
+    packed: bytes = b""
+
+    def arrays(self, step: str, metric: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that a row of this step and metric points to; raises RequestError where it has none."""
+        import numpy as np
+
+        prefix = _entry(step, metric, "")
+        if self.packed:
+            with np.load(io.BytesIO(self.packed), allow_pickle=False) as archive:
+                found = [name for name in archive.files if name.startswith(prefix)]
+                if found:
+                    return {name.removeprefix(prefix): archive[name] for name in found}
+        raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
 
 
 def keep(folder: StudyFolder, to: Path | str) -> Path:
-    """Write a finished study's rows and provenance into a folder; the same study gives the same bytes.
+    """Write a finished study's rows, arrays and provenance into a folder; the same study, the same bytes.
 
-    Numbers have nine significant digits. Raises RequestError for a study that is not finished, and where
-    there can be no such folder.
+    Numbers have nine significant digits, arrays four. Raises RequestError for a study that is not finished,
+    and where there can be no such folder.
     """
     missing = {name: total - done for name, (done, total) in folder.counts().items() if done < total}
     if missing:
@@ -66,9 +86,17 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
             f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
             f" {folder.description['command']}"
         )
-    rows = [row for row in folder.evidence() if row.unit not in LEFT_OUT_UNITS]
+    rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
     runs = list(dict.fromkeys((row.objective, row.seed) for row in rows))
     content = _to_csv(rows, runs).encode()
+    packed = _pack(
+        {
+            _entry(_place(row, runs.index((row.objective, row.seed))), row.metric, name): values
+            for row in rows
+            if row.unit == POINTING_UNIT and row.step
+            for name, values in folder.arrays(row.step, row.metric).items()
+        }
+    )
     described = {name: value for name, value in folder.described().items() if name != "steps"}
     card = {
         "schema": SCHEMA,
@@ -76,10 +104,15 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         "provenance": folder.provenance(),
         "runs": runs,
         "rows_sha256": digest_bytes(content),
+        **({"arrays_sha256": digest_bytes(packed)} if packed else {}),
     }
     to = Path(to)
     make_folder(to)
     atomic_write(to / ROWS_FILE, content)
+    if packed:
+        atomic_write(to / ARRAYS_FILE, packed)
+    else:
+        (to / ARRAYS_FILE).unlink(missing_ok=True)
     atomic_write(to / KEPT, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
     return to / KEPT
 
@@ -92,12 +125,11 @@ def read_kept(folder: Path | str) -> Kept:
     folder = Path(folder)
     try:
         card = json.loads((folder / KEPT).read_text(encoding="utf-8"))
-        content = (folder / ROWS_FILE).read_bytes()
-        if digest_bytes(content) != card["rows_sha256"]:
-            raise DamagedFileError(f"'{folder / ROWS_FILE}' is not what was written (its sha256 differs)")
+        content = _verified(folder / ROWS_FILE, card["rows_sha256"])
+        packed = _verified(folder / ARRAYS_FILE, card["arrays_sha256"]) if "arrays_sha256" in card else b""
         runs: list[Run] = [(objective, seed) for objective, seed in card["runs"]]
         table = Table(_from_csv(content.decode(), runs, card["description"]["source"]))
-        return Kept(card["description"], card["provenance"], table, card["rows_sha256"])
+        return Kept(card["description"], card["provenance"], table, card["rows_sha256"], packed)
     except FileNotFoundError as error:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -117,6 +149,44 @@ def reference(study: str = "") -> Kept:
     if study not in known:
         raise unknown("reference run", study, known)
     return read_kept(known[study])
+
+
+def _verified(file: Path, digest: str) -> bytes:
+    content = file.read_bytes()
+    if digest_bytes(content) != digest:
+        raise DamagedFileError(f"'{file}' is not what was written (its sha256 differs)")
+    return content
+
+
+def _place(row: Row, run: int) -> str:
+    """What a row that points to arrays is read back with for a step: its kind, its run, its architecture."""
+    return f"{_kind(row)}.{run}.{row.backbone}"
+
+
+def _entry(step: str, metric: str, name: str) -> str:
+    return f"{step}|{metric}|{name}"
+
+
+def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """One compressed archive, the same bytes for the same arrays; nothing for none."""
+    import numpy as np
+
+    if not arrays:
+        return b""
+    file = io.BytesIO()
+    np.savez_compressed(file, **{name: _short(np.asarray(values)) for name, values in arrays.items()})  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _short(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Floating-point numbers as float32 with a short mantissa, which compresses; all else as it is."""
+    import numpy as np
+
+    if not np.issubdtype(values.dtype, np.floating):
+        return values
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    rounded = np.ldexp(np.round(np.ldexp(mantissa, ARRAY_BITS)), exponent - ARRAY_BITS)
+    return np.asarray(rounded, dtype=np.float32)
 
 
 def _to_csv(rows: Iterable[Row], runs: list[Run]) -> str:
@@ -150,5 +220,8 @@ def _from_csv(text: str, runs: list[Run], source: str) -> list[Row]:
         key.update({name: int(key[name]) for name in INTEGERS if key.get(name) is not None})
         for (objective, seed), cell in zip(runs, line[len(KEYS) :], strict=True):
             if cell:
-                rows.append(Row(objective=objective, seed=seed, source=source, value=float(cell), **key))
+                row = Row(objective=objective, seed=seed, source=source, value=float(cell), **key)
+                if row.unit == POINTING_UNIT:
+                    row = dataclasses.replace(row, step=_place(row, runs.index((objective, seed))))
+                rows.append(row)
     return rows

@@ -102,6 +102,8 @@ class _Schedule:
         self.heap: list[tuple[int, int, str]] = []
         self.stopped = False
         self.absent: set[str] = set()
+        self.running: set[str] = set()
+        self.condemned: set[str] = set()
         for step_id in graph.steps:
             if store.is_whole(step_id):
                 summary.cached += 1
@@ -144,12 +146,23 @@ class _Schedule:
             if step_id not in self.queued:
                 continue
             step = self.graph.steps[step_id]
+            self.running.add(step_id)
             absent = tuple(parent for parent in step.parents if parent in self.absent)
             return dataclasses.replace(step, absent=absent) if step.gathers else step
         return None
 
-    def done(self, step_id: str, meta: dict[str, Any]) -> None:
+    def _left(self, step_id: str) -> None:
+        """A step runs no more: damaged parents that it read, and no other step reads, are set aside."""
         self.queued.discard(step_id)
+        self.running.discard(step_id)
+        for parent in self.graph.steps[step_id].parents:
+            if parent in self.condemned and self.running.isdisjoint(self.children[parent]):
+                self.condemned.discard(parent)
+                self.store.set_aside(parent)
+                self._queue_if_free(parent)
+
+    def done(self, step_id: str, meta: dict[str, Any]) -> None:
+        self._left(step_id)
         self.finished.add(step_id)
         self.summary.computed += 1
         if meta["status"] == "diverged":
@@ -160,7 +173,7 @@ class _Schedule:
             self._queue_if_free(child)
 
     def fail(self, step_id: str, reason: str) -> None:
-        self.queued.discard(step_id)
+        self._left(step_id)
         self.summary.failed[step_id] = reason
         self._skip_below(step_id)
 
@@ -171,7 +184,7 @@ class _Schedule:
 
     def again(self, step_id: str) -> bool:
         """Put a step back in the queue; False when it was tried often enough."""
-        self.queued.discard(step_id)
+        self._left(step_id)
         self.attempts[step_id] = self.attempts.get(step_id, 1) + 1
         if self.attempts[step_id] > ATTEMPTS:
             return False
@@ -179,16 +192,21 @@ class _Schedule:
         return True
 
     def renew_parent(self, child: str, parent: str) -> bool:
-        """A parent was damaged: set it aside and compute it, then the child again."""
-        self.queued.discard(child)
-        if parent not in self.finished:
-            return True
-        self.attempts[parent] = self.attempts.get(parent, 1) + 1
-        if self.attempts[parent] > ATTEMPTS:
-            return False
-        self.store.set_aside(parent)
-        self.finished.discard(parent)
-        self._queue_if_free(parent)
+        """A parent was damaged: it is set aside and computed, then the child again.
+
+        It stays where it is while another step reads it; none that would is begun meanwhile.
+        """
+        if parent in self.finished:
+            self.attempts[parent] = self.attempts.get(parent, 1) + 1
+            if self.attempts[parent] > ATTEMPTS:
+                return False
+            self.finished.discard(parent)
+            self.condemned.add(parent)
+            waiting = set(self.children[parent]) - self.running
+            self.queued -= waiting
+            self.heap = [one for one in self.heap if one[2] not in waiting]
+            heapq.heapify(self.heap)
+        self._left(child)
         return True
 
 

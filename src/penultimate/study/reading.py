@@ -17,6 +17,8 @@ from penultimate.study.running import STUDY_FILE
 from penultimate.study.tuning_record import TUNING_FILE, Tuning, folder_name, from_json, read_tuning
 from penultimate.table import Row, Table, read_rows
 
+RUN_KEYS = ("objective", "seed", "backbone")
+
 
 @dataclass(frozen=True)
 class StudyFolder:
@@ -30,13 +32,24 @@ class StudyFolder:
     def name(self) -> str:
         return str(self.description["name"])
 
+    @property
+    def backbones(self) -> list[str]:
+        return list(self.description.get("backbones", ()))
+
     def metas(self) -> dict[str, Meta]:
         found = {step_id: self.store.meta(step_id) for step_id in self.description["steps"]}
         return {step_id: meta for step_id, meta in found.items() if meta is not None}
 
     def described(self) -> dict[str, Any]:
-        """The description; with the layers, the width of the last and the tuning once they are there."""
-        contents = [meta.content for meta in self.metas().values()]
+        """The description; with the layers, the width of the last and the tuning once they are there.
+
+        Layers and width are those of the first backbone.
+        """
+        contents = [
+            meta.content
+            for meta in self.metas().values()
+            if meta.content["about"].get("backbone") in (None, *self.backbones[:1])
+        ]
         widths = [content.get("num_features") for content in contents]
         known = [width for width in widths if width is not None]
         layers = next((content["layers"] for content in contents if "layers" in content), None)
@@ -83,6 +96,12 @@ class StudyFolder:
             for step_id, meta in self.metas().items()
             if meta.status == "diverged"
         }
+
+    def called(self, step_id: str) -> str:
+        """A finished step for people: its id, which says all but the architecture where there are several."""
+        meta = self.store.meta(step_id)
+        backbone = meta.content["about"].get("backbone") if meta else None
+        return f"{step_id} ({backbone})" if backbone and len(self.backbones) > 1 else step_id
 
     def is_running(self) -> bool:
         try:
@@ -152,7 +171,7 @@ class StudyFolder:
             "steps": {name: list(pair) for name, pair in self.counts().items()},
             "diverged": self.diverged(),
             "diverged_runs": {
-                step_id: [metas[step_id].content["about"].get(key) for key in ("objective", "seed")]
+                step_id: [metas[step_id].content["about"].get(key) for key in RUN_KEYS]
                 for step_id in self.diverged()
             },
             "undefined": {

@@ -52,7 +52,9 @@ class Study:
     seeds the same. `relearning` lists the numbers of fresh images a class from which the source's own classes
     are learnt anew on the fixed features. `metrics` and `probes` may name plug-ins too.
     `adjustments` change the recipe for single objectives, named by spec or by preset: {"cosine_softmax":
-    {"learning_rate": 4.0}}; `seeds_of` names, in the same way, those that have only some of the seeds.
+    {"learning_rate": 4.0}}; `seeds_of` names, in the same way, those that have only some of the seeds, and
+    backbones too, by spec; `objectives_of` names, by the spec of a backbone, the only objectives that are
+    trained with it. The first backbone is the one that exhibits speak of.
     `tuned_by` is the study in whose tuning the hyperparameters were chosen. `limited` marks a study too
     small to be read as evidence: its rows say so, and exhibits refuse them unasked. `expected_seconds` are
     the costs of a step of each kind, measured on two CPU cores, which `plan` uses where the store knows none.
@@ -76,6 +78,7 @@ class Study:
     limited: bool = False
     adjustments: dict[str, dict[str, Any]] = field(default_factory=dict)
     seeds_of: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    objectives_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tuned_by: str = ""
     expected_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -96,6 +99,9 @@ class Study:
         for text in backbones:
             check_settings("backbone", registry.parse(text))
         object.__setattr__(self, "backbones", backbones)
+        for what in ("seeds_of", "objectives_of"):
+            named = {_as_listed(key, backbones): value for key, value in getattr(self, what).items()}
+            object.__setattr__(self, what, named)
         for what in ("targets", "backbones", "seeds", "relearning"):
             _no_repeats(self.name, what, getattr(self, what))
         for seed in self.seeds:
@@ -130,6 +136,8 @@ class Study:
             raise RequestError(f"study '{self.name}': threads is an integer >= 1, not {self.threads!r}")
         self._check_adjustments()
         self._check_seeds_of()
+        self._check_objectives_of()
+        self._check_grid()
 
     def _check_adjustments(self) -> None:
         known = [item.name for item in dataclasses.fields(self.recipe)]
@@ -148,13 +156,12 @@ class Study:
             self.recipe_of(text)
 
     def _check_seeds_of(self) -> None:
-        names = {name for text in self.objectives for name in _names(text)}
+        names = {*self.backbones, *(name for text in self.objectives for name in _names(text))}
         for key, seeds in self.seeds_of.items():
             if key not in names:
-                resolve(key)
                 raise RequestError(
-                    f"study '{self.name}': seeds_of names '{key}', and no objective of the study is called"
-                    f" so.{nearest(key, names)}"
+                    f"study '{self.name}': seeds_of names '{key}', and no objective or backbone of the study"
+                    f" is called so.{nearest(key, names)}"
                 )
             if not seeds or set(seeds) - set(self.seeds):
                 raise RequestError(
@@ -162,17 +169,69 @@ class Study:
                     f" some of the study's, {self.seeds!r}"
                 )
 
-    def seeds_for(self, objective: str) -> tuple[int, ...]:
-        """The seeds with which an objective of the study is trained.
+    def _check_objectives_of(self) -> None:
+        names = {name for text in self.objectives for name in _names(text)}
+        for backbone, objectives in self.objectives_of.items():
+            if backbone not in self.backbones:
+                raise RequestError(
+                    f"study '{self.name}': objectives_of names '{backbone}', and no backbone of the study is"
+                    f" called so.{nearest(backbone, self.backbones)} It has: {', '.join(self.backbones)}."
+                )
+            if isinstance(objectives, str) or not isinstance(objectives, Sequence) or not objectives:
+                raise RequestError(
+                    f"study '{self.name}': objectives_of gives '{backbone}' a tuple of one objective or more,"
+                    f" not {objectives!r}"
+                )
+            for name in objectives:
+                if name not in names:
+                    raise RequestError(
+                        f"study '{self.name}': objectives_of gives '{backbone}' the objective '{name}', and"
+                        f" none of the study is called so.{nearest(name, names)}"
+                    )
+            _no_repeats(self.name, f"objectives_of['{backbone}']", objectives)
+
+    def _check_grid(self) -> None:
+        """Every backbone and every objective has a network."""
+        for backbone in self.backbones:
+            if not any(self.seeds_for(objective, backbone) for objective in self.objectives):
+                raise RequestError(
+                    f"study '{self.name}': nothing is trained with the backbone '{backbone}': its seeds,"
+                    f" {self._own_seeds((backbone,))!r}, are none of its objectives'; see seeds_of"
+                )
+        for objective in self.objectives:
+            if not any(self.seeds_for(objective, backbone) for backbone in self.backbones):
+                raise RequestError(
+                    f"study '{self.name}': '{objective}' is trained with no backbone: objectives_of and"
+                    " seeds_of leave it none; name it there, or take it out of objectives"
+                )
+
+    def objectives_for(self, backbone: str) -> tuple[str, ...]:
+        """The objectives of the study that are trained with one of its backbones, in the study's order.
+
+        >>> study = load_study("smoke")
+        >>> study = study.with_backbones(("glyphnet", "glyphplain"))
+        >>> study = dataclasses.replace(study, objectives_of={"glyphplain": ("softmax",)})
+        >>> [len(study.objectives_for(backbone)) for backbone in study.backbones]
+        [3, 1]
+        """
+        named = self.objectives_of.get(backbone)
+        return tuple(text for text in self.objectives if named is None or {*named} & {*_names(text)})
+
+    def seeds_for(self, objective: str, backbone: str) -> tuple[int, ...]:
+        """The seeds with which an objective is trained with a backbone: those that both have, if any.
 
         >>> study = load_study("smoke")
         >>> study = dataclasses.replace(study, seeds=(0, 1), seeds_of={"softmax": (1,)})
-        >>> [study.seeds_for(text) for text in study.objectives]
+        >>> [study.seeds_for(text, study.backbones[0]) for text in study.objectives]
         [(1,), (0, 1), (0, 1)]
         """
-        return tuple(
-            next((self.seeds_of[name] for name in _names(objective) if name in self.seeds_of), self.seeds)
-        )
+        if objective not in self.objectives_for(backbone):
+            return ()
+        also = self._own_seeds((backbone,))
+        return tuple(seed for seed in self._own_seeds(_names(objective)) if seed in also)
+
+    def _own_seeds(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(next((self.seeds_of[name] for name in names if name in self.seeds_of), self.seeds))
 
     def recipe_of(self, objective: str) -> Recipe:
         """The recipe with which an objective of the study is trained: its adjustments by spec, or by preset.
@@ -186,13 +245,46 @@ class Study:
         return dataclasses.replace(self.recipe, **changes)
 
     def with_objectives(self, objectives: Sequence[str]) -> Study:
-        """The study of other objectives; what it says of none of them is left out."""
+        """The study of other objectives; what it says of none of them is left out.
+
+        So is a backbone with which only others are trained.
+        """
         names = {name for text in objectives for name in _names(text)}
+        left = {
+            backbone: tuple(name for name in own if name in names)
+            for backbone, own in self.objectives_of.items()
+        }
+        backbones = tuple(one for one in self.backbones if left.get(one, True))
         return dataclasses.replace(
             self,
             objectives=tuple(objectives),
+            backbones=backbones,
             adjustments={key: changes for key, changes in self.adjustments.items() if key in names},
-            seeds_of={key: seeds for key, seeds in self.seeds_of.items() if key in names},
+            seeds_of={key: seeds for key, seeds in self.seeds_of.items() if key in {*names, *backbones}},
+            objectives_of={backbone: own for backbone, own in left.items() if own},
+        )
+
+    def with_backbones(self, backbones: Sequence[str]) -> Study:
+        """The study of other backbones; what it says of none of them is left out.
+
+        So is an objective that is trained only with others: the study of glyphs' second backbone alone has
+        that one's objectives.
+
+        >>> glyphs = load_study("glyphs")
+        >>> alone = glyphs.with_backbones(("glyphplain",))
+        >>> len(glyphs.objectives), len(alone.objectives)
+        (13, 4)
+        """
+        backbones = tuple(str(registry.parse(text)) for text in backbones)
+        gone = set(self.backbones) - set(backbones)
+        limits = [self.objectives_of.get(backbone) for backbone in backbones]
+        named = {name for own in limits for name in own or self.objectives}
+        fewer = self.with_objectives([text for text in self.objectives if named & {*_names(text)}])
+        return dataclasses.replace(
+            fewer,
+            backbones=backbones,
+            seeds_of={key: seeds for key, seeds in fewer.seeds_of.items() if key not in gone},
+            objectives_of={key: own for key, own in fewer.objectives_of.items() if key not in gone},
         )
 
     def slugs(self) -> dict[str, str]:
@@ -227,6 +319,7 @@ class Study:
             "recipe": dataclasses.asdict(self.recipe),
             "adjustments": self.adjustments,
             "seeds_of": {key: list(seeds) for key, seeds in self.seeds_of.items()},
+            "objectives_of": {key: list(names) for key, names in self.objectives_of.items()},
             "tuned_by": self.tuned_by,
             "limited": self.limited,
             "cards": [
@@ -246,6 +339,15 @@ def _names(objective: str) -> tuple[str, ...]:
     """What an adjustment can call an objective: its canonical spec, then its preset."""
     composition = resolve(objective)
     return (composition.canonical, *([composition.preset] if composition.preset else []))
+
+
+def _as_listed(text: str, backbones: Sequence[str]) -> str:
+    """A backbone's spec as the study lists it; whatever else is named, as it is."""
+    try:
+        canonical = str(registry.parse(text))
+    except RequestError:
+        return text
+    return canonical if canonical in backbones else text
 
 
 def _no_repeats(study: str, what: str, values: Sequence[Any]) -> None:
@@ -282,7 +384,10 @@ def load_study(name: str) -> Study:
 
 
 def override(study: Study, assignments: Sequence[str]) -> Study:
-    """The study with settings changed: "recipe.epochs=3", "threads=2", "targets=('digits',)"."""
+    """The study with settings changed: "recipe.epochs=3", "threads=2", "targets=('digits',)".
+
+    With other backbones or objectives, what the study says of those that it no longer has is left out.
+    """
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals:
@@ -326,13 +431,16 @@ def _replace(owner: Any, keys: list[str], value: Any, path: str) -> Any:
         new = tuple(value) if isinstance(old, tuple) and isinstance(value, list | tuple) else value
         if isinstance(old, tuple) and not isinstance(new, tuple):
             new = (new,) if new != "" else ()
+    if isinstance(owner, Study) and keys[0] in ("backbones", "objectives") and new:
+        return getattr(owner, f"with_{keys[0]}")(new)
     return dataclasses.replace(owner, **{keys[0]: new})
 
 
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
     """The study with some of its objectives (by slug or spec) and other seeds.
 
-    Objectives that have fewer seeds keep those of them that are asked for; where none is, the first few.
+    Objectives and backbones that have fewer seeds keep those of them that are asked for; where none is, the
+    first few. A backbone with which none of the objectives is trained is left out.
     """
     if seeds:
         fewer = {

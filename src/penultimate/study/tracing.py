@@ -32,18 +32,18 @@ def explain(folder: StudyFolder, objective: str, target: str | None) -> str:
     if not rows:
         return f"Nothing has been measured for {objective} on {target} yet; continue the study to measure it."
     lines = [f"{objective} on {target}, study {folder.name}", ""]
+    several = len(folder.backbones) > 1
     for row in rows:
         epoch = "" if row.epoch is None else f", epoch {row.epoch}"
-        lines.append(
-            f"  seed {row.seed}  {row.metric:<34} {row.split or '':<8} {row.value:.6g}  ({row.status}{epoch})"
-        )
+        run = f"{row.backbone}  seed {row.seed}" if several else f"seed {row.seed}"
+        lines.append(f"  {run}  {row.metric:<34} {row.split or '':<8} {row.value:.6g}  ({row.status}{epoch})")
     lines += _search(folder, by_name[objective])
     steps: dict[str, Meta] = {}
     for row in rows:
         if row.step:
             _collect(row.step, metas, steps)
     for step_id, meta in steps.items():
-        lines += ["", *_describe(step_id, meta)]
+        lines += ["", *_describe(folder.called(step_id), meta)]
     return "\n".join(lines)
 
 
@@ -76,12 +76,12 @@ def _collect(step_id: str, metas: dict[str, Meta], steps: dict[str, Meta]) -> No
     steps[step_id] = metas[step_id]
 
 
-def _describe(step_id: str, meta: Meta) -> list[str]:
+def _describe(name: str, meta: Meta) -> list[str]:
     content = meta.content
     packages = content["packages"]
     code = content["commit"][:12] or "unknown"
     lines = [
-        step_id,
+        name,
         f"  status   {content['status']}, {content['seconds']} s, {content['threads']} thread(s) of"
         f" {content['processor']} on {content['host']}",
         f"  code     commit {code}{' (changed since)' if content['dirty'] else ''},"

@@ -147,6 +147,7 @@ def trained_only(study: Study, objectives: tuple[str, ...]) -> Study:
         objectives=objectives,
         adjustments={},
         seeds_of={},
+        objectives_of={},
         targets=(),
         backbones=study.backbones[:1],
         probes=(),

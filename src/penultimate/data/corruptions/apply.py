@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -40,7 +41,7 @@ def corrupt(
     give each batch of a longer set its own stretch (or the examples' ids), and the split changes nothing.
 
     Raises RequestError for images that are no colour uint8 [n h w 3] or smaller than 8 x 8, an unknown name
-    (the nearest), a severity or an index out of range.
+    (the nearest), a severity or an index out of range, a seed or an index that is no whole number.
 
     >>> images = np.full((4, 32, 32, 3), 128, np.uint8)
     >>> noisy = corrupt(images, "gaussian_noise", severity=3)
@@ -59,7 +60,7 @@ def corrupt(
             f" {images.shape[1]} x {images.shape[2]} with {images.shape[3]} channels"
             + ("; repeat the channel three times" if images.shape[3] == 1 else "")
         )
-    places = list(range(len(images))) if indices is None else [int(index) for index in indices]
+    seed, *places = _whole(seed, range(len(images)) if indices is None else indices)
     if len(places) != len(images) or min(places, default=0) < 0:
         raise RequestError(f"indices name each of the {len(images)} images by a number from 0 up")
     if not len(images):
@@ -68,3 +69,13 @@ def corrupt(
     if levels.dtype == np.uint8:
         return levels
     return np.clip(np.floor(levels + ROUNDING), 0, 255).astype(np.uint8)
+
+
+def _whole(seed: int, indices: Iterable[int]) -> list[int]:
+    """Numpy's whole numbers as Python's; 1.5 would otherwise be the image 1, and "0" the seed 0."""
+    try:
+        return [operator.index(number) for number in (seed, *indices)]
+    except TypeError as error:
+        raise RequestError(
+            f"the seed is a whole number, and indices are one an image; at least one is not: {error}"
+        ) from None

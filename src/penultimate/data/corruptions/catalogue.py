@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -49,5 +50,5 @@ def check_corruption(name: str, severity: int) -> None:
     """
     if name not in TITLES:
         raise unknown("corruption", name, TITLES)
-    if isinstance(severity, bool) or not isinstance(severity, int) or severity not in SEVERITIES:
+    if isinstance(severity, bool) or not isinstance(severity, numbers.Integral) or severity not in SEVERITIES:
         raise RequestError(f"a severity is a whole number from 1 to 5, not {severity!r}")

@@ -102,7 +102,7 @@ def better(study: Study, quantity: Quantity, slug: str, criteria: Criteria) -> F
 
 def _no_run(study: Study, quantity: Quantity, slug: str) -> Finding:
     labels = {one.label for one in study.measurements.objectives if one.slug == slug}
-    if labels & {run.objective for run in study.measurements.diverged}:
+    if labels & {run.objective for run in study.measurements.diverged if not run.backbone}:
         return Finding(MISSING, "undecided", f"No run of {PRESETS[slug].label} is left: all diverged.")
     return unmeasured(f"{PRESETS[slug].label}, {NAMES[quantity]}")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from penultimate.report.claims.effects import (
     ByRun,
@@ -34,26 +35,27 @@ from penultimate.statistics import summarise
 
 
 def ranked(study: Study, rule: Ranked, criteria: Criteria) -> Finding:
-    """Do x and y rank the objectives (or temperatures) as claimed? By means over the runs that have both."""
-    x, y = study.values(rule.x, rule.over), study.values(rule.y, rule.over)
-    pairs = {spec: seeds for spec in x if (seeds := sorted(set(x[spec]) & set(y.get(spec, {}))))}
+    """Do x and y rank the objectives (or temperatures) as claimed? By means over the runs that have both.
+
+    A seed is a draw of the world: where enough seeds are common to all that are ranked, only those count, so
+    that a mean is not lower for a harder draw.
+    """
+    pairs = _pairs(study, rule)
     least = criteria.least_objectives if rule.over == "objectives" else criteria.least_temperatures
     noun, enough = rule.over.removesuffix("s"), int(least.value)
     if not pairs:
         return unmeasured(_missing(study, rule))
-    usable = {spec: seeds for spec, seeds in pairs.items() if len(seeds) >= criteria.least_runs.value}
-    chosen = usable if len(usable) >= enough else pairs
-    counts = [len(seeds) for seeds in chosen.values()]
-    of_x, of_y = (
-        [{seed: side[spec][seed] for seed in seeds} for spec, seeds in chosen.items()] for side in (x, y)
-    )
+    usable = {spec: both for spec, both in pairs.items() if len(both[0]) >= criteria.least_runs.value}
+    chosen = _balanced(usable if len(usable) >= enough else pairs, criteria)
+    of_x, of_y = _sides(chosen)
+    counts = [len(runs) for runs in of_x]
     over_seeds = bootstrap_over_seeds(of_x, of_y, criteria) if min(counts) > 1 else None
     effect = rank_effect(_means(of_x), _means(of_y), rule.sign, over_seeds, criteria)
     if effect is None:
         why = f"No rank correlation: {counted(len(chosen), noun)}, or all alike; {enough} are needed."
         return Finding(MISSING, "undecided", why)
     ours = f"{rank_text(effect, rule.sign, len(chosen), noun)}, {runs_each(counts)}"
-    ours += _shots_text(study, rule, criteria)
+    ours += _shots_text(study, rule, criteria, tuple(chosen))
     if len(pairs) < enough:
         return Finding(ours, "undecided", too_few(len(pairs), enough, noun))
     if len(usable) < enough:
@@ -73,21 +75,51 @@ def _missing(study: Study, rule: Ranked) -> str:
     return NAMES[next((name for name in (rule.x, rule.y) if not study.values(name, rule.over)), rule.y)]
 
 
+_Pairs: TypeAlias = dict[str, tuple[ByRun, ByRun]]
+"""The runs that have both quantities, by objective: {spec: (x by seed, y by seed)}."""
+
+
+def _pairs(study: Study, rule: Ranked) -> _Pairs:
+    x, y = study.values(rule.x, rule.over), study.values(rule.y, rule.over)
+    both = {spec: sorted(set(x[spec]) & set(y.get(spec, {}))) for spec in x}
+    return {
+        spec: ({seed: x[spec][seed] for seed in seeds}, {seed: y[spec][seed] for seed in seeds})
+        for spec, seeds in both.items()
+        if seeds
+    }
+
+
+def _balanced(pairs: _Pairs, criteria: Criteria) -> _Pairs:
+    """Of every one the same seeds, where enough are common to all; else as they are."""
+    common = set[int].intersection(*(set(x) for x, _ in pairs.values()))
+    if len(common) < criteria.least_runs.value:
+        return pairs
+    kept = sorted(common)
+    return {
+        spec: ({seed: x[seed] for seed in kept}, {seed: y[seed] for seed in kept})
+        for spec, (x, y) in pairs.items()
+    }
+
+
+def _sides(pairs: _Pairs) -> tuple[list[ByRun], list[ByRun]]:
+    return [x for x, _ in pairs.values()], [y for _, y in pairs.values()]
+
+
 def _means(by_run: Iterable[ByRun]) -> list[float]:
     return [summarise(runs.values()).mean for runs in by_run]
 
 
-def _shots_text(study: Study, rule: Ranked, criteria: Criteria) -> str:
-    """From how many images per class the heads were relearned; rho at the other numbers measured."""
+def _shots_text(study: Study, rule: Ranked, criteria: Criteria, ranked_specs: Sequence[str]) -> str:
+    """From how many images per class the heads were relearned; rho of the same at the other numbers."""
     if study.shots is None or not {rule.x, rule.y} & {"relearned", "gap"}:
         return ""
     others = []
     for shots in study.relearned:
         if shots != study.shots:
             other = dataclasses.replace(study, shots=shots)
-            x, y = other.values(rule.x), other.values(rule.y)
-            both = [spec for spec in x if spec in y]
-            of_x, of_y = ([side[spec] for spec in both] for side in (x, y))
+            pairs = _pairs(other, rule)
+            same = {spec: pairs[spec] for spec in ranked_specs if spec in pairs}
+            of_x, of_y = _sides(_balanced(same, criteria) if same else same)
             effect = rank_effect(_means(of_x), _means(of_y), rule.sign, None, criteria)
             if effect is not None:
                 others.append(f"ρ = {signed(rule.sign * effect.estimate, 2)} at {shots}")

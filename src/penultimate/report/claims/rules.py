@@ -236,6 +236,7 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         " twice the one-sided one. Runs of one seed share their draw of the data, which is left unused: that"
         " widens intervals, if anything.",
         "A rank correlation has its exact p, and at either end the wider of two intervals: over objectives"
-        " (Fisher; Bonett and Wright) and over seeds (bootstrap).",
+        " (Fisher; Bonett and Wright) and over seeds (bootstrap). A seed is a draw of the world: where enough"
+        " seeds are common to all that are ranked, the means are of those.",
         *(getattr(criteria, field.name).reason for field in dataclasses.fields(criteria)),
     )

@@ -36,7 +36,7 @@ def array_runs(results: StudyResults, measurements: Measurements, metric: str, s
         if (
             (row.metric, row.split, row.target) == (metric, split, measurements.source)
             and row.status != "diverged"
-            and row.backbone not in measurements.other_backbones
+            and measurements.shows(row)
             and row.objective is not None
             and row.step is not None
             and row.seed is not None

@@ -45,7 +45,7 @@ def layers_of(results: StudyResults, measurements: Measurements, quantity: Quant
             and row.seed is not None
             and row.epoch is None
             and row.status != "diverged"
-            and row.backbone not in measurements.other_backbones
+            and measurements.shows(row)
         ):
             found.setdefault(row.layer, {}).setdefault(row.objective, {})[row.seed] = row.value
     last = found.pop(PENULTIMATE.lower(), None) or measurements.runs(quantity.metric, split=quantity.split)

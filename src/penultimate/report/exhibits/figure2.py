@@ -16,7 +16,7 @@ from penultimate.report.exhibits.layer_maps import (
     tables,
 )
 from penultimate.report.exhibits.likeness import SEEDS_APART
-from penultimate.report.exhibits.measurements import Measurements, Objective, admit
+from penultimate.report.exhibits.measurements import Measurements, Objective, admit_compared
 from penultimate.report.text import counted, fixed, listed, plain
 
 PUBLISHED = (
@@ -28,10 +28,8 @@ PUBLISHED = (
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
-    first = next((str(name) for name in results.description.get("backbones", ())), "")
-    found = layer_maps(results, measurements)
-    maps = found.get(first) if first else next(iter(found.values()), None)
+    measurements = admit_compared(results, allow_limited)
+    maps = layer_maps(results, measurements).get(measurements.backbone)
     missing = not_measured("CKA of the networks' layers")
     title = "Up to which layer do networks with different objectives agree?"
     return layers_exhibit("figure2", title, measurements, maps, missing, PUBLISHED)

@@ -17,7 +17,7 @@ from penultimate.report.exhibits.depth import (
     layers_of,
     spread_sentence,
 )
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 WORDS = {"train": "training images", "test": "test images"}
 PUBLISHED = (
@@ -29,7 +29,7 @@ PUBLISHED = (
 
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
+    measurements = admit_compared(results, allow_limited)
     quantity = _quantity(results, measurements)
     layers = layers_of(results, measurements, quantity) if quantity else {}
     name, source = "figure4", card(measurements.source).title

@@ -64,7 +64,7 @@ def admit_relearning(results: StudyResults, allow_limited: bool = False) -> tupl
                 and row.seed is not None
                 and row.split == "test"
                 and row.status != "diverged"
-                and row.backbone not in measurements.other_backbones
+                and measurements.shows(row)
             ):
                 found.setdefault(int(shots[1]), {}).setdefault(objective.spec, {})[row.seed] = row.value
     return measurements, dict(sorted(found.items()))

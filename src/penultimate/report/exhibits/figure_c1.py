@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, StudyResults
 from penultimate.report.exhibits.cells import not_measured
-from penultimate.report.exhibits.evolution import in_percent, path_panel, paths
+from penultimate.report.exhibits.evolution import in_percent, lines, path_panel, paths
 from penultimate.report.exhibits.measurements import admit_compared
 
 PUBLISHED = (
@@ -28,7 +28,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     figure = Figure(
         "figureC1",
         "Holdout accuracy over training",
-        "Lines of top-1 accuracy on the holdout images over the epochs, a run each.",
+        "Lines of top-1 accuracy on the holdout images over the epochs.",
         (panel,) if panel else (),
         legend=True,
     )
@@ -36,7 +36,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         "figureC1",
         "Which objective is ahead, and when?",
         "Accuracy on the holdout images, on which nothing is trained, over the epochs, of the averaged"
-        " weights. Each line is a run; the first two fifths of training are left out.",
+        f" weights. {lines(found)} The first two fifths of training are left out.",
         figures=(figure,) if panel else (),
         notes=(
             *(() if panel else (not_measured("Holdout accuracy over the epochs"),)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penultimate.data.catalog import card
-from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
+from penultimate.report.exhibits.base import Exhibit, Figure, StudyResults
 from penultimate.report.exhibits.cells import not_measured
-from penultimate.report.exhibits.evolution import in_percent, path_panel, paths
-from penultimate.report.exhibits.measurements import Measurements, admit_compared
+from penultimate.report.exhibits.evolution import Path, Run, in_percent, lines, path_panel, paths
+from penultimate.report.exhibits.measurements import admit_compared
 
 PUBLISHED = "The paper's figure is not tabulated; its accuracies at the end of training are its Table C.1."
 LOSS = (
@@ -19,13 +19,20 @@ LOSS = (
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
     measurements = admit_compared(results, allow_limited)
-    accuracy = _accuracy(measurements)
-    loss = None if accuracy else _loss(measurements)
-    panel = accuracy or loss
+    source = card(measurements.source).title
+    accuracy = in_percent(paths(measurements, "top1", "train"))
+    loss = {} if accuracy else _loss(paths(measurements, "mean_loss", "train"))
+    found = accuracy or loss
+    titles = (
+        (f"Training images of {source}", "Epoch", "Top-1 accuracy, %")
+        if accuracy
+        else (f"Training loss on {source}", "Epoch", "Loss, % of the first epoch's")
+    )
+    panel = path_panel(measurements, found, "figureC2-ours", titles) if found else None
     figure = Figure(
         "figureC2",
         "The training images over training",
-        "Lines of accuracy, or of the loss, on the training images over the epochs, a run each.",
+        "Lines of accuracy, or of the loss, on the training images over the epochs.",
         (panel,) if panel else (),
         legend=True,
     )
@@ -37,28 +44,17 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     return Exhibit(
         "figureC2",
         "How fast are the training images learned?",
-        "Each line is a run; the first two fifths of training are left out.",
+        f"{lines(found)} The first two fifths of training are left out.",
         figures=(figure,) if panel else (),
         notes=tuple(notes),
         limited=measurements.limited,
     )
 
 
-def _accuracy(measurements: Measurements) -> Panel | None:
-    found = in_percent(paths(measurements, "top1", "train"))
-    if not found:
-        return None
-    title = f"Training images of {card(measurements.source).title}"
-    return path_panel(measurements, found, "figureC2-ours", (title, "Epoch", "Top-1 accuracy, %"))
-
-
-def _loss(measurements: Measurements) -> Panel | None:
-    found = {
-        run: [(epoch, 100 * loss / path[0][1]) for epoch, loss in path]
-        for run, path in paths(measurements, "mean_loss", "train").items()
-        if path[0][1] > 0
+def _loss(found: dict[Run, Path]) -> dict[Run, Path]:
+    """Losses in per cent of that of a run's first epoch."""
+    return {
+        run: {epoch: (epoch, 100 * loss / first) for epoch, loss in path.values()}
+        for run, path in found.items()
+        if (first := next(iter(path.values()))[1]) > 0
     }
-    if not found:
-        return None
-    title = f"Training loss on {card(measurements.source).title}"
-    return path_panel(measurements, found, "figureC2-ours", (title, "Epoch", "Loss, % of the first epoch's"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured, seeds_phrase
-from penultimate.report.exhibits.evolution import path_panel, paths
+from penultimate.report.exhibits.evolution import Path, Run, lines, path_panel, paths
 from penultimate.report.exhibits.measurements import Measurements, admit_compared
 from penultimate.report.exhibits.scatter import (
     correlation_of,
@@ -21,7 +21,9 @@ X_LABEL, Y_LABEL = "Top-1 accuracy on the training images, %", "Top-1 accuracy o
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
     measurements = admit_compared(results, allow_limited)
-    along, finished = _along(measurements), _finished(measurements)
+    where, epochs = _along(measurements)
+    along = _epochs(measurements, where, epochs) if epochs else None
+    finished = _finished(measurements)
     notes = []
     if along is None:
         notes.append("Training accuracy over the epochs was not recorded: only finished networks stand here.")
@@ -39,7 +41,8 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         "figureC3",
         "At equal training accuracy, who does better on new images?",
         f"Each mark is one objective at the end of training{runs}. Of two at the same place to the right, the"
-        " higher one carries more of what it learned over to new images.",
+        " higher one carries more of what it learned over to new images."
+        f"{f' Epoch by epoch: {lines(epochs).lower()}' if epochs else ''}",
         figures=(figure,),
         notes=(
             *notes,
@@ -51,19 +54,24 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     )
 
 
-def _along(measurements: Measurements) -> Panel | None:
-    """Accuracy on test images (else on holdout images) against training accuracy, of the epochs with both."""
+def _along(measurements: Measurements) -> tuple[str, dict[Run, Path]]:
+    """Accuracy on test images (else on holdout images) against training accuracy, of the epochs with both.
+
+    The split of those images, and the runs.
+    """
     train, test = paths(measurements, "top1", "train"), paths(measurements, "top1", "test")
     where = "test" if test else "holdout"
     test = test or paths(measurements, "top1", where)
     found = {}
     for run, path in train.items():
-        there = dict(test.get(run, ()))
-        points = [(100 * accuracy, 100 * there[epoch]) for epoch, accuracy in path if epoch in there]
+        there = test.get(run, {})
+        points = {epoch: (100 * path[epoch][1], 100 * there[epoch][1]) for epoch in path if epoch in there}
         if points:
             found[run] = points
-    if not found:
-        return None
+    return where, found
+
+
+def _epochs(measurements: Measurements, where: str, found: dict[Run, Path]) -> Panel:
     titles = (
         f"{card(measurements.source).title}, epoch by epoch",
         X_LABEL,

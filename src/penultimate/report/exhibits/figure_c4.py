@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from penultimate.metrics.dendrogram import Dendrogram, dendrogram
-from penultimate.report.exhibits.base import Curve, Exhibit, Figure, Panel, Point, StudyResults
+from penultimate.report.exhibits.base import (
+    MISSING,
+    Cell,
+    Column,
+    Curve,
+    Exhibit,
+    ExhibitTable,
+    Figure,
+    Panel,
+    Point,
+    StudyResults,
+    TableRow,
+)
 from penultimate.report.exhibits.cells import not_measured
 from penultimate.report.exhibits.likeness import (
-    METRICS,
     SEEDS_APART,
     Likeness,
     Model,
     Pairs,
     admit_likeness,
-    mean_table,
+    between,
+    mean_cell,
+    present,
 )
 from penultimate.report.exhibits.measurements import Objective
 from penultimate.report.text import fixed, listed
 
 METRIC = "agreement_same_when_both_wrong"
 SINGLE = "needs two seeds"
+ALONE = "no other objective"
+LEAF, MARGINS = 13.0, 64.0
+"""Points of a panel's height that a leaf of the tree takes, and what lies around them."""
 PUBLISHED = (
     "The paper's figure is not tabulated. It finds that models cluster by objective, dropout and final layer"
     " L2 excepted; that softmax, its regularized forms and sigmoid resemble each other more than logit"
@@ -31,7 +49,6 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     likeness = admit_likeness(results, allow_limited)
     pairs = likeness.pairs(METRIC)
     tree = tree_panel(likeness, pairs)
-    table = mean_table(likeness, pairs, "figureC4", METRICS[METRIC], SINGLE)
     figure = Figure(
         "figureC4",
         "Which models err alike",
@@ -46,13 +63,68 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         "figureC4",
         "Do networks with different objectives make different mistakes?",
         "Of the test images that two networks both get wrong, the share to which they give the same wrong"
-        " answer: the mean over pairs of networks. The tree joins networks, then groups of them, where the"
-        " mean of that share over all pairs across is largest (average linkage; the paper does not say"
-        " which).",
-        (table,) if pairs else (),
+        " answer: the mean over pairs of networks. Figure C.5 has it for each pair of objectives. The tree"
+        " joins networks, then groups of them, where the mean of that share over all pairs across is largest"
+        " (average linkage; the paper does not say which).",
+        (_table(likeness, pairs),) if pairs else (),
         (figure,) if tree else (),
-        notes=(*notes, *((SEEDS_APART,) if pairs else ()), PUBLISHED, *likeness.measurements.notes()),
+        notes=(
+            *notes,
+            *_finding(likeness, pairs),
+            *((SEEDS_APART,) if pairs else ()),
+            PUBLISHED,
+            *likeness.measurements.notes(),
+        ),
         limited=likeness.measurements.limited,
+    )
+
+
+def _table(likeness: Likeness, pairs: Pairs) -> ExhibitTable:
+    """Of each objective: how alike its own networks err, and how alike with those of others."""
+    columns = (
+        Column("within_percent", "Of this objective", "Two networks", "%"),
+        Column("between_percent", "Of this and another", "Two networks", "%"),
+        Column("nearest_percent", "Of this and the nearest", "Two networks", "%"),
+        Column("nearest", "The nearest objective"),
+    )
+    objectives = present(likeness, pairs)
+    rows = []
+    for one in objectives:
+        others = {
+            other: shares for other in objectives if other != one and (shares := between(pairs, one, other))
+        }
+        cells = [
+            mean_cell(between(pairs, one, one), SINGLE),
+            mean_cell([share for shares in others.values() for share in shares], ALONE),
+        ]
+        nearest = max(others, key=lambda other: fmean(others[other]), default=None)
+        cells += (
+            [mean_cell(others[nearest], ALONE), Cell(nearest.label)]
+            if nearest
+            else [Cell(MISSING, detail=ALONE)] * 2
+        )
+        rows.append(TableRow(one.label, tuple(cells), one.slug))
+    title = "Same wrong answer, of the images that both get wrong, %"
+    return ExhibitTable("figureC4", title, "Objective", columns, tuple(rows))
+
+
+def _finding(likeness: Likeness, pairs: Pairs) -> tuple[str, ...]:
+    """Of how many objectives the networks err more like each other than like any other objective's."""
+    objectives = present(likeness, pairs)
+    if len(objectives) < 2 or not all(between(pairs, one, one) for one in objectives):
+        return ()
+    apart = [
+        one
+        for one in objectives
+        if all(
+            fmean(between(pairs, one, one)) > fmean(shares)
+            for other in objectives
+            if other != one and (shares := between(pairs, one, other))
+        )
+    ]
+    return (
+        f"Ours: for {len(apart)} of {len(objectives)} objectives, two of its networks err more alike than one"
+        " of them and one of any other objective.",
     )
 
 
@@ -77,6 +149,8 @@ def tree_panel(likeness: Likeness, pairs: Pairs) -> Panel | None:
         tuple(points),
         curves,
         labelled=False,
+        size=(420, max(340.0, LEAF * len(models) + MARGINS)),
+        y_limits=(0.0, len(models) + 1.0),
     )
 
 

@@ -37,7 +37,7 @@ OURS = (
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
     measurements = admit(results, allow_limited)
-    maps = next(iter(layer_maps(results, measurements).values()), None)
+    maps = layer_maps(results, measurements).get(measurements.backbone)
     block = over_training(maps) if maps else None
     title = "Which layers does further training change?"
     caption = "Linear CKA of the layers of one network, before (rows, from the top) and after (columns)."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.data.catalog import card
 from penultimate.report.exhibits.base import Exhibit, Figure, Panel, StudyResults
 from penultimate.report.exhibits.cells import not_measured
-from penultimate.report.exhibits.evolution import path_panel, paths
+from penultimate.report.exhibits.evolution import Path, Run, lines, path_panel, paths
 from penultimate.report.exhibits.measurements import Measurements, admit_compared
 
 SPLITS = {"train": "Training images", "test": "Test images"}
@@ -19,11 +19,13 @@ PUBLISHED = (
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
     measurements = admit_compared(results, allow_limited)
-    panels = tuple(panel for split in SPLITS if (panel := _panel(measurements, split)))
+    found = {split: paths(measurements, "class_separation", split) for split in SPLITS}
+    panels = tuple(_panel(measurements, split, own) for split, own in found.items() if own)
+    drawn = max(found.values(), key=len)
     figure = Figure(
         "figureE4",
         "Class separation over training",
-        "Lines of class separation over the epochs of training, a run each, on training and on test images.",
+        "Lines of class separation over the epochs of training, on training and on test images.",
         panels,
         legend=True,
     )
@@ -31,7 +33,8 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
         "figureE4",
         "When do the classes come apart?",
         "Class separation R² of the penultimate features, of the averaged weights that were kept during"
-        " training, on 5,120 images of each split (or all there are). Each line is a run.",
+        " training, on 5,120 images of each split (or all there are). "
+        f"{lines(drawn)}",
         figures=(figure,) if panels else (),
         notes=(
             *(() if panels else (not_measured("Class separation over training"),)),
@@ -42,10 +45,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     )
 
 
-def _panel(measurements: Measurements, split: str) -> Panel | None:
-    found = paths(measurements, "class_separation", split)
-    if not found:
-        return None
+def _panel(measurements: Measurements, split: str, found: dict[Run, Path]) -> Panel:
     title = f"{SPLITS[split]} of {card(measurements.source).title}"
     return path_panel(
         measurements,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penultimate.errors import RequestError
 from penultimate.report.exhibits.base import MISSING, Cell, Column, ExhibitTable, StudyResults, TableRow
-from penultimate.report.exhibits.measurements import Measurements, Objective, admit
+from penultimate.report.exhibits.measurements import Measurements, Objective, admit_compared
 from penultimate.report.text import counted, fixed
 from penultimate.table import Row, Table
 
@@ -73,21 +73,22 @@ class Likeness:
 def admit_likeness(results: StudyResults, allow_limited: bool = False) -> Likeness:
     """The rows of pairs, and apart from them all others, admitted; raises RequestError as `admit` does.
 
-    Of a temperature sweep none is kept but what `compared` keeps.
+    Of a temperature sweep none is kept but what `compared` keeps, and the rest is said in the notes.
     """
     pairs = [row for row in results.table if row.objective_b is not None]
     others = Table(row for row in results.table if row.objective_b is None)
     limited = bool(results.description.get("limited")) or any(row.status == "limited" for row in pairs)
     description = {**results.description, "limited": limited}
-    measurements = admit(dataclasses.replace(results, description=description, table=others), allow_limited)
-    known = {objective.spec for objective in measurements.compared}
+    without = dataclasses.replace(results, description=description, table=others)
+    measurements = admit_compared(without, allow_limited)
+    known = {objective.spec for objective in measurements.objectives}
     kept = (
         row
         for row in pairs
         if row.split == "test"
         and row.status != "diverged"
         and {row.objective, row.objective_b} <= known
-        and row.backbone not in measurements.other_backbones
+        and measurements.shows(row)
     )
     return Likeness(measurements, tuple(kept))
 
@@ -100,7 +101,7 @@ def mean_table(
     Networks of one seed share their first weights and their training images, as two of one objective never
     do; so where there are pairs of different seeds, only those count.
     """
-    objectives = _present(likeness, pairs)
+    objectives = present(likeness, pairs)
     columns = tuple(Column(f"{one.slug}_percent", one.label, unit="%") for one in objectives)
     rows = tuple(
         TableRow(one.label, tuple(_cell(pairs, one, other, single) for other in objectives), one.slug)
@@ -109,17 +110,26 @@ def mean_table(
     return ExhibitTable(name, title, "Objective", columns, rows)
 
 
-def _cell(pairs: Mapping[tuple[Model, Model], float], one: Objective, other: Objective, single: str) -> Cell:
+def between(pairs: Mapping[tuple[Model, Model], float], one: Objective, other: Objective) -> list[float]:
+    """The values of pairs of two objectives; where there are pairs of different seeds, of those only."""
     wanted = {one.spec, other.spec}
     own = {(a, b): value for (a, b), value in pairs.items() if {a.spec, b.spec} == wanted}
-    apart = [value for (a, b), value in own.items() if a.seed != b.seed]
-    values = apart or list(own.values())
+    return [value for (a, b), value in own.items() if a.seed != b.seed] or list(own.values())
+
+
+def mean_cell(values: Sequence[float], missing: str) -> Cell:
+    """The mean of pairs' shares in per cent; of none, why there is none."""
     if not values:
-        return Cell(MISSING, detail=single if one is other else "not measured")
+        return Cell(MISSING, detail=missing)
     mean = 100 * math.fsum(values) / len(values)
     return Cell(fixed(mean, 1), mean, count=len(values), detail=f"mean of {counted(len(values), 'pair')}")
 
 
-def _present(likeness: Likeness, pairs: Mapping[tuple[Model, Model], float]) -> list[Objective]:
+def _cell(pairs: Mapping[tuple[Model, Model], float], one: Objective, other: Objective, single: str) -> Cell:
+    return mean_cell(between(pairs, one, other), single if one is other else "not measured")
+
+
+def present(likeness: Likeness, pairs: Mapping[tuple[Model, Model], float]) -> list[Objective]:
+    """The objectives of which any pair has a number, in the study's order."""
     specs = {model.spec for pair in pairs for model in pair}
     return [one for one in likeness.measurements.objectives if one.spec in specs]

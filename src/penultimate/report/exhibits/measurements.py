@@ -15,6 +15,7 @@ from penultimate.objectives.sweeps import compared, temperature_sweep
 from penultimate.registry import parse_sum
 from penultimate.report.exhibits.base import StudyResults
 from penultimate.report.text import counted, plain
+from penultimate.table import Row
 
 PROBES = {"linear": "linear", "knn": "kNN"}
 PLUGIN_STEPS = ("metric.", "probe.")
@@ -25,6 +26,8 @@ MEASURED_BY = "quickstart"
 Key = tuple[str, str, str, str]
 Runs = dict[str, dict[int, float]]
 """Values of the runs of each objective: {canonical spec: {seed: value}}."""
+_Run = tuple[str, int | None, str]
+"""A run's objective, seed and, unless it is the one shown, architecture."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +41,27 @@ class Objective:
 
 @dataclass(frozen=True)
 class Diverged:
-    """A run whose loss turned NaN: excluded from every mean, named wherever its numbers would stand."""
+    """A run whose loss turned NaN: excluded from every mean, named wherever its numbers would stand.
+
+    `backbone` is empty for the architecture that exhibits show.
+    """
 
     objective: str
     seed: int | None
     epoch: int | None
     reason: str
+    backbone: str = ""
 
     def __str__(self) -> str:
         run = self.objective if self.seed is None else f"{self.objective}, seed {self.seed}"
+        run += f" with {self.backbone}" if self.backbone else ""
         when = "" if self.epoch is None else f" after epoch {self.epoch}"
         return f"{run}{when}" + (f" ({self.reason})" if self.reason else "")
 
 
 @dataclass
 class Measurements:
-    """The rows of a study, indexed. Made by `admit` only."""
+    """The rows of a study, indexed: those of its first architecture, `backbone`. Made by `admit` only."""
 
     results: StudyResults
     limited: bool
@@ -64,8 +72,13 @@ class Measurements:
     finals: dict[Key, dict[int, float]] = field(default_factory=dict)
     plugged: dict[Key, dict[int, float]] = field(default_factory=dict)
     series: dict[Key, dict[int, dict[int, float]]] = field(default_factory=dict)
+    backbone: str = ""
     other_backbones: tuple[str, ...] = ()
     set_aside: int = 0
+
+    def shows(self, row: Row) -> bool:
+        """Whether a row is of the architecture that is shown, or of none (an image set's)."""
+        return not self.backbone or row.backbone in (None, self.backbone)
 
     def runs(self, metric: str, target: str | None = None, split: str | None = None) -> Runs:
         """The final values of every objective that has any, in the study's order."""
@@ -149,11 +162,17 @@ class Measurements:
         return {spec: values for spec, values in runs.items() if spec in specs}
 
     def notes(self) -> tuple[str, ...]:
-        """What every exhibit of this study must say of its runs."""
+        """What every exhibit of this study must say of its runs.
+
+        An architecture with some of the objectives is there for figure B.1, as the page's regime says.
+        """
         said = [f"Diverged, and left out of every mean: {run}." for run in self.diverged]
-        if self.other_backbones:
+        aside = self.results.description.get("objectives_of", {})
+        others = ", ".join(plain(name) for name in self.other_backbones if name not in aside)
+        if others:
             said.append(
-                f"Only the first architecture is shown; also measured: {', '.join(self.other_backbones)}."
+                f"Only the first architecture, {plain(self.backbone)}, is shown; also measured: {others}"
+                " (Figure B.1)."
             )
         if self.set_aside:
             count = counted(self.set_aside, "further temperature")
@@ -181,17 +200,21 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
     backbones = [str(name) for name in description.get("backbones", ())]
     present = list(dict.fromkeys(str(row.backbone) for row in rows if row.backbone))
     present.sort(key=lambda name: backbones.index(name) if name in backbones else len(backbones))
+    # The study's first, also before it has rows; rows that the description does not know are their own.
+    told = backbones if set(backbones) & {*present} or not present else present
+    first = next(iter(told), "")
     measurements = Measurements(
         results,
         limited,
         objectives,
         str(description["source"]),
         tuple(str(target) for target in description.get("targets", ())),
-        _diverged(rows, objectives, results.provenance),
-        other_backbones=tuple(present[1:]),
+        _diverged(rows, objectives, results.provenance, first),
+        backbone=first,
+        other_backbones=tuple(name for name in present if name != first),
     )
     for row in rows:
-        if row.status != "diverged" and (not row.backbone or row.backbone == present[0]):
+        if row.status != "diverged" and measurements.shows(row):
             _index(measurements, row)
     return measurements
 
@@ -245,7 +268,7 @@ def _arguments(spec: str) -> str:
     return ", ".join(f"{key} = {value}" for term in terms for key, value in term.arguments.items())
 
 
-def _index(measurements: Measurements, row: Any) -> None:
+def _index(measurements: Measurements, row: Row) -> None:
     if row.value is None or row.seed is None or not math.isfinite(row.value) or not row.objective:
         return
     if row.layer is not None or row.objective_b is not None:
@@ -272,36 +295,39 @@ def _index(measurements: Measurements, row: Any) -> None:
 
 
 def _diverged(
-    rows: Iterable[Any], objectives: tuple[Objective, ...], provenance: Mapping[str, Any]
+    rows: Iterable[Row], objectives: tuple[Objective, ...], provenance: Mapping[str, Any], first: str
 ) -> tuple[Diverged, ...]:
     """The runs that ended as NaN: from the rows they left, and the steps that provenance names.
 
-    A step's name holds a preset, which several objectives may share; `diverged_runs` has [spec, seed].
+    A step's name holds a preset, which several objectives may share, and no architecture; `diverged_runs` has
+    [spec, seed, backbone].
     """
     told = provenance.get("diverged")
     reasons: dict[str, str] = {str(k): plain(v) for k, v in told.items()} if isinstance(told, Mapping) else {}
-    runs = {
-        str(step): (str(spec), seed) for step, (spec, seed) in provenance.get("diverged_runs", {}).items()
-    }
+    labels = {objective.spec: objective.label for objective in objectives}
+
+    def run_of(spec: object, seed: int | None, backbone: object = None) -> _Run:
+        return str(spec), seed, "" if backbone in (None, first) else str(backbone)
+
+    runs = {str(step): run_of(*run) for step, run in provenance.get("diverged_runs", {}).items()}
     steps = {run: step for step, run in runs.items()}
-    labels = {objective.spec: objective for objective in objectives}
-    last: dict[tuple[str, int | None], int | None] = {}
-    step_of: dict[tuple[str, int | None], str] = {}
+    last: dict[_Run, int | None] = {}
+    step_of: dict[_Run, str] = {}
     for row in rows:
         if row.status == "diverged":
-            run = (str(row.objective), row.seed)
+            run = run_of(row.objective, row.seed, row.backbone)
             epochs = [epoch for epoch in (last.get(run), row.epoch) if epoch is not None]
             last[run] = max(epochs, default=None)
             step_of[run] = str(row.step)
-    found = []
-    for (spec, seed), epoch in last.items():
-        label = labels[spec].label if spec in labels else plain(spec)
-        step = steps.get((spec, seed), step_of[spec, seed])
-        found.append(Diverged(label, seed, epoch, reasons.pop(step, "")))
+
+    def named(run: _Run, epoch: int | None, reason: str) -> Diverged:
+        spec, seed, backbone = run
+        return Diverged(labels.get(spec, plain(spec)), seed, epoch, reason, plain(backbone))
+
+    found = [named(run, epoch, reasons.pop(steps.get(run, step_of[run]), "")) for run, epoch in last.items()]
     for step, reason in reasons.items():
         if step in runs:
-            spec, seed = runs[step]
-            found.append(Diverged(labels[spec].label if spec in labels else plain(spec), seed, None, reason))
+            found.append(named(runs[step], None, reason))
             continue
         name = step.removeprefix("train.").rpartition(".")[0] or step
         parts = re.fullmatch(r"(?P<slug>.*)-s(?P<seed>\d+)", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.report.exhibits.base import (
     MISSING,
     Cell,
@@ -23,13 +23,16 @@ MEASURES = {"top1": "top-1", "mean_per_class": "mean per class"}
 def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
     measurements = admit(results, allow_limited)
-    cards = [card(name) for name in (measurements.source, *measurements.targets)]
+    instruments = results.description.get("instruments", ())
+    sets = shifted(measurements.source) if "robustness" in instruments else {}
+    cards = [card(name) for name in (measurements.source, *measurements.targets, *sets.values())]
     return Exhibit(
         "tableA2",
         "The data sets",
-        "What the networks were trained on, and the new tasks that their features were tried on. Sizes count"
-        " images; the measure is the accuracy that counts there.",
-        (_ours(cards), _published(), _words(cards)),
+        "What the networks were trained on, and the new tasks that their features were tried on"
+        + (", and other images of the pretraining classes, on which robustness was measured" if sets else "")
+        + ". Sizes count images; the measure is the accuracy that counts there.",
+        (_ours(cards, _candidates(sets)), _published(), _words(cards)),
         notes=measurements.notes(),
         limited=measurements.limited,
     )
@@ -39,7 +42,15 @@ def _count(value: int | None) -> Cell:
     return Cell(MISSING, detail="no such split") if value is None else Cell(f"{value:,}", float(value))
 
 
-def _ours(cards: list[DatasetCard]) -> ExhibitTable:
+def _candidates(sets: Mapping[str, str]) -> tuple[str, ...]:
+    """What the count of the set in ImageNet-A's role is of: which of it are hard, each study finds out."""
+    if "a" not in sets:
+        return ()
+    one = card(sets["a"])
+    return (f"{one.title}: the {one.images:,} images are those to choose from. {one.note}",)
+
+
+def _ours(cards: list[DatasetCard], notes: tuple[str, ...]) -> ExhibitTable:
     splits = list(dict.fromkeys(split for one in cards for split in one.sizes))
     headings = {"train": "Training", "holdout": "Holdout", "test": "Test", "relearn": "Relearning"}
     columns = (
@@ -60,7 +71,8 @@ def _ours(cards: list[DatasetCard]) -> ExhibitTable:
         )
         for one in cards
     )
-    return ExhibitTable("tableA2", "The data sets of this study", "Data set", columns, rows)
+    title = "The data sets of this study"
+    return ExhibitTable("tableA2", title, "Data set", columns, rows, notes=notes)
 
 
 def _words(cards: list[DatasetCard]) -> ExhibitTable:

@@ -105,7 +105,7 @@ def _corruption_errors(measurements: Measurements) -> dict[str, dict[int, Severi
         place = PLACE.fullmatch(row.layer or "")
         if row.metric != "corruption_error" or place is None or row.target != measurements.source:
             continue
-        if row.status == "diverged" or row.backbone in measurements.other_backbones:
+        if row.status == "diverged" or not measurements.shows(row):
             continue
         if row.objective and row.seed is not None:
             own = found.setdefault(row.objective, {}).setdefault(row.seed, {})

@@ -179,6 +179,6 @@ def _column(
         place = BIN.fullmatch(row.layer or "")
         if place is None or (row.metric, row.objective, row.split) != (metric, objective.spec, "test"):
             continue
-        if row.status != "diverged" and row.backbone not in measurements.other_backbones:
+        if row.status != "diverged" and measurements.shows(row):
             found[row.seed, int(place[1])] = row.value
     return found

@@ -1,0 +1,57 @@
+"""What the small nets of units have in common: how they run, and what widths they take."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from penultimate.backbones.backbone import Backbone
+from penultimate.backbones.tape import Recorded, record
+from penultimate.backbones.unit import Unit
+from penultimate.errors import RequestError
+
+Activation = TypeVar("Activation", Tensor, Recorded)
+
+
+class UnitNet(Backbone):
+    """A net made of `Unit`s alone: its `body`, then the mean over space.
+
+    In training on a CPU it runs on a tape (`tape.py`), elsewhere as the plain modules it is made of. Features
+    are float32 (float64 of float64 images), under autocast too.
+    """
+
+    def body(self, x: Activation) -> Activation:
+        raise TypeError(f"{type(self).__name__} defines no body(x)")
+
+    def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
+        if self.training and images.device.type == "cpu" and not images.requires_grad:
+            return self._recorded(images)
+        x = self.body(images)
+        return x.to(torch.promote_types(x.dtype, torch.float32)).mean((2, 3))
+
+    def _recorded(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
+        if torch.is_autocast_enabled("cpu"):
+            images = images.to(torch.get_autocast_dtype("cpu"))
+        units = (unit for unit in self.modules() if isinstance(unit, Unit))
+        parameters = [
+            parameter
+            for unit in units
+            for parameter in (unit.convolution.weight, unit.normalisation.weight, unit.normalisation.bias)
+        ]
+        with torch.autocast("cpu", enabled=False):
+            return record(self.body, images, parameters)
+
+
+def check_width(backbone: str, name: str, value: object, step: int = 1) -> None:
+    """Raises RequestError unless `value` is a whole number of channels, `step` or a multiple of it.
+
+    >>> check_width("glyphnet", "features", 31, step=2)
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: glyphnet: features is an even number of channels, at least 2, not 31
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < step or value % step:
+        kind = "an even number" if step == 2 else "a whole number"
+        raise RequestError(f"{backbone}: {name} is {kind} of channels, at least {step}, not {value!r}")
