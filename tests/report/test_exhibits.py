@@ -375,6 +375,16 @@ def test_a_temperature_sweep_is_drawn_apart_from_the_comparison() -> None:
     assert labels[9] == "Cosine softmax (scale = 0.03, temperature = 0.03)"
 
 
+def test_a_sweep_that_says_its_temperatures_is_not_told_them_twice() -> None:
+    results = study((0,), objectives=(*MEASURED, *SWEEP))
+    listed = [dict(one) for one in results.description["objectives"]]
+    for one, temperature in zip(listed[9:], (0.03, 0.05, 0.07, 0.09), strict=True):
+        one["label"] = f"Cosine softmax (τ = {temperature})"
+    told = dataclasses.replace(results, description={**results.description, "objectives": listed})
+    labels = [objective.label for objective in admit(told).objectives]
+    assert labels[9:] == [f"Cosine softmax (τ = {t})" for t in (0.03, 0.05, 0.07, 0.09)]
+
+
 def test_the_papers_correlation_is_recomputed_from_its_tables() -> None:
     panel = exhibit("figure5", study()).figures[0].panels[1]
     assert panel.source == "published"

@@ -73,6 +73,21 @@ def said(made: Exhibit) -> str:
     return " ".join(made.notes)
 
 
+def test_temperatures_that_are_set_aside_are_not_counted_either() -> None:
+    sweep = tuple(f"cosine_softmax(temperature={t}, scale={t})" for t in (0.03, 0.05, 0.07))
+    rows = robustness_rows()
+    cosine = SPECS["cosine_softmax"]
+    copies = [
+        dataclasses.replace(row, objective=resolve(text).canonical)
+        for text in sweep
+        for row in rows
+        if row.objective == cosine
+    ]
+    found = study(SEEDS, objectives=(*MEASURED, *sweep))
+    made = table_c2.build(dataclasses.replace(found, table=Table([*found.table, *rows, *copies])))
+    assert "Of the 8 other objectives," in said(made)
+
+
 def test_it_is_printed_saved_and_refused_when_limited(results: StudyResults) -> None:
     made = table_c2.build(results)
     assert made == table_c2.build(results)

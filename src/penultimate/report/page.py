@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,6 +201,7 @@ def _page(
         exhibits=exhibits,
         curves=next((figure for figure in figures if figure.name == "curves"), None),
         shown={figure.name: _shown(figure, drawings) for figure in figures},
+        drawn={figure.name: _drawn(figure, own) for figure in figures},
         marks=known,
         own_marks=own,
         labels=_labels(measurements),
@@ -239,6 +240,15 @@ def _shown(figure: Figure, drawings: Mapping[str, Drawing]) -> list[Shown]:
         )
         for panel in figure.panels
     ]
+
+
+def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
+    """The study's objectives that a figure shows, as a point, a curve or a mark of a map."""
+    slugs: set[str] = set()
+    for panel in figure.panels:
+        slugs.update(one.objective for one in (*panel.points, *panel.curves))
+        slugs.update((*panel.raster.row_marks, *panel.raster.column_marks) if panel.raster else ())
+    return slugs & set(own)
 
 
 def _labels(measurements: Measurements) -> dict[str, str]:

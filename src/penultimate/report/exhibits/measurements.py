@@ -253,7 +253,7 @@ def _objectives(listed: Iterable[Mapping[str, Any]], rows: Iterable[Any]) -> tup
     labels = [objective.label for objective in found if objective.spec not in sweep]
     return tuple(
         dataclasses.replace(one, label=f"{one.label} ({_arguments(one.spec)})")
-        if one.spec in sweep or labels.count(one.label) > 1
+        if labels.count(one.label) > 1 or (one.spec in sweep and "(" not in one.label)
         else one
         for one in found
     )

@@ -65,7 +65,7 @@ def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
     notes = [reason] if reason else []
     if errors or sets:
         tables.append(_ours(measurements, sets, relative))
-        notes = [bold_note(measurements), *notes, *_finding(relative)]
+        notes = [bold_note(measurements), *notes, *_finding(measurements.without(relative))]
     if errors:
         tables.append(_by_corruption(measurements, errors))
     else:
