@@ -246,7 +246,8 @@ def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
     """The study's objectives that a figure shows, as a point, a curve or a mark of a map."""
     slugs: set[str] = set()
     for panel in figure.panels:
-        slugs.update(one.objective for one in (*panel.points, *panel.curves))
+        slugs.update(point.objective for point in panel.points)
+        slugs.update(curve.objective for curve in panel.curves)
         slugs.update((*panel.raster.row_marks, *panel.raster.column_marks) if panel.raster else ())
     return slugs & set(own)
 
