@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from types import ModuleType
 
@@ -58,3 +59,13 @@ def test_the_search_is_shown_from_the_package() -> None:
 
 def test_without_a_name_the_first_reference_run_is_read() -> None:
     assert read_reference().provenance == read_reference(min(references())).provenance
+
+
+def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:
+    tuning = reference_tuning("glyphs_sweep_search")
+    assert tuning is not None
+    (tmp_path / "chosen.py").write_text(chosen_source(tuning))
+    found = runpy.run_path(str(tmp_path / "chosen.py"))
+    swept = "cosine_softmax(scale=0.05, temperature=0.05)"
+    assert found["ADJUSTMENTS"] == {swept: {"learning_rate": glyphs.SWEEP_LEARNING_RATE}}
+    assert "'" not in next(line for line in chosen_source(tuning).splitlines() if swept + '": {' in line)

@@ -145,7 +145,7 @@ def chosen_source(tuning: Tuning) -> str:
     }
     parts = [_header(tuning), "NINE = (", *lines, ")"]
     if recipes:
-        told = [f"    {json.dumps(key)}: {value!r}," for key, value in recipes.items()]
+        told = [f"    {json.dumps(key)}: {json.dumps(value)}," for key, value in recipes.items()]
         parts += [
             "",
             "ADJUSTMENTS = {",

@@ -237,6 +237,7 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         " widens intervals, if anything.",
         "A rank correlation has its exact p, and at either end the wider of two intervals: over objectives"
         " (Fisher; Bonett and Wright) and over seeds (bootstrap). A seed is a draw of the world: where enough"
-        " seeds are common to all that are ranked, the means are of those.",
+        " seeds are common to all that are ranked, the means are of those (a rule added before the reference"
+        " run of `glyphs`; where all have the same seeds it changes nothing).",
         *(getattr(criteria, field.name).reason for field in dataclasses.fields(criteria)),
     )
