@@ -248,6 +248,6 @@ def test_the_second_architecture_of_glyphs_is_of_its_nine_and_can_be_left_out() 
     runs = [run for run in trained(glyphs) if run[0] == second]
     slugs = ("softmax", "label_smoothing", "sigmoid", "squared_error")
     assert runs == [(second, slug, seed) for seed in (0, 1) for slug in slugs]
-    assert len(trained(glyphs)) == 9 * 5 + 4 * 3 + len(runs)
+    assert len(trained(glyphs)) == 9 * 5 + 5 * 3 + len(runs)
     alone = override(glyphs, [f"backbones=('{first}',)"])
     assert (alone.objectives, alone.objectives_of) == (glyphs.objectives, {})

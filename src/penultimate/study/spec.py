@@ -273,7 +273,7 @@ class Study:
         >>> glyphs = load_study("glyphs")
         >>> alone = glyphs.with_backbones(("glyphplain",))
         >>> len(glyphs.objectives), len(alone.objectives)
-        (13, 4)
+        (14, 4)
         """
         backbones = tuple(str(registry.parse(text)) for text in backbones)
         gone = set(self.backbones) - set(backbones)
