@@ -42,5 +42,5 @@ STUDY = Study(
     relearning=(5, 10, 40),
     instruments=tuple(INSTRUMENTS),
     tuned_by="glyphs_search",
-    expected_seconds={**SECONDS, "train": 151.0, "dynamics": 5.9, "relearn": 4.5, "similarity": 22.0},
+    expected_seconds={**SECONDS, "train": 129.0, "dynamics": 4.2, "relearn": 3.0, "similarity": 12.0},
 )
