@@ -71,6 +71,15 @@ def test_arrays_come_back_to_four_digits(finished_smoke: Path, tmp_path: Path) -
                 np.testing.assert_array_equal(found[name], values)
 
 
+def test_equal_arrays_stand_in_the_archive_once(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    with np.load(tmp_path / ARRAYS_FILE, allow_pickle=False) as archive:
+        grids = [archive[name] for name in archive.files if name.endswith("hardness_density|points")]
+    whole = [one for one in grids if one.ndim == 1]
+    assert len(grids) == 3
+    assert len({one.tobytes() for one in whole}) == len(whole) < 3
+
+
 def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     kept = read_kept(tmp_path)

@@ -12,6 +12,7 @@ import dataclasses
 import io
 import json
 import math
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -69,7 +70,13 @@ class Kept:
             with np.load(io.BytesIO(self.packed), allow_pickle=False) as archive:
                 found = [name for name in archive.files if name.startswith(prefix)]
                 if found:
-                    return {name.removeprefix(prefix): archive[name] for name in found}
+                    read = {name.removeprefix(prefix): archive[name] for name in found}
+                    return {
+                        name: archive[str(values)]
+                        if values.ndim == 0 and values.dtype.kind == "U"
+                        else values
+                        for name, values in read.items()
+                    }
         raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
 
 
@@ -168,13 +175,28 @@ def _entry(step: str, metric: str, name: str) -> str:
 
 
 def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """One compressed archive, the same bytes for the same arrays; nothing for none."""
+    """One compressed archive that NumPy reads, the same bytes for the same arrays; nothing for none.
+
+    Arrays that are equal stand there once: each further one is the name of the first.
+    """
     import numpy as np
 
-    if not arrays:
-        return b""
+    file, first = io.BytesIO(), dict[bytes, str]()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
+        for name, values in arrays.items():
+            content = _as_npy(_short(np.asarray(values)))
+            same = first.setdefault(content, name)
+            entry = zipfile.ZipInfo(f"{name}.npy")  # of no date
+            entry.compress_type = zipfile.ZIP_LZMA
+            archive.writestr(entry, content if same == name else _as_npy(np.array(same)))
+    return file.getvalue() if arrays else b""
+
+
+def _as_npy(values: npt.NDArray[Any]) -> bytes:
+    import numpy as np
+
     file = io.BytesIO()
-    np.savez_compressed(file, **{name: _short(np.asarray(values)) for name, values in arrays.items()})  # type: ignore[arg-type]
+    np.save(file, values, allow_pickle=False)
     return file.getvalue()
 
 
