@@ -73,7 +73,7 @@ def _known_command(name: str) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
-    from penultimate.study.spec import load_study, override, restrict
+    from penultimate.study.choosing import load_study, override, restrict
 
     _load_plugins(options)
     only = [name.strip() for name in (options.only or "").split(",") if name.strip()]

@@ -22,9 +22,10 @@ from penultimate.plugins import load_plugin, loaded
 from penultimate.report import exhibit, read_study, render_exhibit_text
 from penultimate.report.page import exhibit_names, render_report
 from penultimate.study import load_study
+from penultimate.study.choosing import override
 from penultimate.study.graph import unfold
 from penultimate.study.measures import canonical
-from penultimate.study.spec import METRICS, PROBES, Study, override
+from penultimate.study.spec import METRICS, PROBES, Study
 from penultimate.table import Row
 from tests.conftest import penultimate
 from tests.report.synthetic import study as synthetic_study

@@ -145,7 +145,7 @@ def test_images_are_made_once_for_all_networks_of_a_draw() -> None:
 
 
 def test_a_shifted_set_is_neither_source_nor_target() -> None:
-    from penultimate.study.spec import override
+    from penultimate.study.choosing import override
 
     with pytest.raises(RequestError, match="no transfer data set"):
         override(load_study("smoke"), ["targets=('glyphs_smoke_r',)"])

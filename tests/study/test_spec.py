@@ -10,8 +10,9 @@ import pytest
 
 from penultimate.errors import RequestError
 from penultimate.study import load_study
+from penultimate.study.choosing import override, restrict
 from penultimate.study.graph import Step, unfold
-from penultimate.study.spec import INSTRUMENTS, override, restrict
+from penultimate.study.spec import INSTRUMENTS
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.study import load_study
+from penultimate.study.choosing import override
 from penultimate.study.graph import unfold
-from penultimate.study.spec import override
 from penultimate.study.tuning import Outcome, Setting, conduct, plan_tuning
 from penultimate.study.tuning_axes import Axis, axes_of, make_axis, parse_grids
 from penultimate.study.tuning_running import cells_graph, holdout_curve, record_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penultimate.study.choosing import load_study
     from penultimate.study.reading import results
     from penultimate.study.running import plan, run
-    from penultimate.study.spec import Study, load_study
+    from penultimate.study.spec import Study
 
 _LOCATIONS = {
     "Study": "spec",
-    "load_study": "spec",
+    "load_study": "choosing",
     "plan": "running",
     "run": "running",
     "results": "reading",

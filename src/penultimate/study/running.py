@@ -12,9 +12,10 @@ from typing import Any
 
 from penultimate.errors import RequestError
 from penultimate.store import BusyError, Store, atomic_write, lock
+from penultimate.study.choosing import load_study
 from penultimate.study.graph import Graph, unfold
 from penultimate.study.local import Observer, Summary, run_graph
-from penultimate.study.spec import Study, load_study
+from penultimate.study.spec import Study
 
 STUDY_FILE = "study.json"
 
