@@ -2,8 +2,8 @@
 
     python -m benchmarks [--quick] [NAME ...]
 
-Each is a module with `main(arguments)`; it prints our time beside its peer's, measured in one run and
-interleaved, as medians and their ratio. Nothing here is a test: a slow machine fails nobody.
+Each is a module with `main(arguments)`; it prints our time beside its peer's, interleaved in one run, as
+medians and their ratio. Nothing here is a test: a slow machine fails nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main() -> None:
     )
     unknown = set(asked) - set(names)
     if unknown:
-        sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        sys.exit(f"unknown benchmark: {', '.join(sorted(unknown))}; known: {', '.join(names)}")
     for name in asked or names:
         print(f"\n== {name}", flush=True)
         importlib.import_module(f"benchmarks.{name}").main(options)

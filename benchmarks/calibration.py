@@ -1,11 +1,11 @@
 """Calibration of 1,000,000 x 1000 float32 logits in one pass; the temperature of 10,000 x 1000.
 
-`python -m benchmarks calibration [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. The logits are
-one block of 250 MiB, drawn once and passed again and again until a million rows have been seen: larger than
-any cache, so that every pass comes from memory. Each round, interleaved, gives the block to us (ECE, NLL,
-accuracy and the reliability diagram at once), to what one would write in plain PyTorch (softmax, max, bins:
-ECE only) and, where it is installed, to torchmetrics (ECE only). Ratios are medians of rounds; errors are
-against float64. The temperature stands beside the snippet that most people copy:
+`python -m benchmarks calibration [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. The logits are
+one block of 250 MiB, drawn once and reused until a million rows have been seen: larger than any cache, so
+every pass reads from memory. Each interleaved round gives the block to us (ECE, NLL, accuracy and the
+reliability diagram at once), to plain PyTorch as one would first write it (softmax, max, bins: ECE only) and,
+if it is installed, to torchmetrics (ECE only). Ratios are medians over rounds; errors are relative to
+float64. The temperature is compared with the snippet that most people copy:
 torch.optim.LBFGS(lr=0.01, max_iter=50).
 """
 
@@ -37,7 +37,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 class Plain:
-    """ECE as one writes it first; its bins are (lo, hi] too, its sums float32."""
+    """ECE as one would first write it; its bins are (lo, hi] too, its sums float32."""
 
     def __init__(self) -> None:
         self.sums = torch.zeros(BINS)
@@ -54,7 +54,7 @@ class Plain:
 
 
 class Torchmetrics:
-    """Its multiclass calibration error; the softmax is ours, since it wants probabilities."""
+    """Its multiclass calibration error; the softmax is ours, since it takes probabilities."""
 
     def __init__(self) -> None:
         from torchmetrics.classification import MulticlassCalibrationError
@@ -73,7 +73,7 @@ class Torchmetrics:
 
 
 def example(rows: int) -> tuple[Tensor, Tensor]:
-    """Logits of a network that is right three times in four, and less sure than that."""
+    """Logits of a network that is right three times in four, but less confident than that."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(CLASSES, (rows,), generator=generator)
     logits = torch.randn(rows, CLASSES, generator=generator).mul_(2)
@@ -109,16 +109,16 @@ def snippet(logits: Tensor, labels: Tensor) -> float:
 
 
 def temperatures(rows: int) -> dict[str, float]:
-    """The temperature by us and by the snippet, what it took, and the NLL that it leaves."""
+    """The temperature by us and by the snippet, the seconds that it took, and the NLL that it leaves."""
     logits, labels = example(rows)
-    found: dict[str, float] = {"rows": rows}
+    results: dict[str, float] = {"rows": rows}
     for name, fit in (("ours", fit_temperature), ("snippet", snippet)):
         started = time.perf_counter()
-        found[f"{name}_temperature"] = temperature = fit(logits, labels)
-        found[f"{name}_seconds"] = time.perf_counter() - started
+        results[f"{name}_temperature"] = temperature = fit(logits, labels)
+        results[f"{name}_seconds"] = time.perf_counter() - started
         seen = CalibrationAccumulator().update_logits(logits, labels, temperature)
-        found[f"{name}_nll"] = seen.negative_log_likelihood()
-    return found
+        results[f"{name}_nll"] = seen.negative_log_likelihood()
+    return results
 
 
 def main(arguments: list[str]) -> None:
@@ -156,13 +156,13 @@ def main(arguments: list[str]) -> None:
     ratios = {}
     for name, times in spent.items():
         pairs = zip(times, spent["penultimate"], strict=True)
-        ratios[name] = statistics.median(other / own for other, own in pairs)
+        ratios[name] = statistics.median(peer_seconds / our_seconds for peer_seconds, our_seconds in pairs)
         error = f"ECE off by {errors[name]:.1e}" if name in errors else ""
         rate = size / sum(times)
         print(f"  {name:<16}{sum(times):7.2f} s{rate:7.2f} GB/s {ratios[name]:6.2f} x ours   {error}")
     state = len(pickle.dumps(ours))
     nll_error = abs(once.negative_log_likelihood() - nll)
-    print(f"  ours: NLL off by {nll_error:.1e}, state {state:,} bytes however many examples")
+    print(f"  ours: NLL off by {nll_error:.1e}, state {state:,} bytes for any number of examples")
     if "torchmetrics" in peers:
         print(f"  torchmetrics keeps {peers['torchmetrics'].mebibytes():.1f} MiB")
     else:

@@ -1,16 +1,16 @@
 """CKA of two ResNet-18s at 64 px (16 layers each, batch 256), and of nine at once, beside the peers.
 
-`python -m benchmarks cka [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. The peers are those of
-`requirements-bench.lock` that can be imported; what is missing is said. They go into a folder of their own:
-`pip install --no-deps --target FOLDER -r requirements-bench.lock`, then PYTHONPATH=FOLDER. All get the same
-networks (initialised, their batch norm moments set on the data), one batch of synthetic images and the same
-layers, and are called as they document it, one after another in every round; ratios are medians over rounds.
-Seconds are the process's CPU seconds, which neighbours on the machine disturb least.
+`python -m benchmarks cka [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. The peers are those of
+`requirements-bench.lock` that can be imported; missing ones are reported. Install them into a separate
+folder: `pip install --no-deps --target FOLDER -r requirements-bench.lock`, then set PYTHONPATH=FOLDER. All
+get the same networks (initialised, with batch-norm moments set on the data), one batch of synthetic images
+and the same layers, and are called as documented, one after another in every round; ratios are medians over
+rounds. Seconds are the process's CPU seconds, which other load on the machine disturbs least.
 
-Errors are the largest over all pairs of layers, against eq. 10 computed literally in float64 networks. All
-peers document that estimator; cka-pytorch's has an epsilon under its root, which its own reference gets too.
+Errors are the largest over all pairs of layers, relative to eq. 10 computed literally in float64 networks.
+All peers document that estimator; cka-pytorch's has an epsilon under its root, and so has its reference here.
 They are measured on two sets of layers: the sixteen 3 x 3 convolutions, which nothing overwrites, and bn2 and
-the block itself of every block, where the sum and the ReLU that follow bn2 overwrite its output in its place.
+the block itself of every block, where the sum and the ReLU after bn2 overwrite its output in place.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from penultimate import compare_networks
 from penultimate.backbones.taps import tapped, taps
-from penultimate.instruments import settle_batch_norm
+from penultimate.layers.comparison import settle_batch_norm
 
 SIDE, NETWORKS = 64, 9
 BLOCKS = [f"layer{stage}.{block}" for stage in range(1, 5) for block in range(2)]
@@ -82,21 +82,23 @@ PEERS = {
 
 
 def contenders() -> dict[str, Compare]:
-    found: dict[str, Compare] = {"penultimate": ours}
+    contestants: dict[str, Compare] = {"penultimate": ours}
     for name, (module, adapter) in PEERS.items():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 peer = importlib.import_module(module)
         except ImportError as error:
-            print(f"  {name} is not measured: {error}; the head of benchmarks/cka.py says how")
+            print(
+                f"  {name} is not measured: {error}; see the head of benchmarks/cka.py for how to install it"
+            )
             continue
-        found[name] = quiet(adapter, peer)
-    return found
+        contestants[name] = quiet(adapter, peer)
+    return contestants
 
 
 def quiet(adapter: Callable[..., np.ndarray], peer: Any) -> Compare:
-    """Without progress bars and warnings; hooks that stay behind are cleared afterwards."""
+    """The adapter without progress bars and warnings; hooks left behind are cleared afterwards."""
 
     def call(one: nn.Module, other: nn.Module, loader: Loader, layers: list[str]) -> np.ndarray:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
@@ -155,7 +157,7 @@ def forward(nets: list[nn.Module], images: Tensor) -> None:
 
 
 def hold_all(nets: list[nn.Module], images: Tensor) -> None:
-    """What an analysis after the fact must hold: a copy of what comes out of each layer."""
+    """What an analysis after the forward pass must hold: a copy of each layer's output."""
     held: list[Tensor] = []
     for net in nets:
         with torch.no_grad(), tapped(taps(net, CONVOLUTIONS), lambda _, output: held.append(output.clone())):
@@ -169,7 +171,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def peak_mebibytes(work: Callable[[], object]) -> float | None:
-    """What the process takes at most during the work above what it takes before (Linux only)."""
+    """The peak memory of the process during the work, above what it held before (Linux only)."""
     ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")
@@ -186,7 +188,7 @@ def resident(field: str) -> float:
 
 
 def synthetic_images(count: int) -> Tensor:
-    """Images that differ as photographs do, most in their coarsest structure: noise at every scale."""
+    """Images that differ like photographs, mostly in their coarsest structure: noise at every scale."""
     generator = torch.Generator().manual_seed(0)
     scales = [torch.randn(count, 3, side, side, generator=generator) for side in (1, 2, 4, 8, 16, 32, 64)]
     return (
@@ -211,7 +213,7 @@ def main(arguments: list[str]) -> None:
     loader, small = loader_of(images), loader_of(images[:64])
     nets = list(networks(images[:64], many))
     one, other = nets[:2]
-    found = contenders()
+    compares = contenders()
     threads = torch.get_num_threads()
     numbers: dict[str, Any] = {"benchmark": "cka", "threads": threads, "batch": batch, "rounds": rounds}
     print(
@@ -219,16 +221,16 @@ def main(arguments: list[str]) -> None:
         f" {rounds} rounds"
     )
 
-    times: dict[str, list[float]] = {name: [] for name in found}
+    times: dict[str, list[float]] = {name: [] for name in compares}
     matrices: dict[str, np.ndarray] = {}
     for _ in range(rounds):
-        for name, compare in found.items():
+        for name, compare in compares.items():
             start = time.process_time()
             matrices[name] = compare(one, other, loader, CONVOLUTIONS)
             times[name].append(time.process_time() - start)
     plain = literal_hsic([one, other], images, CONVOLUTIONS)
     overwritten = literal_hsic([one, other], images, OVERWRITTEN)
-    for name, compare in found.items():
+    for name, compare in compares.items():
         epsilon = EPSILON.get(name, 0.0)
         numbers[name] = row = {
             "seconds": statistics.median(times[name]),
@@ -247,12 +249,12 @@ def main(arguments: list[str]) -> None:
         numbers[what] = held = peak_mebibytes(lambda: work([one, other], images))  # noqa: B023
         print(f"  {what:<82}   peak + {'?' if held is None else f'{held:.0f}'} MiB")
 
-    peers = [name for name in found if name != "penultimate"]
+    peers = [name for name in compares if name != "penultimate"]
     if peers:
         fastest = min(peers, key=lambda name: statistics.median(times[name]))
         pairs = list(itertools.combinations(nets, 2))
         at_once = seconds(lambda: compare_networks(nets, small, CONVOLUTIONS))
-        apart = seconds(lambda: [found[fastest](a, b, small, CONVOLUTIONS) for a, b in pairs])
+        apart = seconds(lambda: [compares[fastest](a, b, small, CONVOLUTIONS) for a, b in pairs])
         numbers["at_once"] = {"networks": many, "seconds": at_once, "peer": fastest, "peer_seconds": apart}
         print(
             f"{many} networks at once, batch 64: {at_once:.1f} s; {fastest}, the fastest peer, for all"

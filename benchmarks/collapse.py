@@ -1,10 +1,10 @@
 """Simplex-ETF measures of 1,000,000 x 2048 float32 features of 1000 classes, streamed, NC4 included.
 
-`python -m benchmarks collapse [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. The features are one
-block of 64 MiB, drawn once and passed again and again until all rows have been seen twice: for the class
-means, and about them. Each round times a block of the second pass, where the time goes, by us and by what one
-would write first: Sigma_W as a matrix, in plain PyTorch and float32, without NC4; the ratio is the median
-of rounds. The last line compares the trace itself, ours and by float32's `pinv(Sigma_B)`, with the truth in
+`python -m benchmarks collapse [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. The features are
+one block of 64 MiB, drawn once and reused until all rows have been seen twice: for the class means, and about
+them. Each round times a block of the second pass, which takes most of the time, for us and for what one would
+first write: Sigma_W as a matrix, in plain PyTorch and float32, without NC4; the ratio is the median over
+rounds. The last line compares the trace itself, ours and that of float32's `pinv(Sigma_B)`, with the truth in
 float64, on features whose class means span two and a half decades (their covariance five, of which PyTorch's
 `pinv` keeps what is above m eps = 3e-5 of the largest).
 """
@@ -52,7 +52,7 @@ def drawn(dimensions: int, rows: int, classes: int) -> tuple[Tensor, Tensor, Ten
 
 
 def peak_of_one_block(features: Tensor, labels: Tensor, weight: Tensor, bias: Tensor) -> float:
-    """What both passes and the measures add to the peak, MiB: the same whatever the number of blocks."""
+    """What both passes and the measures add to peak memory, in MiB, whatever the number of blocks."""
     before = peak_mebibytes()
     accumulator = CollapseAccumulator(ClassMeans(CLASSES).update(features, labels), weight, bias)
     accumulator.update(features, labels).compute()
@@ -60,7 +60,7 @@ def peak_of_one_block(features: Tensor, labels: Tensor, weight: Tensor, bias: Te
 
 
 def accuracy() -> tuple[float, float]:
-    """Relative errors of Tr(Sigma_W Sigma_B^+)/C: ours, and that of the plain float32 computation."""
+    """Relative errors of Tr(Sigma_W Sigma_B^+)/C: ours and that of the plain float32 computation."""
     classes = 100
     features, labels, weight = drawn(DIMENSIONS // 8, 20 * classes, classes)
     features *= torch.logspace(0, -2.5 * features.shape[1] / classes, features.shape[1])
@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> None:
         plain = seconds(lambda: scatter(within, block, plain_means[classes]))  # noqa: B023
         rounds.append((ours, plain))
     last = seconds(accumulator.compute)
-    found = accumulator.compute()
+    collapse = accumulator.compute()
     naive = plain_trace(within / total, plain_means)
     state = sum(part.nbytes for part in vars(accumulator).values() if isinstance(part, Tensor)) / 2**20
     error, plain_error = accuracy()
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> None:
     print(f"  class means           {first:8.2f} s {total / first:12,.0f} rows/s")
     print(
         f"  about them, with NC4  {second:8.2f} s {total / second:12,.0f} rows/s"
-        f"   {found.trace_sw_pinv_sb_over_c:.6f}"
+        f"   {collapse.trace_sw_pinv_sb_over_c:.6f}"
     )
     print(f"  plain float32, no NC4 {plain_second:8.2f} s {total / plain_second:12,.0f} rows/s   {naive:.6f}")
     print(f"  the measures of those {last:8.2f} s")

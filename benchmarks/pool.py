@@ -1,15 +1,15 @@
 """Pool efficiency of the local engine: the share of the processes' time that is spent inside steps.
 
-`python -m benchmarks pool [--quick] [--json=FILE]`; one thread a process. The study is smoke with several
-seeds: hundreds of steps, most of a few hundredths of a second, so that everything but the work itself shows:
-starting processes, importing PyTorch, checking digests, writing folders, handing out steps. For one and for
-two processes:
+`python -m benchmarks pool [--quick] [--json=FILE]`; one thread per process. The study is smoke with several
+seeds: hundreds of steps, most of which take a few hundredths of a second, so everything but the work itself
+shows: starting processes, importing PyTorch, checking digests, writing folders, handing out steps. For one
+and for two processes:
 
-    efficiency = CPU seconds of all steps, as their meta.json has them / (wall seconds x processes)
+    efficiency = CPU seconds of all steps, from their meta.json / (wall seconds x processes)
 
-of the whole run, and from the first step's beginning on, without the start of the processes. Another load on
-the machine takes its part of the wall time and shows as lost efficiency; the wall of one process over that of
-two, the last column, suffers less.
+over the whole run, and from the start of the first step, without the start of the processes. Other load on
+the machine takes its part of the wall time and appears as lost efficiency; the wall time of one process over
+that of two, the last column, suffers less.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+from penultimate.engine.observer import Silent
+from penultimate.engine.run import run
+from penultimate.records.reading import study_folder
 from penultimate.study import load_study
 from penultimate.study.graph import Step
-from penultimate.study.reading import study_folder
-from penultimate.study.running import Silent, run
+from penultimate.study.selection import restrict
+from penultimate.study.spec import MEASURE
 
 PROCESSES = (1, 2)
 
 
 class Clock(Silent):
-    """An observer that keeps the time of the first step."""
+    """An observer that records the time of the first step."""
 
     def __init__(self) -> None:
         self.first = 0.0
@@ -43,9 +46,9 @@ class Clock(Silent):
 
 
 def measured(seeds: int, processes: int) -> dict[str, float]:
-    study = dataclasses.replace(load_study("smoke"), seeds=tuple(range(seeds)))
+    study = restrict(load_study("smoke"), (), range(seeds))
     if seeds == 1:
-        study = dataclasses.replace(study, instruments=())
+        study = dataclasses.replace(study, measure=MEASURE)
     clock = Clock()
     with tempfile.TemporaryDirectory() as out:
         began = time.perf_counter()
@@ -74,17 +77,18 @@ def main(arguments: list[str]) -> None:
     print(f"{steps} steps of study smoke, {seeds} seed(s), {os.cpu_count()} cores; {count} round(s)")
     numbers: dict[str, Any] = {"benchmark": "pool", "steps": steps, "cores": os.cpu_count()}
     for processes in PROCESSES:
-        own = {
-            name: statistics.median(one[processes][name] for one in rounds) for name in rounds[0][processes]
+        medians = {
+            name: statistics.median(times[processes][name] for times in rounds)
+            for name in rounds[0][processes]
         }
-        own["speedup"] = statistics.median(
-            one[1]["wall_seconds"] / one[processes]["wall_seconds"] for one in rounds
+        medians["speedup"] = statistics.median(
+            times[1]["wall_seconds"] / times[processes]["wall_seconds"] for times in rounds
         )
-        numbers[f"{processes} processes"] = own
+        numbers[f"{processes} processes"] = medians
         print(
-            f"  {processes} process{'es' if processes > 1 else '  '} {own['wall_seconds']:7.1f} s wall"
-            f" {own['busy_seconds']:7.1f} s in steps   efficiency {own['efficiency']:5.1%}, after the start"
-            f" {own['efficiency_after_start']:5.1%}   {own['speedup']:.2f} x one process"
+            f"  {processes} process{'es' if processes > 1 else '  '} {medians['wall_seconds']:7.1f} s wall"
+            f" {medians['busy_seconds']:7.1f} s in steps   efficiency {medians['efficiency']:5.1%}, after the"
+            f" start {medians['efficiency_after_start']:5.1%}   {medians['speedup']:.2f} x one process"
         )
     if options.json:
         options.json.write_text(json.dumps(numbers, indent=1) + "\n")

@@ -2,9 +2,9 @@
 
     python -m benchmarks.probes_knn [--quick] [--json FILE]        about two minutes; --quick, five seconds
 
-Peers, in the same rounds: one `NearestNeighbors(algorithm="brute").kneighbors()` whose neighbours' votes are
-accumulated over k with NumPy; and what most people write, `KNeighborsClassifier(k).score(None, y)` for every
-k. Of the latter, every 20th k is fitted and the time multiplied by 20.
+Peers, in the same rounds: one `NearestNeighbors(algorithm="brute").kneighbors()` with the neighbours' votes
+accumulated over k in NumPy, and what most people write, `KNeighborsClassifier(k).score(None, y)` for every k.
+For the latter only every 20th k is fitted, and the time is multiplied by 20.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def one_search(features: np.ndarray, labels: np.ndarray, metric: str, most: int)
 def refitting(
     features: np.ndarray, labels: np.ndarray, metric: str, most: int, every: int
 ) -> tuple[float, dict[int, float]]:
-    """Seconds for all k, from every `every`-th, and the accuracies of those."""
+    """Seconds for all k, extrapolated from every `every`-th, and the accuracies of these."""
     began = time.perf_counter()
     accuracies = {
         k: float(

@@ -2,11 +2,11 @@
 
     python -m benchmarks.probes_linear [--quick] [--json FILE]    about five minutes; --quick, half a minute
 
-Ours: one certified path, in float64 and in float32, certificates included in its time. The peer:
-`LogisticRegression(solver="lbfgs", warm_start=True)` in float64, lambda ascending, as the paper went. Its
-`tol` means nothing in terms of F, so it is favoured: for every lambda, starting from the last solution, `tol`
-is cut by tens until F is reached, and only the fit with the `tol` that suffices is timed. What is asked of it
-is F <= (1 + 1e-4) F_ref, where F_ref >= F* is ours at tolerance 1e-6.
+Ours: one certified path, in float64 and in float32, with certificates included in its time. The peer:
+`LogisticRegression(solver="lbfgs", warm_start=True)` in float64, lambda ascending, as in the paper. Its `tol`
+says nothing about F, so the comparison favours it: for every lambda, starting from the last solution, `tol`
+is divided by ten until F is reached, and only the fit with the sufficient `tol` is timed. It has to reach
+F <= (1 + 1e-4) F_ref, where F_ref >= F* is ours at tolerance 1e-6.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def relu_features(examples: int, columns: int, classes: int, seed: int = 0) -> t
     """Synthetic penultimate features [n p] and labels [n]: sparse, of one sign, with a decaying spectrum.
 
     Latent class means and noise share a power-law spectrum; a random layer and a ReLU follow, and every
-    feature has a scale of its own. Six in ten activations are zero.
+    feature has its own scale. Six in ten activations are zero.
     """
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, classes, examples)
@@ -60,7 +60,7 @@ def objective(model: LogisticRegression, features: np.ndarray, labels: np.ndarra
 def peer_path(
     features: np.ndarray, labels: np.ndarray, references: dict[float, float], tolerances: dict[float, float]
 ) -> float:
-    """Seconds of scikit-learn's path; finds the `tolerances` that it lacks, which is not timed."""
+    """Seconds of scikit-learn's path; first finds missing `tolerances`, which is not timed."""
     seconds = 0.0
     last: LogisticRegression | None = None
     guess = 1e-3
@@ -89,7 +89,7 @@ def our_path(features: np.ndarray, labels: np.ndarray) -> tuple[float, float, in
     began = time.perf_counter()
     optima = list(trace(features, labels, int(labels.max()) + 1, LAMBDAS, WITHIN))
     spent = time.perf_counter() - began
-    return spent, max(o.gap for o in optima), sum(o.passes for o in optima)
+    return spent, max(optimum.gap for optimum in optima), sum(optimum.passes for optimum in optima)
 
 
 def measure(quick: bool) -> dict[str, object]:

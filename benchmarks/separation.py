@@ -1,9 +1,9 @@
 """Class separation of 1,000,000 x 2048 float32 features in one pass, beside the machine's copy rate.
 
-`python -m benchmarks separation [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. The features are
-one block of 512 MiB, drawn once and passed again and again until a million rows have been seen: larger than
-any cache, so that every pass comes from memory. Each round measures a block by us, by the same closed form in
-plain PyTorch (float32, about no origin), and copies it; ratios are medians over rounds.
+`python -m benchmarks separation [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. The features are
+one block of 512 MiB, drawn once and reused until a million rows have been seen: larger than any cache, so
+every pass reads from memory. Each round measures a block by us, by the same closed form in plain PyTorch
+(float32, without an origin), and copies it; ratios are medians over rounds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Training glyphnet at batch 64, bfloat16 body: our loop, two plain ones and the machine's matrix product.
 
-`python -m benchmarks training [--quick] [--json=FILE]`; threads as OMP_NUM_THREADS says. All three loops
+`python -m benchmarks training [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. All three loops
 train the same network (the same modules, in the plain loops run by PyTorch itself, channels-last, under
 autocast) on softmax over 128 classes: SGD, Nesterov momentum, an exponential moving average of the weights,
 shifts of up to two pixels. Rounds are interleaved; ratios are medians over rounds. The share of the product
-counts the multiply-adds of convolutions and head (forward, gradient by weights, gradient by inputs except by
-the images), two operations each, against a 1024^3 bfloat16 product measured in the same round.
+counts the multiply-adds of convolutions and head (forward, gradient by weights, gradient by inputs except the
+images), two operations each, relative to a 1024^3 bfloat16 product measured in the same round.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Step = Callable[[], None]
 
 
 def world() -> ImageSet:
-    """Noise: what the images show costs nothing."""
+    """Noise: the content of the images does not affect the time."""
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (IMAGES, SIDE, SIDE, 3), dtype=np.uint8)
     labels = np.arange(IMAGES) % CLASSES
@@ -62,7 +62,7 @@ class PlainNet(nn.Module):
 
 
 def multiply_adds() -> tuple[int, int]:
-    """Multiply-adds an image of one forward pass, and of one whole step."""
+    """Multiply-adds per image of one forward pass, and of one whole step."""
     network, forward, step = PlainNet(), 0, 0
 
     def count(module: nn.Module, _: object, output: Tensor) -> None:
@@ -111,7 +111,7 @@ def resident_batches(images: ImageSet) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """What a tutorial writes: one image at a time through torchvision's transforms."""
+    """As in a tutorial: one image at a time through torchvision's transforms."""
 
     def __init__(self, images: ImageSet) -> None:
         self.images = images
@@ -147,7 +147,7 @@ def rate(step: Step, steps: int) -> float:
 
 
 def matrix_product_rate(side: int = 1024, times: int = 5) -> float:
-    """Operations a second of a bfloat16 product, the best of a few."""
+    """Operations per second of a bfloat16 product, the best of a few."""
     a, b = (torch.randn(side, side).to(torch.bfloat16) for _ in range(2))
     best = float("inf")
     for _ in range(times):
@@ -190,8 +190,8 @@ def main(arguments: list[str]) -> None:
     numbers: dict[str, Any] = {"benchmark": "training", "threads": torch.get_num_threads(), "rounds": rounds}
     numbers["matrix_product_flops"] = statistics.median(peaks)
     for name, measured in rates.items():
-        shares = [2 * whole * one / peak for one, peak in zip(measured, peaks, strict=True)]
-        ratio = statistics.median(own / other for own, other in zip(ours, measured, strict=True))
+        shares = [2 * whole * speed / peak for speed, peak in zip(measured, peaks, strict=True)]
+        ratio = statistics.median(our / other for our, other in zip(ours, measured, strict=True))
         numbers[name] = {
             "images_per_second": statistics.median(measured),
             "best_images_per_second": max(measured),

@@ -1,10 +1,10 @@
-"""Tuning throughput: runs an hour of `penultimate tune` on the smoke study, beside a plain loop of them.
+"""Tuning throughput: runs per hour of `penultimate tune` on the smoke study, beside a plain loop.
 
-`python -m benchmarks tuning [--quick] [--json=FILE]`; one thread a process. The tuning is the command itself,
-in an empty folder, with one and with two processes: it renders the data, trains every cell with every seed,
-keeps networks, curves and provenance, and chooses. The plain loop trains the same cells one after another in
-one process, and neither keeps nor chooses: what is gained over it is gained by working side by side, what is
-lost is the cost of keeping. Everything is timed from the start of Python. Rounds are interleaved; ratios are
+`python -m benchmarks tuning [--quick] [--json=FILE]`; one thread per process. The tuning is the command
+itself, in an empty folder, with one and with two processes: it renders the data, trains every cell with every
+seed, keeps networks, curves and provenance, and chooses. The plain loop trains the same cells one after
+another in one process and neither keeps nor chooses anything: a gain over it comes from parallel work, a loss
+is the cost of keeping. Everything is timed from the start of Python. Rounds are interleaved; ratios are
 medians over rounds.
 """
 
@@ -38,13 +38,13 @@ def command(processes: int, quick: bool) -> list[str]:
 
 
 def plain_loop() -> None:
-    """The runs of the tuning that stands in the current folder, without penultimate's study."""
+    """The runs of the tuning in the current folder, without penultimate's study."""
     import torch
 
     from penultimate.data import generate
     from penultimate.data.images import load_images
+    from penultimate.records.tuning import TUNING_FILE, folder_name, read_tuning
     from penultimate.study import load_study
-    from penultimate.study.tuning_record import TUNING_FILE, folder_name, read_tuning
     from penultimate.training import train
 
     torch.set_num_threads(1)
@@ -61,11 +61,11 @@ def plain_loop() -> None:
             images = (load_images(worlds[seed], split) for split in ("train", "holdout"))
             folder = Path(scratch) / f"run-{number}"
             folder.mkdir()
-            train(objective, record.backbone, *images, study.recipe, seed, folder)
+            train(objective, record.backbone, *images, study.main.recipe, seed, folder)
 
 
 def seconds(arguments: list[str], folder: Path) -> float:
-    """How long a Python takes in a folder of its own, from its start to its end."""
+    """The seconds that a Python process takes in its own folder, from start to end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     began = time.perf_counter()
     subprocess.run(
@@ -75,7 +75,7 @@ def seconds(arguments: list[str], folder: Path) -> float:
 
 
 def one_round(quick: bool) -> tuple[int, dict[str, float]]:
-    """How many runs the tuning took, and the seconds of each way."""
+    """The number of runs of the tuning, and the seconds of each variant."""
     taken: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for processes in PROCESSES:
@@ -96,7 +96,9 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     rounds = [one_round(options.quick) for _ in range(1 if options.quick else 3)]
     runs = rounds[0][0]
-    print(f"{runs} runs of study {STUDY}, 1 thread a process, {os.cpu_count()} cores; {len(rounds)} round(s)")
+    print(
+        f"{runs} runs of study {STUDY}, 1 thread per process, {os.cpu_count()} cores; {len(rounds)} round(s)"
+    )
     numbers: dict[str, Any] = {"benchmark": "tuning", "runs": runs, "cores": os.cpu_count()}
     for name in rounds[0][1]:
         rates = [3600 * count / taken[name] for count, taken in rounds]

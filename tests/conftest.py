@@ -15,7 +15,8 @@ import tests.typechecker  # noqa: F401  (the hook finds it by name)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Only modules whose functions take arrays: elsewhere a wrong type is answered by an error written for people.
-SHAPED = ["metrics", "probes", "backbones", "data.transforms", "training.network", "extraction"]
+SHAPED = ["metrics", "probes", "backbones", "data.transforms", "networks.trained", "networks.given"]
+SHAPED += ["features.extraction"]
 SHAPED += [f"objectives.{module}" for module in ("losses", "heads", "penalties", "objective")]
 install_import_hook([f"penultimate.{module}" for module in SHAPED], "tests.typechecker.check")
 
@@ -46,3 +47,13 @@ def smoke(finished_smoke: Path, tmp_path: Path) -> Path:
     """A copy of the finished smoke study, to be spoilt."""
     shutil.copytree(finished_smoke / "runs", tmp_path / "runs")
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def finished_given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which the study `given` has been run (do not write to it)."""
+    from tests.networks.given import run_with_given
+
+    out = tmp_path_factory.mktemp("given") / "runs"
+    run_with_given(out)
+    return out

@@ -22,7 +22,16 @@ HEAVY = {"torch", "torchvision", "timm", "scipy", "sklearn", "matplotlib", "pand
         ["plan", "quickstart"],
         *(
             ["list", kind]
-            for kind in ("objectives", "datasets", "backbones", "metrics", "probes", "studies", "exhibits")
+            for kind in (
+                "objectives",
+                "datasets",
+                "backbones",
+                "measurements",
+                "metrics",
+                "probes",
+                "studies",
+                "exhibits",
+            )
         ),
     ],
 )

@@ -10,8 +10,9 @@ from statistics import fmean
 import pytest
 
 from penultimate.report import exhibit, read_reference
-from penultimate.report.exhibits.base import StudyResults
-from penultimate.report.exhibits.measurements import Measurements, admit
+from penultimate.report.base import StudyResults
+from penultimate.report.measurements import Measurements, admit
+from penultimate.report.quantity import percent
 from penultimate.statistics import spearman
 
 ROOT = Path(__file__).parents[1]
@@ -27,17 +28,17 @@ def measured(reference: StudyResults) -> Measurements:
     return admit(reference)
 
 
-def means(measured: Measurements, runs: Mapping[str, Mapping[int, float]]) -> list[float]:
+def means(measured: Measurements, runs: Mapping[str, Mapping[int | None, float]]) -> list[float]:
     """An objective's mean over its seeds, for those that are compared."""
-    return [fmean(runs[one.spec].values()) for one in measured.compared]
+    return [fmean(runs[one.spec].values()) for one in measured.objectives]
 
 
 def quantities(measured: Measurements) -> dict[str, list[float]]:
     runs = {
         "test": measured.runs("top1"),
         "separation": measured.runs("class_separation", split="train"),
-        "linear": measured.mean_transfer("linear"),
-        "knn": measured.mean_transfer("knn"),
+        "linear": measured.values(percent("linear_{accuracy}", target="targets")),
+        "knn": measured.values(percent("knn_{accuracy}", target="targets")),
     }
     return {name: means(measured, values) for name, values in runs.items()}
 
@@ -51,7 +52,7 @@ def test_the_readmes_table_is_the_reference_run(measured: Measurements) -> None:
     found = quantities(measured)
     lines = [
         f"| {one.label} | {100 * test:.1f} | {separation:.3f} | {100 * linear:.1f} | {100 * knn:.1f} |"
-        for one, test, separation, linear, knn in zip(measured.compared, *found.values(), strict=True)
+        for one, test, separation, linear, knn in zip(measured.objectives, *found.values(), strict=True)
     ]
     assert len(lines) == 9
     for line in lines:

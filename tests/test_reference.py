@@ -8,12 +8,21 @@ from types import ModuleType
 
 import pytest
 
+from penultimate.networks.key import NetworkKey
+from penultimate.records.archive import read_kept, reference, references
+from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
-from penultimate.studies import chosen, chosen_glyphs, glyphs
+from penultimate.studies import chosen_glyphs, chosen_quickstart, glyphs
 from penultimate.study import load_study
-from penultimate.study.kept import read_kept, references
-from penultimate.study.reading import reference_tuning
-from penultimate.study.tuning_words import chosen_source
+from penultimate.study.spec import runs_by_recipe
+from penultimate.tuning.conduct import plan_tuning
+from penultimate.tuning.words import chosen_source
+
+SEARCHES = ("rehearsal", "glyphs_search", "glyphs_sweep_search")
+
+
+def test_the_reference_runs_are_those_of_glyphs_and_of_the_searches() -> None:
+    assert set(references()) == {"glyphs", *(f"tune-{name}" for name in SEARCHES)}
 
 
 @pytest.mark.parametrize("name", sorted(references()))
@@ -25,11 +34,43 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     assert kept.description["command"].startswith("penultimate ")
     assert len(kept.table) > 0
     assert kept.table.where(status="diverged").values().size == 0
+    assert {row.source for row in kept.table} == {"glyphs"}
+    assert {row.step.partition(".")[0] for row in kept.table if row.step} == {
+        step.partition(".")[0] for step in kept.provenance["steps"]
+    } - {"data", "sheet", "extract", "corrupted", "hard"}
+
+
+def test_the_reference_run_of_glyphs_has_every_network_of_the_study_and_no_other() -> None:
+    table = reference("glyphs").table
+    final = table.where(metric="top1", target="glyphs", split="test", epoch=None, setting=None)
+    measured = {
+        NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
+        for row in final
+    }
+    study = load_study("glyphs")
+    assert measured == set(study.keys())
+    assert len(measured) == 9 * 5 + 5 * 3 + 4 * 2
+    trained = {
+        NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
+        for row in table.where(metric="top1", split="holdout")
+    }
+    assert trained == set(study.keys())
+
+
+def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:
+    table = reference("glyphs").table
+    settings = {metric: {row.setting for row in rows} for metric, rows in table.by("metric").items()}
+    assert settings["relearn_top1"] == {f"shots={shots}" for shots in (5, 10, 40)}
+    assert len(settings["corruption_error"]) == 15 * 5
+    assert {text.partition("=")[0] for text in settings["reliability_share"] if text} == {"bin"}
+    assert settings["ensemble_top1"] == {"models=2", "models=4", "models=5"}
+    layers = {row.layer for row in table if row.layer}
+    assert not any(any(letter in layer for letter in " =,") for layer in layers), layers
 
 
 @pytest.mark.parametrize(
     ("search", "choices", "study"),
-    [("rehearsal", chosen, "quickstart"), ("glyphs_search", chosen_glyphs, "glyphs")],
+    [("rehearsal", chosen_quickstart, "quickstart"), ("glyphs_search", chosen_glyphs, "glyphs")],
 )
 def test_a_search_chose_what_its_study_uses(search: str, choices: ModuleType, study: str) -> None:
     tuning = reference_tuning(search)
@@ -40,6 +81,17 @@ def test_a_search_chose_what_its_study_uses(search: str, choices: ModuleType, st
     loaded = load_study(study)
     assert loaded.tuned_by == search
     assert set(loaded.objectives) >= {one.best.objective for one in tuning.objectives if one.best}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_search_of_a_study_is_the_one_that_was_made(name: str) -> None:
+    tuning = reference_tuning(name)
+    assert tuning is not None
+    plan = plan_tuning(load_study(name))
+    assert (plan.budget, plan.expansions) == (tuning.budget, tuning.expansions)
+    planned = {one.slug: [(axis.key, axis.grid) for axis in one.axes] for one in plan.candidates}
+    assert planned == {one.slug: [(axis.key, axis.grid) for axis in one.axes] for one in tuning.objectives}
+    assert (plan.study.main.seeds, plan.study.source) == (tuning.seeds, tuning.source)
 
 
 def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
@@ -67,5 +119,8 @@ def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:
     (tmp_path / "chosen.py").write_text(chosen_source(tuning))
     found = runpy.run_path(str(tmp_path / "chosen.py"))
     swept = "cosine_softmax(scale=0.05, temperature=0.05)"
-    assert found["ADJUSTMENTS"] == {swept: {"learning_rate": glyphs.SWEEP_LEARNING_RATE}}
+    assert found["RECIPE_CHANGES"] == {swept: {"learning_rate": glyphs.SWEEP_LEARNING_RATE}}
+    grids = runs_by_recipe(found["NINE"], glyphs.RECIPE, found["RECIPE_CHANGES"], seeds=(0, 1, 2))
+    (grid,) = (grid for grid in grids if swept in grid.objectives)
+    assert grid.recipe == load_study("glyphs").runs[1].recipe
     assert "'" not in next(line for line in chosen_source(tuning).splitlines() if swept + '": {' in line)

@@ -118,13 +118,32 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
         registry.entry("study", "quikstart")
 
 
-@pytest.mark.parametrize("kind", ["objective", "dataset", "backbone", "metric", "probe", "study", "exhibit"])
+@pytest.mark.parametrize(
+    "kind", ["objective", "dataset", "backbone", "metric", "probe", "measurement", "study", "exhibit"]
+)
 def test_every_built_in_resolves(kind: str) -> None:
     listed = registry.names(kind)
     assert listed
     for name in listed:
         assert registry.entry(kind, name).resolve() is not None
         assert registry.entry(kind, name).summary
+
+
+def test_what_the_package_registers_itself_is_built_in_and_has_no_source_of_its_own() -> None:
+    for name in registry.names("measurement"):
+        entry = registry.entry("measurement", name)
+        assert not entry.is_plugin
+        assert entry.source_digest() == ""
+        assert entry.location == f"{entry.resolve().__module__}:{name}"
+
+
+def test_only_the_room_of_the_kind_that_is_asked_for_is_opened() -> None:
+    code = (
+        "import sys; from penultimate import registry; registry.entry('loss', 'softmax_cross_entropy')\n"
+        "print([room for room in registry.ROOMS.values() if room in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(answer.stdout.strip("[]\n").replace("'", "").split(", ")) == {"penultimate.objectives"}
 
 
 def test_listing_imports_nothing_heavy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -12,23 +13,49 @@ import numpy as np
 import pytest
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.store import BusyError, Store, atomic_write, canonical_json, digest_arrays, digest_file, lock
+from penultimate.store import (
+    SMALL,
+    BusyError,
+    Store,
+    atomic_write,
+    canonical_json,
+    digest_arrays,
+    digest_bytes,
+    digest_file,
+    lock,
+)
 
 
 def finished(store: Store, step_id: str = "train.a.0") -> Path:
     store.prepare()
     folder = store.begin(step_id)
-    (folder / "weights.bin").write_bytes(bytes(range(256)) * 40)
+    (folder / "weights.bin").write_bytes(bytes(range(256)) * 400)
+    (folder / "rows.jsonl").write_bytes(b'{"metric":"top1","value":0.75}\n' * 4000)
+    (folder / "few.json").write_bytes(b'{"width":24}')
     (folder / "checkpoint-3").write_bytes(b"scratch")
     store.finish(step_id, {"step": "train", "status": "done"}, ("checkpoint*",))
     return store.folder(step_id)
+
+
+def flip(path: Path, position: int, quietly: bool = True) -> None:
+    """Change a bit of a file; its time says nothing of that."""
+    content, when = bytearray(path.read_bytes()), path.stat()
+    content[position] ^= 1
+    path.write_bytes(content)
+    if quietly:
+        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
 
 
 def test_a_finished_step_is_whole_and_its_scratch_is_gone(tmp_path: Path) -> None:
     store = Store(tmp_path)
     folder = finished(store)
     assert store.is_whole("train.a.0")
-    assert sorted(path.name for path in folder.iterdir()) == ["meta.json", "weights.bin"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "few.json",
+        "meta.json",
+        "rows.jsonl",
+        "weights.bin",
+    ]
     assert store.verify("train.a.0") == folder
     assert not store.partial("train.a.0").exists()
 
@@ -42,12 +69,9 @@ def test_an_unfinished_step_is_not_whole(tmp_path: Path) -> None:
         store.verify("train.a.0")
 
 
-@pytest.mark.parametrize("position", [0, 5000, 10239])
+@pytest.mark.parametrize("position", [0, 5000, 102399])
 def test_one_flipped_bit_is_found(tmp_path: Path, position: int) -> None:
-    path = finished(Store(tmp_path)) / "weights.bin"
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
+    flip(finished(Store(tmp_path)) / "weights.bin", position)
     with pytest.raises(DamagedFileError, match=r"weights\.bin"):
         Store(tmp_path).verify("train.a.0")
 
@@ -69,21 +93,63 @@ def test_damage_is_seen_and_set_aside(tmp_path: Path, damage: str) -> None:
         )
     store = Store(tmp_path)
     assert not store.is_whole("train.a.0")
+    with pytest.raises(DamagedFileError, match=r"step train\.a\.0: (weights\.bin|meta\.json) "):
+        store.finished("train.a.0")
     with pytest.raises(DamagedFileError):
         store.verify("train.a.0")
     store.set_aside("train.a.0")
+    assert store.finished("train.a.0") is None
     assert not folder.exists()
     assert list((tmp_path / "damaged").iterdir())
 
 
-def test_the_same_bytes_changed_after_the_end_are_looked_at_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["few.json", "rows.jsonl"])
+def test_small_files_and_rows_are_digested_at_every_look(tmp_path: Path, name: str) -> None:
+    path = finished(Store(tmp_path)) / name
+    assert (path.stat().st_size > SMALL) == (name == "rows.jsonl")
+    flip(path, path.stat().st_size // 2)
+    with pytest.raises(DamagedFileError, match=f"{name} is not what was written"):
+        Store(tmp_path).finished("train.a.0")
+
+
+def test_a_large_file_is_digested_at_a_look_only_when_it_was_touched(tmp_path: Path) -> None:
     path = finished(Store(tmp_path)) / "weights.bin"
-    content = bytearray(path.read_bytes())
-    content[7] ^= 4
-    path.write_bytes(content)
+    flip(path, 7)
+    assert Store(tmp_path).is_whole("train.a.0")
     later = path.stat().st_mtime + 10
     os.utime(path, (later, later))
     assert not Store(tmp_path).is_whole("train.a.0")
+
+
+def test_any_bit_of_a_meta_that_says_something_is_seen(tmp_path: Path) -> None:
+    path = finished(Store(tmp_path)) / "meta.json"
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        changed = bytearray(whole)
+        changed[position] ^= 1
+        path.write_bytes(changed)
+        try:
+            says_the_same = json.loads(changed) == json.loads(whole)  # a blank is another blank
+        except ValueError:
+            says_the_same = False
+        if says_the_same:
+            assert Store(tmp_path).meta("train.a.0") is not None
+        else:
+            with pytest.raises(
+                DamagedFileError, match=r"step train\.a\.0: meta\.json is not what was written"
+            ):
+                Store(tmp_path).meta("train.a.0")
+
+
+def test_a_meta_of_another_schema_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = finished(Store(tmp_path)) / "meta.json"
+    content = {**json.loads(path.read_text()), "schema": 1}
+    del content["sha256"]
+    for older in (content, {**content, "sha256": digest_bytes(canonical_json(content).encode())}):
+        path.write_text(json.dumps(older))
+        for look in (Store(tmp_path).meta, Store(tmp_path).is_whole):
+            with pytest.raises(RequestError, match=r"another version of penultimate \(schema 1; .*--out"):
+                look("train.a.0")
 
 
 def test_stale_temporary_files_are_swept(tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import penultimate.plugins  # noqa: F401  (has the registry look into installed packages for unknown names)
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.registry import register
 
 if TYPE_CHECKING:
-    from penultimate.bank import FeatureBank
-    from penultimate.extraction import extract
-    from penultimate.instruments import compare_networks
+    from penultimate.engine.run import plan, run
+    from penultimate.features.bank import FeatureBank
+    from penultimate.features.extraction import extract
+    from penultimate.layers.comparison import compare_networks
+    from penultimate.layers.profiles import profile_layers
     from penultimate.metrics.agreement import agreement
     from penultimate.metrics.calibration import expected_calibration_error, negative_log_likelihood
     from penultimate.metrics.collapse import neural_collapse
@@ -25,9 +28,8 @@ if TYPE_CHECKING:
     from penultimate.objectives.objective import objective
     from penultimate.probes.knn import KNNProbe
     from penultimate.probes.linear import LinearProbe
-    from penultimate.profiles import profile_layers
+    from penultimate.records.reading import results
     from penultimate.report import exhibit
-    from penultimate.study import plan, results, run
 
 __version__ = "0.1.0"
 
@@ -35,8 +37,8 @@ _LOCATIONS = {
     "objective": "penultimate.objectives.objective",
     "class_separation": "penultimate.metrics.separation",
     "minibatch_cka": "penultimate.metrics.similarity",
-    "compare_networks": "penultimate.instruments",
-    "profile_layers": "penultimate.profiles",
+    "compare_networks": "penultimate.layers.comparison",
+    "profile_layers": "penultimate.layers.profiles",
     "neural_collapse": "penultimate.metrics.collapse",
     "angular_visual_hardness": "penultimate.metrics.hardness",
     "agreement": "penultimate.metrics.agreement",
@@ -45,11 +47,11 @@ _LOCATIONS = {
     "fit_temperature": "penultimate.metrics.temperature",
     "LinearProbe": "penultimate.probes.linear",
     "KNNProbe": "penultimate.probes.knn",
-    "extract": "penultimate.extraction",
-    "FeatureBank": "penultimate.bank",
-    "plan": "penultimate.study",
-    "run": "penultimate.study",
-    "results": "penultimate.study",
+    "extract": "penultimate.features.extraction",
+    "FeatureBank": "penultimate.features.bank",
+    "plan": "penultimate.engine.run",
+    "run": "penultimate.engine.run",
+    "results": "penultimate.records.reading",
     "exhibit": "penultimate.report",
 }
 

@@ -13,6 +13,7 @@ LISTS = {
     "backbones": "backbone",
     "metrics": "metric",
     "probes": "probe",
+    "measurements": "measurement",
     "studies": "study",
     "exhibits": "exhibit",
 }
@@ -49,15 +50,18 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--only", help="some of the study's objectives, such as softmax,sigmoid")
         one.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
         one.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+        if name == "run":
+            engines = "local (default), ray or MODULE:CLASS"
+            one.add_argument("--on", default="local", metavar="ENGINE", help=engines)
         _takes_plugins(one)
     status = command("status", "Show the studies of a folder and how far each has come.")
     status.add_argument("--out", default="runs")
     show = command("show", "Print an exhibit (a table or figure of the paper) from a study's results.")
     show.add_argument("exhibit", help="its name (penultimate list exhibits)")
     why = command("why", "Show where a number comes from: its rows, steps, settings, machine and files.")
-    why.add_argument("exhibit")
-    why.add_argument("objective", help="an objective of the study")
-    why.add_argument("target", nargs="?", help="a data set of the study")
+    why.add_argument("exhibit", help="whose numbers are meant (penultimate list exhibits)")
+    why.add_argument("objective", help="an objective of the study, or a network that was given")
+    why.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
     report = command("report", "Write the report of a study again.")
     report.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
     for one in (show, report):
@@ -69,9 +73,7 @@ def parser() -> argparse.ArgumentParser:
     for one in (show, why, report, keep):
         one.add_argument("--study", default="", help="the study's name (default: the one run last)")
         one.add_argument("--out", default="runs")
-        one.add_argument(
-            "--allow-limited", action="store_true", help="accept a study too small to be evidence"
-        )
+    show.add_argument("--allow-limited", action="store_true", help="accept a study too small to be evidence")
     for one in (show, report):
         _takes_plugins(one)
     tune = command("tune", "Search for an objective's hyperparameters on the holdout; nothing else decides.")
@@ -96,6 +98,9 @@ def parser() -> argparse.ArgumentParser:
     _takes_plugins(tune)
     listing = command("list", "List what there is, by kind.")
     listing.add_argument("kind", help=", ".join(LISTS))
+    listing.add_argument(
+        "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
+    )
     _takes_plugins(listing)
     check = command("check", "Check the plug-ins of a file: what is wrong is said in a sentence.")
     check.add_argument("file", help="a Python file with @register.loss, .head, .penalty, ... in it")

@@ -19,9 +19,9 @@ from penultimate.errors import PenultimateError, RequestError, nearest, unknown
 from penultimate.store import FULL
 
 if TYPE_CHECKING:
+    from penultimate.engine.observer import Summary
+    from penultimate.records.reading import StudyFolder
     from penultimate.report import StudyResults
-    from penultimate.study.local import Summary
-    from penultimate.study.reading import StudyFolder
     from penultimate.study.spec import Study
 
 
@@ -73,7 +73,7 @@ def _known_command(name: str) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
-    from penultimate.study.choosing import load_study, override, restrict
+    from penultimate.study.selection import load_study, override, restrict
 
     _load_plugins(options)
     only = [name.strip() for name in (options.only or "").split(",") if name.strip()]
@@ -109,14 +109,14 @@ def _seeds(text: str | None) -> list[int]:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from penultimate.engine.display import Display
+    from penultimate.engine.run import run
     from penultimate.store import Store
-    from penultimate.study.display import Display
-    from penultimate.study.running import run
 
     _check_processes(options)
     study = _study(options)
     display = Display(Store(options.out))
-    summary = run(study, options.out, options.processes, display, options.line)
+    summary = run(study, options.out, options.processes, display, options.line, options.on)
     folder = Path(options.out) / "studies" / study.name
     report = folder / "report.html"
     if summary.computed or not report.is_file():
@@ -126,8 +126,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _tell(summary: Summary, report: Path) -> None:
+    from penultimate.engine.display import seconds_text
     from penultimate.plugins import loaded
-    from penultimate.study.display import seconds_text
 
     if summary.computed or summary.failed:
         print(
@@ -156,7 +156,7 @@ def _write_report(out: str, study: str, to: str | None) -> Path:
 
 
 def _keep(options: argparse.Namespace) -> int:
-    from penultimate.study.kept import keep
+    from penultimate.records.archive import keep
 
     print(f"Kept: {keep(_folder(options.out, options.study), options.to)}")
     return 0
@@ -172,14 +172,14 @@ def _referred(options: argparse.Namespace) -> StudyResults | None:
 
 
 def _folder(out: str, study: str) -> StudyFolder:
-    from penultimate.study.reading import study_folder
+    from penultimate.records.reading import study_folder
 
     return study_folder(out, study)
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from penultimate.study.display import seconds_text
-    from penultimate.study.running import plan
+    from penultimate.engine.display import seconds_text
+    from penultimate.engine.run import plan
 
     made = plan(_study(options), options.out)
     study = made.graph.study
@@ -197,7 +197,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from penultimate.study.reading import study_folders
+    from penultimate.records.reading import study_folders
 
     found = study_folders(options.out)
     if not found:
@@ -227,11 +227,11 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _why(options: argparse.Namespace) -> int:
+    from penultimate.records.tracing import explain
     from penultimate.registry import entry
-    from penultimate.study.tracing import explain
 
-    entry("exhibit", options.exhibit)
-    print(explain(_folder(options.out, options.study), options.objective, options.target))
+    exhibit = entry("exhibit", options.exhibit).resolve()
+    print(explain(_folder(options.out, options.study), exhibit, options.objective, options.target))
     return 0
 
 
@@ -252,11 +252,11 @@ def _report(options: argparse.Namespace) -> int:
 
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.store import Store
-    from penultimate.study.tuning import EXPANSIONS, plan_tuning
-    from penultimate.study.tuning_axes import parse_grids
-    from penultimate.study.tuning_display import TuningDisplay
-    from penultimate.study.tuning_running import tune
-    from penultimate.study.tuning_words import plan_lines, result_lines
+    from penultimate.tuning.axes import parse_grids
+    from penultimate.tuning.conduct import EXPANSIONS, plan_tuning
+    from penultimate.tuning.display import TuningDisplay
+    from penultimate.tuning.run import tune
+    from penultimate.tuning.words import plan_lines, result_lines
 
     _check_processes(options)
     options.only = ""
@@ -285,12 +285,21 @@ def _list(options: argparse.Namespace) -> int:
             f" Known: {', '.join(LISTS)}."
         )
     kind = LISTS[options.kind]
+    if kind == "exhibit":
+        from penultimate.report.listing import lines
+
+        print(*lines(options.out), sep="\n")
+        return 0
     _load_plugins(options)
     for failure in open_packages():
         print(f"penultimate: {failure}", file=sys.stderr)
-    listed = names(kind)
-    width = max(map(len, listed), default=0)
-    for name in listed:
+    kinds = dict.fromkeys(names(kind), kind)
+    if kind == "measurement":  # what a study can ask for: no stages, but simpler plug-ins
+        from penultimate.measures import catalogue
+
+        kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}
+    width = max(map(len, kinds), default=0)
+    for name, kind in kinds.items():
         print(f"{name:<{width}}  {entry(kind, name).summary}")
     return 0
 

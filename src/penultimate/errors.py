@@ -11,7 +11,7 @@ class PenultimateError(Exception):
 
 
 class RequestError(PenultimateError, ValueError):
-    """The request itself was wrong (a name, a value, a file): exit code 2, and nothing was lost."""
+    """The request itself was wrong (a name, a value, a file): exit code 2, and nothing is lost."""
 
 
 class DamagedFileError(PenultimateError):
@@ -19,7 +19,7 @@ class DamagedFileError(PenultimateError):
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """The hint that ends an error about a name.
+    """The hint that ends an error message about a name.
 
     >>> nearest("cosine_sofmax", ["softmax", "cosine_softmax"])
     " Did you mean 'cosine_softmax'?"
@@ -32,7 +32,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> RequestError:
-    """The error for a name that nobody has.
+    """The error for an unknown name.
 
     >>> print(unknown("metric", "top-1", ["top1", "knn"]))
     unknown metric 'top-1'. Did you mean 'top1'? Known: top1, knn.

@@ -1,12 +1,12 @@
-"""Plug-ins: from one file by its path, or from installed packages by their entry points (no tensor library).
+"""Plug-ins, from a file by its path or from installed packages by their entry points (no tensor library).
 
-A file registers what it defines by the decorators of `penultimate.register`, while it is executed. It is
-loaded whole or not at all: when it fails, the names that it took are given back. Loaded again, an unchanged
-file is left as it is, and a changed one replaces its own names, so that a notebook can go on.
+A file registers what it defines through the decorators of `penultimate.register`, as it is executed. It is
+loaded whole or not at all: when it fails, the names that it took are given back. When a file is loaded again,
+an unchanged one is left as it is and a changed one replaces its own names, so a notebook can carry on.
 
-A package announces its plug-ins by an entry point of the group `penultimate.plugins`, whose value is the
-module that registers them. Such modules are imported only when a name is asked for that nobody else has, or
-when all names are listed; one that fails costs a sentence, not the command.
+A package announces its plug-ins through an entry point in the group `penultimate.plugins`, whose value is the
+module that registers them. Such modules are imported only when a name is not found elsewhere or when all
+names are listed; one that fails costs a sentence, not the command.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SPOKEN = ("objective", "loss", "head", "penalty")
 
 @dataclass(frozen=True)
 class FileEntry(Entry):
-    """An entry whose source is a whole file, as it was when it was read."""
+    """An entry whose source is a whole file, as it stood when it was read."""
 
     digest: str = field(default="", compare=False)
 
@@ -46,7 +46,7 @@ class FileEntry(Entry):
 
 @dataclass(frozen=True)
 class Plugin:
-    """A loaded file: where it lies, the sha256 of its text, what it registered, and the text that ran."""
+    """A loaded file: its path, the sha256 of its text, what it registered, and the text that ran."""
 
     path: Path
     digest: str
@@ -66,11 +66,11 @@ _loaded: dict[Path, Plugin] = {}
 
 
 def load_plugin(path: Path | str) -> Plugin:
-    """Execute one Python file, and return what it registered.
+    """Execute one Python file and return what it registered.
 
-    Raises RequestError, and leaves the registry as it was, where the file cannot be found or read, is a
-    folder, has a syntax error, fails (the line and the exception are told), needs a package that is missing,
-    registers nothing, or takes a name that is taken.
+    Raises RequestError, and leaves the registry as it was, if the file cannot be found or read, is a folder,
+    has a syntax error, fails (the message gives the line and the exception), needs a missing package,
+    registers nothing, or uses a name that is taken.
 
     >>> import tempfile
     >>> text = "from penultimate import register\\n@register.loss\\ndef hinge(logits, targets): ..."
@@ -84,32 +84,32 @@ def load_plugin(path: Path | str) -> Plugin:
 
 
 def load_source(path: Path | str, source: bytes) -> Plugin:
-    """Load a plug-in file from its text, as another process has read it (`Plugin.path`, `Plugin.source`).
+    """Load a plug-in file from its text as another process has read it (`Plugin.path`, `Plugin.source`).
 
-    A study sends the text to its workers, so that a file that is edited meanwhile does not change the run.
-    Raises RequestError as `load_plugin` does.
+    A study sends the text to its workers, so editing the file meanwhile does not change the run. Raises
+    RequestError as `load_plugin` does.
     """
-    shown, path = str(path), Path(path).resolve()
+    name, path = str(path), Path(path).resolve()
     digest = digest_bytes(source)
     old = _loaded.get(path)
     if old is not None and old.digest == digest and all(_holds(entry) for entry in old.entries):
         return old
-    code = _compiled(shown, path, source)
+    code = _compiled(name, path, source)
     with _all_or_nothing(), _module(path) as module:
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
         before = _snapshot()
-        _execute(shown, path, code, module)
+        _execute(name, path, code, module)
         fresh = [entry for key, entry in _snapshot().items() if before.get(key) is not entry]
         if not fresh:
-            raise RequestError(_registers_nothing(shown, module))
+            raise RequestError(_registers_nothing(name, module))
         for entry in fresh:
             old_entry = before.get((entry.kind, entry.name))
             if old_entry is not None and not old_entry.of_session:
                 raise RequestError(
-                    f"the plug-in '{shown}' redefines the {entry.kind} '{entry.name}'; rename yours"
+                    f"the plug-in '{name}' redefines the {entry.kind} '{entry.name}'; rename yours"
                 )
-            _refuse_ambiguous(shown, entry)
+            _refuse_ambiguous(name, entry)
         entries = tuple(
             FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, digest) for e in fresh
         )
@@ -120,16 +120,16 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
 
 
 def loaded() -> tuple[Plugin, ...]:
-    """The plug-in files of this process, in the order of their loading: what a worker must load too."""
+    """The plug-in files of this process, in loading order: what a worker must load too."""
     return tuple(plugin for plugin in _loaded.values() if any(_holds(entry) for entry in plugin.entries))
 
 
 @cache
 def load_installed() -> Installed:
-    """Import the modules that installed packages announce as plug-ins, once in a process.
+    """Import the modules that installed packages announce as plug-ins, once per process.
 
-    The digest of such a plug-in is that of the module's own file. A module that fails, or registers nothing,
-    is told in `failures`, and keeps no other from being loaded.
+    The digest of such a plug-in is that of the module's own file. A module that fails or registers nothing is
+    reported in `failures`; the others are still loaded.
     """
     from importlib import metadata
 
@@ -146,20 +146,21 @@ def load_installed() -> Installed:
 
 
 def refuse_unshared(entry: Entry) -> None:
-    """Raise RequestError for a plug-in that the processes of a study cannot load, with what to do instead.
+    """Raise RequestError, saying what to do instead, for a plug-in that a study's processes cannot load.
 
-    They load the files of `load_plugin` and installed packages, and know nothing of what this session has
-    defined or imported.
+    They load the files of `load_plugin` and installed packages; what this session has defined or imported is
+    unknown to them.
     """
     if not entry.is_plugin or isinstance(entry, FileEntry):
         return
     entry.source_digest()
-    if not any(one is entry for plugin in load_installed().plugins for one in plugin.entries):
+    installed = (known for plugin in load_installed().plugins for known in plugin.entries)
+    if not any(known is entry for known in installed):
         module = sys.modules[entry.location.partition(":")[0]]
         file = getattr(module, "__file__", None) or f"{module.__name__}.py"
         raise RequestError(
-            f"the {entry.kind} '{entry.name}' was imported from '{module.__name__}', which the processes of a"
-            f" study do not import; load its file in place of that: --plugin {file}, or"
+            f"the {entry.kind} '{entry.name}' was imported from '{module.__name__}', which a study's"
+            f" processes do not import; load its file instead: --plugin {file}, or"
             f" penultimate.plugins.load_plugin('{file}')"
         )
 
@@ -186,9 +187,8 @@ def _imported(name: str, who: str) -> Plugin:
 
 
 def _snapshot() -> dict[tuple[str, str], Entry]:
-    return {
-        (kind, name): registry.entry(kind, name) for kind in registry.KINDS for name in registry.names(kind)
-    }
+    """The plug-ins that are registered now; no room is imported to find them."""
+    return {key: entry for key, entry in registry.registered().items() if entry.is_plugin}
 
 
 def _holds(entry: Entry) -> bool:
@@ -197,7 +197,7 @@ def _holds(entry: Entry) -> bool:
 
 @contextlib.contextmanager
 def _all_or_nothing() -> Iterator[None]:
-    """When the block fails, every name belongs again to whom it belonged before."""
+    """If the block fails, every name belongs to its previous owner again."""
     before = _snapshot()
     try:
         yield
@@ -213,7 +213,7 @@ def _all_or_nothing() -> Iterator[None]:
 
 
 def told(error: BaseException) -> str:
-    """An exception in a line, with the place in a plug-in's file where it passed through one."""
+    """An exception in one line, with the place in the plug-in's file if it passed through one."""
     if isinstance(error, PenultimateError):
         return str(error)
     files = {str(path) for path in _loaded}
@@ -223,7 +223,7 @@ def told(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an exception says; nothing where it cannot say anything.
+    """The first line of an exception's message; '' if it cannot give one.
 
     >>> first_line(ValueError("too long"))
     'too long'
@@ -257,7 +257,7 @@ def _module_name(path: Path) -> str:
 
 @contextlib.contextmanager
 def _module(path: Path) -> Iterator[ModuleType]:
-    """A fresh module for the file; it stays in `sys.modules` (dataclasses, pickle) if all goes well."""
+    """A fresh module for the file; it stays in `sys.modules` (for dataclasses, pickle) if all goes well."""
     name = _module_name(path)
     module = ModuleType(name)
     module.__file__ = str(path)
@@ -273,42 +273,40 @@ def _module(path: Path) -> Iterator[ModuleType]:
         raise
 
 
-def _read(shown: str, path: Path) -> bytes:
+def _read(name: str, path: Path) -> bytes:
     try:
         if path.is_dir():
             files = sorted(path.glob("*.py"))
             hint = f"; give one file, such as '{files[0]}'" if files else ""
-            raise RequestError(f"the plug-in '{shown}' is a folder; a plug-in is one Python file{hint}")
+            raise RequestError(f"the plug-in '{name}' is a folder; a plug-in is one Python file{hint}")
         if not path.exists():
             beside = [str(file) for file in path.parent.glob("*.py")]
-            raise RequestError(f"there is no plug-in file '{shown}'.{nearest(shown, beside)}")
+            raise RequestError(f"there is no plug-in file '{name}'.{nearest(name, beside)}")
         if path.suffix != ".py" or not path.is_file():
-            raise RequestError(
-                f"'{shown}' is not a Python file; a plug-in is one file whose name ends in .py"
-            )
+            raise RequestError(f"'{name}' is not a Python file; a plug-in is one file whose name ends in .py")
         return path.read_bytes()
     except OSError as error:
-        raise RequestError(f"the plug-in '{shown}' cannot be read: {error.strerror or error}") from None
+        raise RequestError(f"the plug-in '{name}' cannot be read: {error.strerror or error}") from None
 
 
-def _compiled(shown: str, path: Path, source: bytes) -> CodeType:
+def _compiled(name: str, path: Path, source: bytes) -> CodeType:
     try:
         tree = ast.parse(source, str(path))
         code = compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         text = f": {error.text.strip()}" if error.text and error.text.strip() else ""
-        raise RequestError(f"the plug-in '{shown}'{line} is not Python: {error.msg}{text}") from None
+        raise RequestError(f"the plug-in '{name}'{line} is not Python: {error.msg}{text}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise RequestError(
-            f"the plug-in '{shown}' is not Python: {error or 'it is nested too deeply'}"
+            f"the plug-in '{name}' is not Python: {error or 'it is nested too deeply'}"
         ) from None
-    _refuse_repeats(shown, tree)
+    _refuse_repeats(name, tree)
     return code
 
 
-def _refuse_repeats(shown: str, tree: ast.Module) -> None:
-    """Python lets a second function of the same name replace the first in silence; a plug-in must not."""
+def _refuse_repeats(name: str, tree: ast.Module) -> None:
+    """Python lets a second function of the same name silently replace the first; a plug-in must not."""
     lines: dict[tuple[str, str], int] = {}
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -322,23 +320,23 @@ def _refuse_repeats(shown: str, tree: ast.Module) -> None:
             key = (call.attr, str(given[0]) if given else node.name)
             if key in lines:
                 raise RequestError(
-                    f"the plug-in '{shown}' registers the {key[0]} '{key[1]}' twice, on lines"
+                    f"the plug-in '{name}' registers the {key[0]} '{key[1]}' twice, on lines"
                     f" {lines[key]} and {node.lineno}; rename one of them"
                 )
             lines[key] = node.lineno
 
 
-def _execute(shown: str, path: Path, code: CodeType, module: ModuleType) -> None:
+def _execute(name: str, path: Path, code: CodeType, module: ModuleType) -> None:
     try:
         exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = f", line {frames[-1].lineno}" if frames else ""
-        raise RequestError(f"the plug-in '{shown}'{line}: {_told(error, path)}") from error
+        raise RequestError(f"the plug-in '{name}'{line}: {_told(error, path)}") from error
 
 
 def _told(error: BaseException, path: Path | None = None) -> str:
-    """An exception of a plug-in's module as a sentence, with the way out where one is known."""
+    """An exception of a plug-in's module as a sentence, with the remedy where one is known."""
     if isinstance(error, RequestError):
         sentence = str(error)
         for file in (*_loaded, *([path] if path else [])):
@@ -363,13 +361,13 @@ def _missing(name: str, path: Path | None) -> str:
     if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
         return (
             f"'{package}' lies beside the plug-in, but a plug-in is one file and its folder is not searched;"
-            f" move what it needs into the file, or install '{package}' as a package"
+            f" move the code it needs into the file, or install '{package}' as a package"
         )
     return f"it needs the package '{package}', which is not installed here"
 
 
-def _refuse_ambiguous(shown: str, entry: Entry) -> None:
-    """Objectives, losses, heads and penalties share spec strings, and so must not share a name."""
+def _refuse_ambiguous(name: str, entry: Entry) -> None:
+    """Objectives, losses, heads and penalties share spec strings, so they must not share a name."""
     if entry.kind not in SPOKEN:
         return
     for kind in SPOKEN:
@@ -377,19 +375,22 @@ def _refuse_ambiguous(shown: str, entry: Entry) -> None:
             other = registry.entry(kind, entry.name)
             owner = "of a plug-in" if other.is_plugin else "built in"
             raise RequestError(
-                f"the plug-in '{shown}' registers the {entry.kind} '{entry.name}', but there is the {kind}"
-                f" '{entry.name}' ({owner}) already, and a spec string could mean either; rename yours"
+                f"the plug-in '{name}' registers the {entry.kind} '{entry.name}', but the {kind}"
+                f" '{entry.name}' ({owner}) already exists, and a spec string could mean either; rename yours"
             )
 
 
-def _registers_nothing(shown: str, module: ModuleType) -> str:
-    own = [
-        name
-        for name, value in vars(module).items()
+def _registers_nothing(name: str, module: ModuleType) -> str:
+    defined = [
+        attribute
+        for attribute, value in vars(module).items()
         if isinstance(value, FunctionType | type) and value.__module__ == module.__name__
     ]
-    above = f" above '{own[-1]}'" if own else " above a function"
+    above = f" above '{defined[-1]}'" if defined else " above a function"
     return (
-        f"the plug-in '{shown}' registers nothing: write 'from penultimate import register', and"
-        f" @register.loss (or .head, .penalty, .dataset, .backbone, .metric, .probe){above}"
+        f"the plug-in '{name}' registers nothing: write 'from penultimate import register' and"
+        f" @register.loss (or .head, .penalty, .dataset, .backbone, .metric, .probe, .measurement){above}"
     )
+
+
+registry.when_unknown(lambda: load_installed().failures)

@@ -1,7 +1,7 @@
-"""Names -> things: built-ins that are resolved when used, plug-ins that register themselves, spec strings.
+"""Names -> things: built-ins that are resolved on first use, plug-ins that register themselves, spec strings.
 
 A built-in is *declared* (name, location, one line) in the `__init__` of its room, which imports nothing
-heavy; so listing names costs no tensor library. A plug-in is an ordinary function under a decorator:
+heavy, so listing names loads no tensor library. A plug-in is an ordinary function under a decorator:
 
 >>> from penultimate import register
 >>> @register.loss(paper="Lin et al., 2017, eq. 4")
@@ -28,30 +28,26 @@ from typing import Any, TypeVar, overload
 
 from penultimate.errors import RequestError, unknown
 
-KINDS = (
-    "objective",
-    "loss",
-    "head",
-    "penalty",
-    "dataset",
-    "backbone",
-    "metric",
-    "probe",
-    "study",
-    "exhibit",
-)
-ROOMS = (
-    "penultimate.objectives",
-    "penultimate.metrics",
-    "penultimate.data",
-    "penultimate.backbones",
-    "penultimate.probes",
-    "penultimate.studies",
-    "penultimate.report.exhibits",
-)
+ROOMS = {
+    "objective": "penultimate.objectives",
+    "loss": "penultimate.objectives",
+    "head": "penultimate.objectives",
+    "penalty": "penultimate.objectives",
+    "dataset": "penultimate.data",
+    "backbone": "penultimate.backbones",
+    "metric": "penultimate.metrics",
+    "probe": "penultimate.probes",
+    "measurement": "penultimate.measures",
+    "study": "penultimate.studies",
+    "exhibit": "penultimate.report.exhibits",
+}
+"""Where the built-in names of each kind are declared; a room is imported when its kind is first asked for."""
+KINDS = tuple(ROOMS)
+OWN = "penultimate."
+"""The prefix of this package's own modules; what they register is built in."""
 
 SESSION = "__main__"
-"""The module of what is defined in a notebook or at a prompt."""
+"""The module of everything defined in a notebook or at a prompt."""
 
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
@@ -69,7 +65,7 @@ class Entry:
     target: Callable[..., Any] | None = field(default=None, compare=False)
 
     def resolve(self) -> Any:
-        """The object itself; imports its module when it is first needed."""
+        """The object itself; its module is imported on first use."""
         if self.target is not None:
             return self.target
         module, _, attribute = self.location.partition(":")
@@ -81,20 +77,20 @@ class Entry:
 
     @property
     def of_session(self) -> bool:
-        """Whether it was defined in a notebook or at a prompt; a file that has it too takes its place."""
+        """Whether it was defined in a notebook or at a prompt; a file that registers it too replaces it."""
         return self.location.startswith(f"{SESSION}:")
 
     def source_digest(self) -> str:
-        """sha256 of a plug-in's source text (part of a step's identity); a built-in has none: ''.
+        """sha256 of a plug-in's source text (part of a step's identity); '' for a built-in.
 
-        Raises RequestError for a plug-in that has no file: one of this session.
+        Raises RequestError for a plug-in without a file, one defined in this session.
         """
         if self.target is None:
             return ""
         module = inspect.getmodule(self.target)
         if module is None or self.of_session:
             raise RequestError(
-                f"the {self.kind} '{self.name}' was defined in this session, where the processes of a study"
+                f"the {self.kind} '{self.name}' was defined in this session, where a study's processes"
                 " cannot see it; put it in a file, mine.py say, and load that: --plugin mine.py, or"
                 " penultimate.plugins.load_plugin('mine.py')"
             )
@@ -103,13 +99,14 @@ class Entry:
 
 _table: dict[tuple[str, str], Entry] = {}
 _rooms_open: set[str] = set()
+_openers: list[Callable[[], tuple[str, ...]]] = []
 
 
-def _open_rooms() -> None:
-    for room in ROOMS:
-        if room not in _rooms_open:
-            _rooms_open.add(room)
-            importlib.import_module(room)
+def _open_room(kind: str) -> None:
+    room = ROOMS.get(kind)
+    if room is not None and room not in _rooms_open:
+        _rooms_open.add(room)
+        importlib.import_module(room)
 
 
 def _add(new: Entry) -> None:
@@ -132,32 +129,41 @@ def declare(kind: str, name: str, location: str, summary: str = "", paper: str =
 
 
 def forget(kind: str, name: str) -> None:
-    """Take a name back (a notebook that defines its plug-in anew, a test)."""
+    """Remove a name (for a notebook that redefines its plug-in, or a test)."""
     _table.pop((kind, name), None)
 
 
+def registered() -> dict[tuple[str, str], Entry]:
+    """Every entry so far, by kind and name, without the built-in names of rooms not yet imported."""
+    return dict(_table)
+
+
 def names(kind: str) -> list[str]:
-    """All names of one kind, in the order of their declaration."""
-    _open_rooms()
-    return [name for (of_kind, name) in _table if of_kind == kind]
+    """All names of one kind, in order of declaration."""
+    _open_room(kind)
+    return [name for entry_kind, name in _table if entry_kind == kind]
+
+
+def when_unknown(opener: Callable[[], tuple[str, ...]]) -> None:
+    """Have a function called when a name is unknown; it may register more names, and returns what failed."""
+    _openers.append(opener)
 
 
 def open_packages() -> tuple[str, ...]:
-    """Load the plug-ins of installed packages, once; what could not be loaded comes back in sentences."""
-    failures: tuple[str, ...] = importlib.import_module("penultimate.plugins").load_installed().failures
-    return failures
+    """Load the plug-ins of installed packages, once; returns a sentence for each that could not be loaded."""
+    return tuple(failure for opener in _openers for failure in opener())
 
 
 def entry(kind: str, name: str) -> Entry:
-    """The entry of a name, in an installed package if nowhere else; raises with the nearest known name."""
-    _open_rooms()
-    found = _table.get((kind, name))
-    if found is None:
+    """The entry of a name; installed packages are searched last. Raises with the nearest known name."""
+    _open_room(kind)
+    known = _table.get((kind, name))
+    if known is None:
         failures = open_packages()
-        found = _table.get((kind, name))
-        if found is None:
+        known = _table.get((kind, name))
+        if known is None:
             raise RequestError(" ".join([str(unknown(kind, name, names(kind))), *failures]))
-    return found
+    return known
 
 
 class _Decorator:
@@ -175,14 +181,39 @@ class _Decorator:
         self, function: Plugin | None = None, *, name: str = "", paper: str = ""
     ) -> Plugin | Callable[[Plugin], Plugin]:
         def add(target: Plugin) -> Plugin:
-            own_name = name or getattr(target, "__name__", "")
-            _open_rooms()
+            registered_name = name or getattr(target, "__name__", "")
             summary = (inspect.getdoc(target) or "").partition("\n")[0]
-            location = f"{target.__module__}:{getattr(target, '__qualname__', own_name)}"
-            _add(Entry(own_name, self.kind, location, summary, paper, target))
+            location = f"{target.__module__}:{getattr(target, '__qualname__', registered_name)}"
+            if target.__module__.startswith(OWN):
+                declare(self.kind, registered_name, location, summary, paper)
+            else:
+                _open_room(self.kind)
+                _add(Entry(registered_name, self.kind, location, summary, paper, target))
             return target
 
         return add if function is None else add(function)
+
+
+class _Declaring(_Decorator):
+    """`@register.measurement(version=1, per=..., needs=..., ...)`; the function keeps it as `declared`."""
+
+    @overload
+    def __call__(self, function: Plugin) -> Plugin: ...
+    @overload
+    def __call__(self, *, name: str = "", paper: str = "", **declared: Any) -> Callable[[Plugin], Plugin]: ...
+
+    def __call__(
+        self, function: Plugin | None = None, *, name: str = "", paper: str = "", **declared: Any
+    ) -> Plugin | Callable[[Plugin], Plugin]:
+        if function is not None:  # without a declaration, as is said when the measurement is asked for
+            return super().__call__(function)
+        add = super().__call__(name=name, paper=paper)
+
+        def declare_and_add(target: Plugin) -> Plugin:
+            target.declared = declared  # type: ignore[attr-defined]
+            return add(target)
+
+        return declare_and_add
 
 
 class Register:
@@ -195,6 +226,7 @@ class Register:
     backbone = _Decorator("backbone")
     metric = _Decorator("metric")
     probe = _Decorator("probe")
+    measurement = _Declaring("measurement")
 
 
 register = Register()
@@ -202,7 +234,7 @@ register = Register()
 
 @dataclass(frozen=True)
 class Spec:
-    """A name and its literal arguments; `str` writes them sorted, so that equal specs have equal strings.
+    """A name and its literal arguments; `str` sorts them, so equal specs have equal strings.
 
     >>> str(parse("cosine_softmax(temperature = 5e-2, scale=1)"))
     'cosine_softmax(scale=1, temperature=0.05)'
@@ -226,8 +258,8 @@ def _literal(node: ast.expr, text: str) -> Literal:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):
         raise RequestError(
-            f"in '{text}': '{ast.unparse(node)}' is not a literal; arguments are numbers, strings, True/False"
-            " or None, and nothing is evaluated"
+            f"in '{text}': '{ast.unparse(node)}' is not a literal; arguments are numbers, strings, True,"
+            " False or None, and nothing is evaluated"
         ) from None
     for part in _parts(value):
         if not isinstance(part, None | bool | int | float | str):
@@ -238,7 +270,7 @@ def _literal(node: ast.expr, text: str) -> Literal:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What tuples and lists hold, however deep; of anything else, itself."""
+    """The leaves of nested tuples and lists; any other value itself."""
     if not isinstance(value, tuple | list):
         yield value
         return
@@ -272,7 +304,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
     ['sigmoid', 'dropout(keep=0.8)']
     """
     if len(text) > 2000:
-        raise RequestError(f"a spec of {len(text)} characters; at most 2000 are read")
+        raise RequestError(f"the spec has {len(text)} characters; at most 2000 are allowed")
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -283,7 +315,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
             terms.append(_term(node.right, text))
             node = node.left
         terms.append(_term(node, text))
-    except RecursionError:  # from reading or writing a node that Python's parser still took
+    except RecursionError:  # from reading or writing a node that Python's parser accepted
         raise RequestError(
             f"'{text}' is not of the form name(argument=value) + name(...): it is nested too deeply"
         ) from None

@@ -1,6 +1,7 @@
 """Step folders on disk: written in `partial/`, renamed when whole, every file under a sha256.
 
-ROOT/steps/ID/      meta.json, rows.jsonl and the step's own files; never written again
+ROOT/steps/ID/      meta.json (which holds the sha256 of the others, and its own), rows.jsonl and the step's
+                    other files; never written again
 ROOT/partial/ID/    work in progress, with its checkpoints; a killed run leaves it, the next one resumes it
 ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies
 ROOT/damaged/       what no longer matched its digest, kept for a look
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-SCHEMA = 1
+SCHEMA = 2
 META = "meta.json"
+SMALL = 64 * 1024
+"""Bytes up to which a file is digested whenever its step is looked at, for that costs next to nothing."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -173,62 +176,85 @@ class Store:
         return lock(self.root / "locks" / step_id, wait=True)
 
     def meta(self, step_id: str) -> Meta | None:
-        """The meta of a finished step, or None when there is none or its meta cannot be read."""
-        known = self._metas.get(step_id)
-        if known is not None:
-            return known
-        try:
-            content = json.loads((self.folder(step_id) / META).read_text())
-            found = Meta(content["id"], content["step"], content["status"], content)
-            if found.id != step_id or content["schema"] != SCHEMA or not isinstance(found.files, dict):
+        """The meta of a finished step; None where the step is not there.
+
+        Raises DamagedFileError for a meta that is missing or not what was written, RequestError for one of
+        another schema.
+        """
+        if step_id not in self._metas:
+            meta = self._read_meta(step_id)
+            if meta is None:
                 return None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        self._metas[step_id] = found
-        return found
+            self._metas[step_id] = meta
+        return self._metas[step_id]
+
+    def _read_meta(self, step_id: str) -> Meta | None:
+        folder = self.folder(step_id)
+        try:
+            content = json.loads((folder / META).read_bytes())
+            digest = content.pop("sha256", None)
+            fits = digest == _digest_content(content)
+            schema = content["schema"]
+            is_ours = fits and content["id"] == step_id
+        except OSError as error:
+            if not folder.exists():
+                return None
+            raise DamagedFileError(f"step {step_id}: {META} cannot be read ({error.strerror})") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DamagedFileError(f"step {step_id}: {META} is not what was written") from None
+        if schema != SCHEMA and (fits or digest is None):
+            raise RequestError(
+                f"step {step_id} in '{self.root}' was written by another version of penultimate (schema"
+                f" {schema}; this one reads {SCHEMA}); give --out another folder"
+            )
+        if not is_ours:
+            raise DamagedFileError(f"step {step_id}: {META} is not what was written (its sha256 differs)")
+        return Meta(step_id, content["step"], content["status"], content)
+
+    def finished(self, step_id: str) -> Meta | None:
+        """The meta of a step that is done and, at a quick look, whole; None where the step is not there.
+
+        Small files and rows are digested, a large file only if it was touched after meta.json; `verify`,
+        which runs before a step's files are used, digests all of them. Raises DamagedFileError.
+        """
+        self._metas.pop(step_id, None)
+        meta = self.meta(step_id)
+        if meta is not None:
+            for name, facts in meta.files.items():
+                if not _looks_untouched(self.folder(step_id), name, facts["bytes"]):
+                    self.verified(step_id, name)
+        return meta
 
     def is_whole(self, step_id: str) -> bool:
-        """Finished, and every file as long as recorded; one touched since meta.json is also digested again.
-
-        `verify`, which runs before a step's files are used, digests all of them.
-        """
-        meta = self.meta(step_id)
-        if meta is None:
-            return False
-        folder = self.folder(step_id)
+        """Whether a step is done and, at a quick look, whole."""
         try:
-            closed = (folder / META).stat().st_mtime_ns
-            for name, facts in meta.files.items():
-                found = (folder / name).stat()
-                if found.st_size != facts["bytes"]:
-                    return False
-                if found.st_mtime_ns > closed and digest_file(folder / name) != facts["sha256"]:
-                    return False
-        except OSError:
+            return self.finished(step_id) is not None
+        except DamagedFileError:
             return False
-        return True
 
     def verify(self, step_id: str) -> Path:
-        """The folder of a finished step, its files checked against their digests (once per process)."""
-        folder = self.folder(step_id)
-        if step_id in self._verified:
-            return folder
-        meta = self.meta(step_id)
-        if meta is None:
-            raise DamagedFileError(f"step {step_id} has no readable {META}")
-        for name in meta.files:
-            self.verified(step_id, name)
-        self._verified.add(step_id)
-        return folder
+        """The folder of a finished step, its files checked against their digests (once per `Store`)."""
+        if step_id not in self._verified:
+            meta = self.meta(step_id)
+            if meta is None:
+                raise DamagedFileError(f"step {step_id} is missing")
+            for name in meta.files:
+                self.verified(step_id, name)
+            self._verified.add(step_id)
+        return self.folder(step_id)
 
     def verified(self, step_id: str, name: str) -> Path:
-        """One file of a finished step, checked against its digest; raises DamagedFileError."""
+        """A file of a finished step, checked against its digest; raises DamagedFileError."""
         meta = self.meta(step_id)
         path = self.folder(step_id) / name
         facts = meta.files.get(name) if meta is not None else None
         if facts is None or not path.is_file():
             raise DamagedFileError(f"step {step_id}: {name} is missing")
-        if path.stat().st_size != facts["bytes"] or digest_file(path) != facts["sha256"]:
+        try:
+            same = path.stat().st_size == facts["bytes"] and digest_file(path) == facts["sha256"]
+        except OSError as error:
+            raise DamagedFileError(f"step {step_id}: {name} cannot be read ({error.strerror})") from None
+        if not same:
             raise DamagedFileError(f"step {step_id}: {name} is not what was written (its sha256 differs)")
         return path
 
@@ -264,8 +290,9 @@ class Store:
                     os.fsync(file.fileno())
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 files[path.relative_to(folder).as_posix()] = {"sha256": sha256, "bytes": path.stat().st_size}
-        whole = {"schema": SCHEMA, "id": step_id, **meta, "files": files}
-        atomic_write(folder / META, (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode())
+        content = json.loads(json.dumps({"schema": SCHEMA, "id": step_id, **meta, "files": files}))
+        content["sha256"] = _digest_content(content)
+        atomic_write(folder / META, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
         target = self.folder(step_id)
         if target.exists():
             self.set_aside(step_id)
@@ -274,5 +301,17 @@ class Store:
         self._metas.pop(step_id, None)
         self._verified.add(step_id)
 
-    def discard_partial(self, step_id: str) -> None:
-        shutil.rmtree(self.partial(step_id), ignore_errors=True)
+
+def _digest_content(content: dict[str, Any]) -> str:
+    return digest_bytes(canonical_json(content).encode())
+
+
+def _looks_untouched(folder: Path, name: str, size: int) -> bool:
+    """Whether a file too large to digest at every look has its size, and was not touched after meta.json."""
+    if size <= SMALL or name.endswith(".jsonl"):
+        return False
+    try:
+        state = (folder / name).stat()
+        return state.st_size == size and state.st_mtime_ns <= (folder / META).stat().st_mtime_ns
+    except OSError:
+        return False

@@ -37,16 +37,18 @@ def test_digits_are_all_of_scikit_learns() -> None:
 def test_every_card_is_whole_and_registered(name: str) -> None:
     described = card(name)
     assert described.name == name
-    splits = {"pretraining": ("train", "holdout", "test", "relearn"), "shifted": ("test",)}
-    assert described.splits == splits.get(described.role, ("train", "test"))
+    if described.source:
+        assert described.splits == ("test",)
+    else:
+        assert described.splits in (("train", "holdout", "test", "relearn"), ("train", "test"))
     for words in (described.title, described.relation, described.licence, described.citation):
         assert words
     assert described.title in registry.entry("dataset", name).summary
     assert registry.entry("dataset", name).resolve().card is described
 
 
-def test_roles_and_official_scores() -> None:
-    pretraining = {name for name in CARDS if card(name).role == "pretraining"}
+def test_what_is_trained_on_and_official_scores() -> None:
+    pretraining = {name for name in CARDS if "holdout" in card(name).splits}
     assert pretraining == {"glyphs", "glyphs_smoke"}
     assert {name for name in CARDS if card(name).accuracy == "mean_per_class"} == {"newfaces"}
 
@@ -65,7 +67,7 @@ def test_a_plug_in_carries_its_card() -> None:
         with pytest.raises(RequestError, match="data set 'test_catalog_own' has no card"):
             card("test_catalog_own")
         own.card = DatasetCard(  # type: ignore[attr-defined]
-            "test_catalog_own", "Own", "transfer", 2, {"train": 4, "test": 4}, "top1", "", "", ""
+            "test_catalog_own", "Own", 2, {"train": 4, "test": 4}, "top1", "", "", ""
         )
         assert card("test_catalog_own").images == 8
     finally:

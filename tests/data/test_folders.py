@@ -61,7 +61,7 @@ def test_v2_numbers_its_folders(tmp_path: Path) -> None:
         save(tmp_path / str(label) / "image.jpeg", label)
     np.testing.assert_array_equal(image_folders(tmp_path, WNIDS).labels, [0, 10, 2])
     save(tmp_path / "12" / "image.jpeg", 0)
-    with pytest.raises(RequestError, match=r"'12' is none of the 12 classes.*Numbers run from 0"):
+    with pytest.raises(RequestError, match=r"'12' is not one of the 12 classes.*Numbers run from 0"):
         image_folders(tmp_path, WNIDS)
 
 
@@ -96,7 +96,7 @@ def test_nothing_is_decoded_before_its_batch(sketch: Path) -> None:
     (sketch / WNIDS[11] / "0.JPEG").write_bytes(b"no image")
     batches = image_folders(sketch, WNIDS).batches(5)
     assert len(next(batches)) == 5
-    with pytest.raises(DamagedFileError, match=rf"{WNIDS[11]}/0\.JPEG' is no whole image"):
+    with pytest.raises(DamagedFileError, match=rf"{WNIDS[11]}/0\.JPEG' is not a complete image"):
         next(batches)
 
 
@@ -104,7 +104,7 @@ def test_a_file_cut_short_or_gone_is_named(sketch: Path) -> None:
     path = sketch / WNIDS[2] / "1.JPEG"
     path.write_bytes(path.read_bytes()[:300])
     found = image_folders(sketch, WNIDS)
-    with pytest.raises(DamagedFileError, match=r"1\.JPEG' is no whole image"):
+    with pytest.raises(DamagedFileError, match=r"1\.JPEG' is not a complete image"):
         list(found.batches(2))
     path.unlink()
     with pytest.raises(DamagedFileError, match=r"1\.JPEG' was there .* is gone"):
@@ -167,7 +167,7 @@ def test_whatever_pillow_says_of_a_damaged_file_is_about_that_file(
         raise TypeError("'bytes' object cannot be interpreted as an integer")
 
     monkeypatch.setattr(Image, "open", opened)
-    with pytest.raises(DamagedFileError, match=r"0\.JPEG' is no whole image: 'bytes' object"):
+    with pytest.raises(DamagedFileError, match=r"0\.JPEG' is not a complete image: 'bytes' object"):
         next(image_folders(sketch, WNIDS).batches())
 
 
@@ -183,17 +183,17 @@ def test_a_corruption_at_a_severity(corrupted: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda root: corrupted_folders(root / "c", "fog", 2, WNIDS), "lacks severity 2; there are 1, 3"),
+        (lambda root: corrupted_folders(root / "c", "fog", 2, WNIDS), "lacks severity 2; it holds 1, 3"),
         (
             lambda root: corrupted_folders(root / "c", "snow", 1, WNIDS),
-            "no folder 'snow'; there are blur, fog",
+            "no folder 'snow'; it holds blur, fog",
         ),
         (lambda root: corrupted_folders(root / "c", "fogg", 1, WNIDS), "Did you mean 'fog'"),
         (lambda root: corrupted_folders(root / "c", "fog", 0, WNIDS), "from 1 to 5, not 0"),
         (lambda root: corrupted_folders(root / "d", "fog", 1, WNIDS), "'.*d' does not exist"),
         (
             lambda root: image_folders(root / "c/fog/1", WNIDS[1:]),
-            "'n01440000' is none of the 11 classes. Did",
+            "'n01440000' is not one of the 11 classes. Did",
         ),
         (lambda root: image_folders(root / "c/fog/1", ["a", "a"]), "2 names, 1 different"),
         (lambda root: image_folders(root / "c/fog/1" / WNIDS[0], WNIDS), "holds no folders"),

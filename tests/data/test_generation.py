@@ -101,7 +101,7 @@ def plug_in() -> Iterator[Callable[[dict[str, int]], None]]:
             }
 
         own_images.card = DatasetCard(  # type: ignore[attr-defined]
-            "own_images", "Own", "transfer", 2, {"train": 4, "test": 2}, "top1", "", "", ""
+            "own_images", "Own", 2, {"train": 4, "test": 2}, "top1", "", "", ""
         )
         register.dataset(own_images)
 
@@ -119,8 +119,8 @@ def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable
     ("makes", "message"),
     [
         ({"train": 4, "tset": 2}, "made a split 'tset'; its card has train, test"),
-        ({"train": 5, "test": 2}, "its card says 4 images of 2 classes, 5 of 2 were made"),
-        ({"train": 4}, "made no test; its card promises it"),
+        ({"train": 5, "test": 2}, "its card says 4 images of 2 classes, but 5 of 2 were made"),
+        ({"train": 4}, "made no test, which its card promises"),
     ],
 )
 def test_a_data_set_must_keep_what_its_card_promises(

@@ -35,10 +35,10 @@ def test_every_pretraining_set_has_all_four() -> None:
         found = shifted(source)
         assert list(found) == list(SHIFTS) == ["v2", "a", "r", "sketch"]
         for name in found.values():
-            assert (card(name).role, card(name).source) == ("shifted", source)
+            assert card(name).source == source
             assert card(name).classes == card(source).classes
     assert shifted("digits") == shifted("own") == {}
-    assert {name for name in CARDS if card(name).role == "shifted"} == {
+    assert {name for name in CARDS if card(name).source} == {
         *shifted("glyphs").values(),
         *shifted("glyphs_smoke").values(),
     }
@@ -109,7 +109,7 @@ def test_each_hand_is_used_and_differs_from_the_others() -> None:
     square = torch.zeros(64, 48, 48, dtype=torch.uint8)
     square[:, 10:38, 10:38] = 255
     generator = torch.Generator().manual_seed(1)
-    drawn = [hand(square, Nuisances(), generator) for hand in renderings.HANDS]
+    drawn = [style(square, Nuisances(), generator) for style in renderings.STYLES]
     assert [tuple(images.shape) for images in drawn] == [(64, 24, 24, 3)] * 4
     inside = [images[:, 8:16, 8:16].float().std((1, 2)).mean() for images in drawn]
     assert min(inside[:2]) > 2 * inside[2]  # stripes and dots in the inside, a flat embossed plane

@@ -17,13 +17,14 @@ from fontTools.ttLib import TTFont
 
 from penultimate import RequestError
 from penultimate.data import CARDS, ImageSet, card
+from penultimate.data.catalog import TRANSFER_SPLITS
 from penultimate.data.glyphs.atlas import Atlas, Typefaces
 from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretraining_classes
 from penultimate.data.glyphs.tasks import glyph_task
 from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
 
-DRAWN = [name for name in CARDS if not name.startswith("digits") and card(name).role != "shifted"]
-TRANSFER = [name for name in DRAWN if card(name).role == "transfer"]
+DRAWN = [name for name in CARDS if not name.startswith("digits") and not card(name).source]
+TRANSFER = [name for name in DRAWN if card(name).splits == TRANSFER_SPLITS]
 
 
 @pytest.fixture(scope="module")

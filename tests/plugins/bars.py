@@ -31,7 +31,6 @@ def bars(draw):
 bars.card = DatasetCard(
     name="bars",
     title="Bars",
-    role="pretraining",
     classes=len(NAMES),
     sizes={"train": 320, "holdout": 64, "test": 160, "relearn": 64},
     accuracy="top1",

@@ -26,7 +26,6 @@ def stripes(draw):
 stripes.card = DatasetCard(
     name="stripes",
     title="Stripes",
-    role="transfer",
     classes=3,
     sizes={"train": 12, "test": 9},
     accuracy="top1",

@@ -9,7 +9,7 @@ from torch import nn
 from penultimate import register
 from penultimate.data import DatasetCard, ImageSet
 
-CARD = DatasetCard("", "Noise", "transfer", 2, {"train": 4, "test": 4}, "top1", "none", "none", "none")
+CARD = DatasetCard("", "Noise", 2, {"train": 4, "test": 4}, "top1", "none", "none", "none")
 
 
 def noise(start, draw=0, labels=(0, 1, 0, 1)):
@@ -44,8 +44,8 @@ def without_test(draw):
     return {"train": noise(0)}
 
 
-@described(role="both")
-def of_two_roles(draw):
+@described(accuracy="top5")
+def of_another_accuracy(draw):
     return {"train": noise(0), "test": noise(4)}
 
 

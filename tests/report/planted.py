@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from penultimate.objectives.presets import PRESETS, resolve
-from penultimate.report.exhibits.base import StudyResults
-from penultimate.table import Row, Table
+from penultimate.records.table import Row, Table
+from penultimate.report.base import StudyResults
 
 NINE = tuple(PRESETS)
 TARGETS = ("syllabics", "newfaces")
@@ -36,7 +36,8 @@ def planted(
 
     Quantities: accuracy, separation, linear, knn, and relearned_N for N images per class. Each run adds
     normal noise of `noise` points (a thousandth of it in separation). `without`: (spec, seed) that diverged.
-    `seeds_of`: fewer seeds of some. `draws`: what each seed's draw of the world adds to every accuracy.
+    `seeds_of`: fewer seeds of some. `draws`: what each seed's draw of the world adds to every accuracy. Those
+    that are `swept` are of the arm "temperature".
     """
     rows: list[Row] = []
     for place, (text, means) in enumerate(truth.items()):
@@ -46,8 +47,10 @@ def planted(
             base: dict[str, Any] = {
                 "objective": spec,
                 "backbone": "glyphnet",
+                "arm": _arm(text) or None,
                 "source": "glyphs",
                 "seed": seed,
+                "draw": seed,
             }
             base["status"] = "limited" if limited else "done"
             if (text, seed) in without:
@@ -70,30 +73,57 @@ def _facts(quantity: str) -> list[dict[str, str]]:
     if quantity in ("linear", "knn"):
         return [{"metric": f"{quantity}_{OFFICIAL[target]}", "target": target} for target in TARGETS]
     if quantity.startswith("relearned_"):
-        layer = f"{quantity.removeprefix('relearned_')} per class"
-        return [{"metric": "relearn_top1", "target": "glyphs", "layer": layer}]
+        setting = f"shots={quantity.removeprefix('relearned_')}"
+        return [{"metric": "relearn_top1", "target": "glyphs", "setting": setting}]
     return [{"metric": "top1", "target": "glyphs"}]
+
+
+def _arm(text: str) -> str:
+    return "temperature" if text in swept() else ""
 
 
 def _description(
     truth: Mapping[str, Any], seeds: Sequence[int], limited: bool, labels: Mapping[str, str]
 ) -> dict[str, Any]:
-    found = {text: resolve(text) for text in truth}
+    arms: dict[str, list[str]] = {"": []}
+    for text in truth:
+        arms.setdefault(_arm(text), []).append(resolve(text).canonical)
     return {
         "name": "planted",
         "title": "Planted",
         "question": "Is the truth found?",
-        "objectives": [
-            {"slug": one.preset or one.canonical, "label": labels.get(text, one.label), "spec": one.canonical}
-            for text, one in found.items()
-        ],
-        "backbones": ["glyphnet"],
-        "seeds": list(seeds),
         "source": "glyphs",
         "targets": list(TARGETS),
-        "recipe": {},
+        "networks": [
+            {
+                "objectives": objectives,
+                "recipe": {},
+                "backbones": ["glyphnet"],
+                "seeds": list(seeds),
+                "draws": "seed",
+                "arm": arm,
+                "measure": None,
+            }
+            for arm, objectives in arms.items()
+        ],
+        "measure": ["accuracy", "class_separation", "linear", "knn", "relearning(shots=(5, 40))"],
+        "objectives": [
+            {**entry, "label": labels.get(text, entry["label"])} for text, entry in _listed(truth)
+        ],
         "limited": limited,
     }
+
+
+def _listed(truth: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
+    """Every objective as a study describes it: the first of a preset by the preset's name."""
+    listed: list[tuple[str, dict[str, str]]] = []
+    for text in truth:
+        composition = resolve(text)
+        first = composition.preset and composition.preset not in [entry["slug"] for _, entry in listed]
+        slug = str(composition.preset) if first else composition.canonical
+        label = composition.label if first else composition.detailed_label
+        listed.append((text, {"slug": slug, "label": label, "spec": composition.canonical}))
+    return listed
 
 
 def as_in_the_paper(sign: int = 1) -> dict[str, dict[str, float]]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
-from penultimate.report.exhibits.base import StudyResults
-from penultimate.table import Row, Table
+from penultimate.records.table import Row, Table
+from penultimate.report.base import StudyResults
 
 HOSTILE = "<script>alert(1)</script>"
 TARGETS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")
@@ -54,6 +54,7 @@ def study(
                 "backbone": "glyphnet",
                 "source": "glyphs",
                 "seed": seed,
+                "draw": seed,
                 "status": "limited" if limited else "done",
             }
             if diverged == (text, seed):
@@ -132,12 +133,22 @@ def _description(
         "name": "quickstart",
         "title": "Quickstart: nine objectives on the glyph world",
         "question": "Which training objective gives features that transfer?",
-        "objectives": listed,
-        "backbones": ["glyphnet"],
-        "seeds": list(seeds),
         "source": "glyphs",
         "targets": list(targets),
-        "recipe": {"epochs": 20, "batch_size": 64, "learning_rate": 1.0, "schedule": "exponential"},
+        "networks": [
+            {
+                "objectives": list(canonical),
+                "recipe": {"epochs": 20, "batch_size": 64, "learning_rate": 1.0, "schedule": "exponential"},
+                "backbones": ["glyphnet"],
+                "seeds": list(seeds),
+                "draws": "seed",
+                "arm": "",
+                "measure": None,
+            }
+        ],
+        "measure": ["accuracy", "class_separation", "linear", "knn"],
+        "objectives": listed,
+        "num_features": 256,
         "limited": limited,
     }
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from penultimate import published
 from penultimate.errors import RequestError
+from penultimate.report import StudyResults, exhibit
 from penultimate.report.claims.effects import Verdict
-from penultimate.report.claims.evidence import paper, read
+from penultimate.report.claims.evidence import Evidence, gather, paper
 from penultimate.report.claims.rules import (
     ALTERNATIVES,
     CLAIMS,
@@ -23,13 +24,13 @@ from penultimate.report.claims.rules import (
     Better,
     Claim,
     Criteria,
+    Criterion,
     Ranked,
-    Setting,
     judged_shots,
     spoken,
 )
 from penultimate.report.claims.verdicts import LIMITED, judge
-from penultimate.report.exhibits import claims as exhibit
+from penultimate.report.measurements import admit
 from penultimate.report.tables import render_exhibit_text, to_csv, to_latex
 from penultimate.statistics import spearman
 from tests.oracles import claims as oracle
@@ -38,8 +39,12 @@ from tests.report.planted import NINE, as_in_the_paper, planted, swept
 VERDICTS = ("holds", "does not hold", "undecided")
 
 
-def found(results: object, **options: Criteria) -> dict[str, Verdict]:
-    return {one.claim.key: one.ours.verdict for one in judge(read(results), **options)}  # type: ignore[arg-type]
+def read(results: StudyResults, allow_limited: bool = False) -> Evidence:
+    return gather(admit(results, allow_limited))
+
+
+def found(results: StudyResults, **options: Criteria) -> dict[str, Verdict]:
+    return {judged.claim.key: judged.ours.verdict for judged in judge(read(results), **options)}
 
 
 # The rules are data, and their reasons are true.
@@ -49,7 +54,7 @@ def test_every_number_of_the_rules_has_its_reason_and_is_told() -> None:
     told = spoken()
     for field in dataclasses.fields(Criteria):
         setting = getattr(CRITERIA, field.name)
-        assert isinstance(setting, Setting)
+        assert isinstance(setting, Criterion)
         assert len(setting.reason) > 60
         assert setting.reason in told
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -196,9 +201,9 @@ def test_the_order_of_objectives_and_the_names_of_seeds_do_not_matter() -> None:
 def test_the_rules_decide_not_the_code() -> None:
     """Stricter settings, given as data, take verdicts back."""
     results = planted(as_in_the_paper())
-    many = dataclasses.replace(CRITERIA, least_runs=Setting(6, "more than there are"))
+    many = dataclasses.replace(CRITERIA, least_runs=Criterion(6, "more than there are"))
     assert set(found(results, criteria=many).values()) == {"undecided"}
-    large = dataclasses.replace(CRITERIA, least_gain=Setting(0.9, "more than any alternative gains"))
+    large = dataclasses.replace(CRITERIA, least_gain=Criterion(0.9, "more than any alternative gains"))
     assert found(results, criteria=large)["accuracy_sigmoid"] == "does not hold"
 
 
@@ -314,7 +319,7 @@ def test_the_papers_evidence_is_recomputed_from_its_tables() -> None:
     assert sigmoid == "+0.90 points (0.73 to 1.07), eight runs each"
 
 
-def test_a_claim_on_another_quantity_is_data_too() -> None:
+def test_a_claim_on_another_aspect_is_data_too() -> None:
     """A rule of one's own needs no code: each alternative against softmax in transfer."""
     claim = Claim("linear_sigmoid", "Sigmoid transfers better", "table 1", Better("linear", "sigmoid"))
     (judged,) = judge(read(planted(as_in_the_paper())), [claim])
@@ -325,7 +330,7 @@ def test_a_claim_on_another_quantity_is_data_too() -> None:
 def test_ranked_claims_have_the_sign_that_the_paper_found() -> None:
     for claim in CLAIMS:
         if isinstance(claim.rule, Ranked):
-            x, y = (paper(quantity, claim.rule.over) for quantity in (claim.rule.x, claim.rule.y))
+            x, y = (paper(aspect, claim.rule.over) for aspect in (claim.rule.x, claim.rule.y))
             assert claim.rule.sign * oracle.rho([x[key] for key in x], [y[key] for key in x]) > 0.9
 
 
@@ -333,7 +338,7 @@ def test_ranked_claims_have_the_sign_that_the_paper_found() -> None:
 
 
 def test_the_exhibit_is_a_row_a_claim() -> None:
-    made = exhibit.build(planted(as_in_the_paper()))
+    made = exhibit("claims", planted(as_in_the_paper()))
     (table,) = made.tables
     keys = [column.key for column in table.columns]
     assert [row.label for row in table.rows] == [claim.says for claim in CLAIMS]
@@ -349,8 +354,8 @@ def test_the_exhibit_is_printed_saved_and_the_same_each_time() -> None:
     hostile = {"sigmoid": "<script>alert(1)</script>\n"}
     gone = [("sigmoid", seed) for seed in (0, 1, 2)]
     results = planted(as_in_the_paper(), labels=hostile, without=gone)
-    made = exhibit.build(results)
-    assert made == exhibit.build(results)
+    made = exhibit("claims", results)
+    assert made == exhibit("claims", results)
     text = render_exhibit_text(made)
     assert text.count("holds") >= len(CLAIMS) / 2
     for written in (to_csv(made.tables[0]), to_latex(made.tables[0])):
@@ -361,15 +366,15 @@ def test_the_exhibit_is_printed_saved_and_the_same_each_time() -> None:
 def test_a_limited_study_is_shown_only_when_asked_and_marked() -> None:
     results = planted(as_in_the_paper(), limited=True)
     with pytest.raises(RequestError, match="limited"):
-        exhibit.build(results)
-    assert exhibit.build(results, allow_limited=True).limited
+        exhibit("claims", results)
+    assert exhibit("claims", results, allow_limited=True).limited
 
 
 def test_verdicts_need_neither_tensors_nor_drawings() -> None:
     program = (
-        "import sys; from penultimate.report.exhibits import claims, table4, figure6, iclr_figure5;"
-        " heavy = {'torch', 'torchvision', 'matplotlib', 'scipy', 'sklearn', 'numpy'};"
-        " print(sorted(heavy & set(sys.modules)))"
+        "import sys; from penultimate.report import exhibit, read_reference;"
+        " exhibit('claims', read_reference('glyphs'));"
+        " print(sorted({'torch', 'torchvision', 'matplotlib', 'sklearn', 'jinja2'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"

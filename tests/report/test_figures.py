@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penultimate.report import palette
-from penultimate.report.exhibits.base import Panel, Point
-from penultimate.report.figures import draw_panel
-from penultimate.report.palette import PRESET_MARKS, SHAPES, marks
-from penultimate.report.placement import Box, place
+from penultimate.report.base import Panel, Point
+from penultimate.report.drawing import palette
+from penultimate.report.drawing.figures import draw_panel
+from penultimate.report.drawing.palette import PRESET_MARKS, SHAPES, marks
+from penultimate.report.drawing.placement import Box, place
 from tests.oracles.report import MACHADO, contrast, oklab
 
 MARKS = marks(list(PRESET_MARKS))
@@ -112,7 +112,7 @@ def test_labels_stay_inside_and_apart(drawn: list[tuple[float, float, float]]) -
 
 
 def test_a_leader_crosses_what_lies_on_it() -> None:
-    from penultimate.report.placement import _crosses
+    from penultimate.report.drawing.placement import _crosses
 
     box = Box(4, 4, 6, 6)
     assert _crosses((0, 0, 10, 10), box)

@@ -1,4 +1,4 @@
-"""Figures 2, B.1 and 4, and the maps that they are drawn as: they hold the arrays and the rows of layers."""
+"""Figures 2, 3, 4, B.1 and D.3, and the maps that some are drawn as: they hold what steps left of layers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import io
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,268 +16,357 @@ import pytest
 
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
-from penultimate.report import palette, render_report
-from penultimate.report.exhibits import figure2, figure4, figure_b1, figure_d3
-from penultimate.report.exhibits.base import Exhibit, ExhibitTable, Panel, Raster, StudyResults
-from penultimate.report.figures import draw_panel, mark_variables
-from penultimate.report.palette import HEAT_FLIP, HEAT_STEPS, marks
-from penultimate.report.rasters import raster_size, short, step_of
+from penultimate.records.table import Row
+from penultimate.report import exhibit, render_report
+from penultimate.report.base import Built, Panel, Raster, StudyResults
+from penultimate.report.drawing import palette
+from penultimate.report.drawing.figures import draw_panel, mark_variables
+from penultimate.report.drawing.palette import HEAT_FLIP, HEAT_STEPS, marks
+from penultimate.report.drawing.rasters import raster_size, short, step_of
 from penultimate.report.tables import points_csv, render_exhibit_text
-from penultimate.table import Row, Table
 from tests.oracles.report import contrast, mean_of, oklab
-from tests.report.synthetic import MEASURED, study
+from tests.report.reading import (
+    Arrays,
+    described,
+    glyphs,
+    objectives_of,
+    only,
+    part_of,
+    shuffled,
+    table_of,
+    values,
+    with_rows,
+    without_second,
+)
 
-LAYERS = ("block1", "block2", "pooled")
-BUILDERS: dict[str, Callable[..., Exhibit]] = {
-    "figure2": figure2.build,
-    "figureB1": figure_b1.build,
-    "figureD3": figure_d3.build,
-    "figure4": figure4.build,
-}
-
-
-def measured(
-    seeds: Sequence[int] = (0, 1),
-    backbones: Sequence[str] = ("glyphnet", "other"),
-    splits: Sequence[str] = ("train", "test"),
-    **arguments: Any,
-) -> StudyResults:
-    """A study whose steps compared the layers of each architecture; numbers derive from their places."""
-    plain = study(seeds, **arguments)
-    specs = [one["spec"] for one in plain.description["objectives"]]
-    rows = list(plain.table)
-    for backbone in backbones:
-        about: dict[str, Any] = {"backbone": backbone, "source": "glyphs", "target": "glyphs"}
-        points = {"metric": "layer_cka", "split": "test", "value": 9.0, "unit": "points"}
-        rows.append(Row(step=f"similarity.{backbone}", **about, **points))
-        for (place, spec), seed, split in itertools.product(enumerate(specs), seeds, splits):
-            for depth, layer in enumerate((*LAYERS[:2], "penultimate")):
-                value = 0.1 * depth + 0.01 * place + 0.001 * seed + 0.3 * (split == "train")
-                known = {"objective": spec, "seed": seed, "split": split, "layer": layer}
-                rows.append(Row(metric="class_separation", value=value, unit="ratio", **about, **known))
-    names = [(spec, seed, -1, layer) for spec in specs for seed in seeds for layer in LAYERS]
-    names += [("", -1, 0, layer) for layer in LAYERS]
-    names += [(specs[0], seeds[0], 4, layer) for layer in LAYERS]
-
-    def arrays(step: str, metric: str) -> dict[str, np.ndarray]:
-        assert metric == "layer_cka"
-        random = np.random.default_rng(len(step))
-        half = random.uniform(0, 0.5, (len(names), len(names)))
-        matrix = half + half.T
-        np.fill_diagonal(matrix, 1)
-        return {
-            "matrix": matrix,
-            "standard_error": matrix / 100,
-            "objectives": np.array([spec for spec, _, _, _ in names]),
-            "seeds": np.array([seed for _, seed, _, _ in names]),
-            "epochs": np.array([epoch for _, _, epoch, _ in names]),
-            "layers": np.array([layer for _, _, _, layer in names]),
-            "sizes": np.array([250, 251]),
-            "passes": np.array([0, 0]),
-        }
-
-    description = {**plain.description, "backbones": list(backbones)}
-    return dataclasses.replace(plain, description=description, table=Table(rows), arrays=arrays)
+NAMES = ("figure2", "figureB1", "figureD3", "figure3", "figure4")
+MAPS = ("figure2", "figureB1", "figureD3")
+LAYERS = ("block1", "block2", "bottleneck1", "bottleneck2", "penultimate")
+SEEDS = (0, 1)
+"""Those whose layers are compared."""
 
 
-def value_at(results: StudyResults, one: tuple[str, int, str], other: tuple[str, int, str]) -> float:
-    """An entry of the first architecture's matrix, by objective (as it begins), seed and layer."""
+def matrix_of(
+    results: StudyResults, backbone: str = "glyphnet", name: str = "matrix"
+) -> Callable[..., float]:
+    """The entry of two networks' layers, (objective's slug, seed, layer) each, of what the step has left."""
+    row = next(row for row in results.table if (row.metric, row.backbone) == ("layer_cka", backbone))
     assert results.arrays is not None
-    arrays = results.arrays("similarity.glyphnet", "layer_cka")
-    named = list(zip(arrays["objectives"], arrays["seeds"], arrays["layers"], strict=True))
+    arrays = results.arrays(str(row.step), "layer_cka")
+    named = ("objectives", "seeds", "layers", "epochs")
+    places = {
+        key: place for place, key in enumerate(zip(*(arrays[name].tolist() for name in named), strict=True))
+    }
+    specs = {**objectives_of(results), "": ""}
 
-    def place(wanted: tuple[str, int, str]) -> int:
-        spec, seed, layer = wanted
-        return next(
-            index
-            for index, (known, s, name) in enumerate(named)
-            if known.partition("(")[0] == spec and (s, name) == (seed, layer)
-        )
+    def entry(first: tuple[str, int, str], second: tuple[str, int, str]) -> float:
+        rows = [places[specs[slug], seed, layer, -1 if slug else 0] for slug, seed, layer in (first, second)]
+        return float(arrays[name][rows[0], rows[1]])
 
-    return float(arrays["matrix"][place(one), place(other)])
-
-
-def panels(made: Exhibit) -> dict[str, Panel]:
-    return {panel.title: panel for figure in made.figures for panel in figure.panels}
+    return entry
 
 
-def table_of(made: Exhibit, name: str) -> ExhibitTable:
-    return next(table for table in made.tables if table.name == name)
+def with_arrays(results: StudyResults, change: Callable[[dict[str, np.ndarray]], Arrays]) -> StudyResults:
+    """The study whose comparison of layers has left something else."""
+    read = results.arrays
+    assert read is not None
+    changed = lambda step, metric: change({name: array.copy() for name, array in read(step, metric).items()})  # noqa: E731
+    return dataclasses.replace(results, arrays=changed)
 
 
-def raster_of(made: Exhibit, title: str) -> Raster:
-    raster = panels(made)[title].raster
+def titled(built: Built) -> dict[str, Panel]:
+    return {panel.title: panel for figure in built.figures for panel in figure.panels}
+
+
+def raster_of(built: Built, title: str) -> Raster:
+    raster = titled(built)[title].raster
     assert raster is not None
     return raster
 
 
 def test_maps_of_layers_are_means_over_pairs_of_different_seeds() -> None:
-    results = measured()
-    made = figure2.build(results)
-    raster = raster_of(made, PRESETS["sigmoid"].label)
-    for i, a in enumerate(LAYERS):
-        for j, b in enumerate(LAYERS):
-            own = [value_at(results, ("softmax", s, a), ("sigmoid", 1 - s, b)) for s in (0, 1)]
-            assert raster.values[i][j] == pytest.approx(mean_of(own), rel=1e-5)
-    control = raster_of(made, f"{PRESETS['softmax'].label}, another seed")
-    own = [value_at(results, ("softmax", s, "block1"), ("softmax", 1 - s, "pooled")) for s in (0, 1)]
-    assert control.values[0][2] == pytest.approx(mean_of(own), rel=1e-5)
-    initial = raster_of(made, "At initialisation")
-    own = [value_at(results, ("softmax", s, "block2"), ("", -1, "block1")) for s in (0, 1)]
-    assert initial.values[1][0] == pytest.approx(mean_of(own), rel=1e-5)
-
-
-def test_a_network_is_compared_with_itself_earlier() -> None:
-    results = measured()
-    made = figure_d3.build(results)
-    assert results.arrays is not None
-    arrays = results.arrays("similarity.glyphnet", "layer_cka")
-    block = arrays["matrix"][-3:, :3]
-    raster = raster_of(made, f"{PRESETS['softmax'].label}, seed 0: after epoch 4, and at the end")
-    assert np.asarray(raster.values) == pytest.approx(block, rel=1e-5)
-    assert np.asarray([[cell.value for cell in row.cells] for row in made.tables[0].rows]) == pytest.approx(
-        block
-    )
-    assert f"{block[2, 2]:.2f} in pooled" in made.notes[0]
-    without = dataclasses.replace(results, arrays=None)
-    assert figure_d3.build(without).figures == ()
-    assert "not measured" in figure_d3.build(without).notes[0]
+    built, entry = exhibit("figure2", glyphs()), matrix_of(glyphs())
+    raster = raster_of(built, PRESETS["sigmoid"].label)
+    for (i, a), (j, b) in itertools.product(enumerate(LAYERS), repeat=2):
+        pairs = [entry(("softmax", seed, a), ("sigmoid", 1 - seed, b)) for seed in SEEDS]
+        assert raster.values[i][j] == pytest.approx(mean_of(pairs), rel=1e-5)
+    control = raster_of(built, f"{PRESETS['softmax'].label}, another seed")
+    pairs = [entry(("softmax", seed, "block1"), ("softmax", 1 - seed, "penultimate")) for seed in SEEDS]
+    assert control.values[0][4] == pytest.approx(mean_of(pairs), rel=1e-5)
+    initial = raster_of(built, "At initialisation")
+    pairs = [entry(("softmax", seed, "block2"), ("", -1, "block1")) for seed in SEEDS]
+    assert initial.values[1][0] == pytest.approx(mean_of(pairs), rel=1e-5)
 
 
 def test_maps_of_objectives_are_symmetric_and_one_a_layer() -> None:
-    results = measured()
-    made = figure2.build(results)
+    built, entry = exhibit("figure2", glyphs()), matrix_of(glyphs())
+    slugs = list(objectives_of(glyphs()))
     for number, layer in enumerate(LAYERS, 1):
-        raster = raster_of(made, f"{number}: {layer}")
+        raster = raster_of(built, f"{number}: {layer}")
         assert raster.rows == raster.columns
-        assert raster.row_marks == tuple(PRESETS)
+        assert list(raster.row_marks) == slugs
         assert raster.values == tuple(zip(*raster.values, strict=True))
-        own = [value_at(results, ("dropout", s, layer), ("logit_norm", 1 - s, layer)) for s in (0, 1)]
-        assert raster.values[4][6] == pytest.approx(mean_of(own), rel=1e-5)
+        pairs = [entry(("dropout", seed, layer), ("logit_norm", 1 - seed, layer)) for seed in SEEDS]
+        found = raster.values[slugs.index("dropout")][slugs.index("logit_norm")]
+        assert found == pytest.approx(mean_of(pairs), rel=1e-5)
 
 
 def test_tables_hold_corresponding_layers_with_their_standard_errors() -> None:
-    results = measured()
-    made = figure2.build(results)
-    table = table_of(made, "figure2")
-    assert [column.label for column in table.columns] == list(LAYERS)
+    built, error_at = exhibit("figure2", glyphs()), matrix_of(glyphs(), name="standard_error")
+    table = table_of(built, "figure2")
+    assert tuple(column.label for column in table.columns) == LAYERS
     assert table.rows[0].label == "Softmax, another seed"
     assert (table.rows[-1].label, table.rows[-1].objective) == ("At initialisation", "")
-    raster = raster_of(made, PRESETS["sigmoid"].label)
+    raster = raster_of(built, PRESETS["sigmoid"].label)
     row = next(row for row in table.rows if row.objective == "sigmoid")
-    for index, cell in enumerate(row.cells):
+    for index, (cell, layer) in enumerate(zip(row.cells, LAYERS, strict=True)):
         assert cell.value == raster.values[index][index]
-        assert cell.error == pytest.approx(cell.value / 100, rel=1e-4)
-    last = table_of(made, "figure2-last")
-    assert [cell.value for cell in last.rows[2].cells] == list(raster_of(made, "3: pooled").values[2])
-    sentence = next(note for note in made.notes if note.startswith("Ours:"))
-    others = [row.cells[-1].value for row in table.rows[1:-1]]
-    assert f"{mean_of(others):.2f} (at least {min(others):.2f}) in pooled" in sentence
+        errors = [error_at(("softmax", seed, layer), ("sigmoid", 1 - seed, layer)) for seed in SEEDS]
+        assert cell.error == pytest.approx(mean_of(errors), rel=1e-5)
+    last = table_of(built, "figure2-last")
+    assert [cell.value for cell in last.rows[2].cells] == list(raster_of(built, "5: penultimate").values[2])
+    sentence = next(note for note in built.notes if note.startswith("Ours:"))
+    others = [row.cells[-1].value or 0 for row in table.rows[1:-1]]
+    assert f"{mean_of(others):.2f} (at least {min(others):.2f}) in penultimate" in sentence
     assert "two seeds of Softmax:" in sentence
+    assert "a network at initialisation:" in sentence
+
+
+def test_a_network_is_compared_with_itself_earlier() -> None:
+    built = exhibit("figureD3", glyphs())
+    row = next(row for row in glyphs().table if (row.metric, row.backbone) == ("layer_cka", "glyphnet"))
+    assert glyphs().arrays is not None
+    arrays = glyphs().arrays(str(row.step), "layer_cka")
+    epochs, objectives, seeds = (arrays[name] for name in ("epochs", "objectives", "seeds"))
+    before = np.flatnonzero(epochs > 0)
+    after = np.flatnonzero(
+        (epochs == -1) & (objectives == objectives[before[0]]) & (seeds == seeds[before[0]])
+    )
+    block = arrays["matrix"][np.ix_(before, after)]
+    raster = raster_of(
+        built, f"{PRESETS['softmax'].label}, seed 0: after epoch {epochs[before[0]]}, and at the end"
+    )
+    assert np.asarray(raster.values, float) == pytest.approx(block, rel=1e-5)
+    cells = [[cell.value for cell in row.cells] for row in built.tables[0].rows]
+    assert np.asarray(cells, float) == pytest.approx(block)
+    assert f"{block[4, 4]:.2f} in penultimate" in built.notes[0]
+    assert "nothing is fine-tuned in this study" in built.notes[1]
+
+
+def test_what_was_kept_of_another_network_than_those_compared_is_not_drawn() -> None:
+    built = exhibit("figureD3", part_of(glyphs(), ["sigmoid", "dropout"]))
+    assert built.figures == ()
+    assert [gap.what for gap in built.missing] == [
+        "CKA of a network's layers before and after further training"
+    ]
 
 
 def test_one_seed_has_no_control_and_says_how_to_get_it() -> None:
-    results = measured((0,))
-    made = figure2.build(results)
-    assert not any("another seed" in title for title in panels(made))
-    assert all(row[i] is None for i, row in enumerate(raster_of(made, "1: block1").values))
-    own = value_at(results, ("softmax", 0, "block1"), ("sigmoid", 0, "pooled"))
-    assert raster_of(made, PRESETS["sigmoid"].label).values[0][2] == pytest.approx(own, rel=1e-5)
-    assert any("penultimate run quickstart --seeds 0,1" in note for note in made.notes)
-    assert table_of(made, "figure2-last").rows[0].cells[0].detail == "needs two seeds"
+    built, entry = exhibit("figure2", part_of(glyphs(), seeds=[0])), matrix_of(glyphs())
+    assert not any("another seed" in title for title in titled(built))
+    assert all(row[place] is None for place, row in enumerate(raster_of(built, "1: block1").values))
+    pair = entry(("softmax", 0, "block1"), ("sigmoid", 0, "penultimate"))
+    assert raster_of(built, PRESETS["sigmoid"].label).values[0][4] == pytest.approx(pair, rel=1e-5)
+    assert any("penultimate run glyphs --seeds 0,1" in note for note in built.notes)
+    assert table_of(built, "figure2-last").rows[0].cells[0].detail == "needs two seeds"
 
 
 def test_one_objective_is_compared_with_its_initialisation_only() -> None:
-    made = figure2.build(measured((0,), objectives=("sigmoid",)))
-    assert list(panels(made)) == ["The scale", "At initialisation"]
-    assert [table.name for table in made.tables] == ["figure2"]
-    assert any("one objective only" in note for note in made.notes)
+    built = exhibit("figure2", part_of(glyphs(), ["sigmoid"], [0]))
+    assert list(titled(built)) == ["The scale", "At initialisation"]
+    assert [table.name for table in built.tables] == ["figure2"]
+    assert any("one objective only" in note for note in built.notes)
 
 
 def test_without_softmax_the_first_objective_is_the_reference() -> None:
-    made = figure2.build(
-        measured((0,), objectives=("sigmoid", "squared_error(kappa=9, scale=0.5, target=10)"))
-    )
-    assert "Sigmoid" in made.caption
-    assert [row.label for row in made.tables[0].rows] == ["Squared error", "At initialisation"]
+    built = exhibit("figure2", part_of(glyphs(), ["sigmoid", "squared_error"], [0]))
+    assert "rows are layers of Sigmoid" in built.caption
+    assert [row.label for row in built.tables[0].rows] == ["Squared error", "At initialisation"]
 
 
 def test_a_constant_layer_is_said_and_leaves_its_cells_empty() -> None:
-    results = measured((0,))
-    assert results.arrays is not None
-    spoilt = results.arrays("similarity.glyphnet", "layer_cka")
-    for array in (spoilt["matrix"], spoilt["standard_error"]):
-        array[4, :] = array[:, 4] = np.nan
-    made = figure2.build(dataclasses.replace(results, arrays=lambda step, metric: spoilt))
-    assert raster_of(made, PRESETS["label_smoothing"].label).values[0][1] is None
-    assert "No CKA, being the same for all images: block2 of Label smoothing, seed 0." in made.notes
-    assert "nan" not in render_exhibit_text(made).lower().replace("finance", "")
-    assert "nan" not in points_csv(made)
-    assert draw_panel(panels(made)[PRESETS["label_smoothing"].label], marks(list(PRESETS))).raw
+    def spoil(arrays: dict[str, np.ndarray]) -> Arrays:
+        for values_ in (arrays["matrix"], arrays["standard_error"]):
+            values_[6, :] = values_[:, 6] = values_[10, :] = values_[:, 10] = np.nan
+        return arrays
+
+    built = exhibit("figure2", with_arrays(part_of(glyphs(), seeds=[0]), spoil))
+    assert raster_of(built, PRESETS["label_smoothing"].label).values[0][1] is None
+    constant = "block2 of Label smoothing, seed 0 and block1 of Sigmoid, seed 0"
+    assert f"No CKA, being the same for all images: {constant}." in built.notes
+    assert not re.search(r"\bnan\b", render_exhibit_text(built).lower() + points_csv(built).lower())
+    assert draw_panel(titled(built)[PRESETS["label_smoothing"].label], marks(list(PRESETS))).raw
 
 
-def test_a_temperature_sweep_is_not_compared() -> None:
-    sweep = [f"cosine_softmax(temperature={t}, scale={t})" for t in (0.03, 0.05, 0.07)]
-    made = figure2.build(measured((0,), objectives=(*MEASURED, *sweep)))
-    assert len(raster_of(made, "1: block1").rows) == 9
+def test_one_batch_has_no_standard_error_and_shows_its_numbers() -> None:
+    def alone(arrays: dict[str, np.ndarray]) -> Arrays:
+        return {**arrays, "standard_error": np.full_like(arrays["standard_error"], np.nan)}
+
+    row = exhibit("figure2", with_arrays(glyphs(), alone)).tables[0].rows[0]
+    assert all(cell.value is not None and cell.error is None and cell.detail == "" for cell in row.cells)
 
 
-def test_figure_b1_is_of_the_second_architecture_and_says_how_to_have_one() -> None:
-    results = measured((0,))
-    second = raster_of(figure_b1.build(results), PRESETS["sigmoid"].label)
-    assert second != raster_of(figure2.build(results), PRESETS["sigmoid"].label)
-    swapped = dataclasses.replace(
-        results, description={**results.description, "backbones": ["other", "glyphnet"]}
-    )
-    assert raster_of(figure2.build(swapped), PRESETS["sigmoid"].label) == second
-    alone = figure_b1.build(measured((0,), backbones=("glyphnet",)))
-    assert alone.tables == alone.figures == ()
-    assert """penultimate run quickstart --set "backbones=('glyphnet', '""" in alone.notes[0]
+def given_beside(count: int) -> StudyResults:
+    """The study with a network that was not trained here, of `count` layers, as `similarity` leaves it."""
+
+    def join(arrays: dict[str, np.ndarray]) -> Arrays:
+        grown = {
+            name: np.pad(arrays[name], (0, count), constant_values=0.5)
+            for name in ("matrix", "standard_error")
+        }
+        for place in range(count):
+            grown["matrix"][-count + place, -count + place] = 1
+        further = {"objectives": "ours", "seeds": -1, "epochs": -1}
+        columns = {name: np.append(arrays[name], [value] * count) for name, value in further.items()}
+        layers = np.append(arrays["layers"], [f"stage{place}" for place in range(count)])
+        return {**arrays, **grown, **columns, "layers": layers}
+
+    block = {"given": {"ours": "timm:resnet18"}, "classifies": False, "measure": None}
+    networks = [*glyphs().description["networks"], block]
+    listed = [*glyphs().description["objectives"], {"slug": "ours", "label": "ours", "spec": "ours"}]
+    return with_arrays(described(glyphs(), networks=networks, objectives=listed), join)
+
+
+@pytest.mark.parametrize("count", [5, 3])
+def test_a_network_that_was_not_trained_here_stands_beside_the_others(count: int) -> None:
+    built = exhibit("figure2", given_beside(count))
+    raster = raster_of(built, "ours")
+    assert (len(raster.rows), len(raster.columns)) == (5, count)
+    row = next(row for row in table_of(built, "figure2").rows if row.objective == "ours")
+    corner = table_of(built, "figure2-last").rows[-1].cells
+    if count == 5:
+        assert {cell.value for cell in row.cells} == {0.5}
+        assert corner[0].value == 0.5
+    else:
+        assert {(cell.text, cell.detail) for cell in (*row.cells, *corner[:-1])} == {
+            ("–", "it has another number of layers")
+        }
+    assert corner[-1].detail == "needs two seeds"
+    assert render_exhibit_text(built)
+    same = next(note for note in built.notes if note.startswith("Ours:"))
+    assert (count == 5) == ("at least 0.50" in same)
+
+
+def test_figure_b1_is_of_the_second_architecture() -> None:
+    built, entry = exhibit("figureB1", glyphs()), matrix_of(glyphs(), "glyphplain")
+    raster = raster_of(built, PRESETS["sigmoid"].label)
+    pairs = [entry(("softmax", seed, "unit1"), ("sigmoid", 1 - seed, "unit2")) for seed in SEEDS]
+    assert raster.values[0][1] == pytest.approx(mean_of(pairs), rel=1e-5)
+    assert built.caption.startswith("The architecture: glyphplain. ")
+    assert "The architecture here is glyphplain; all other exhibits show glyphnet." in built.notes
+
+
+def test_figure_b1_says_how_to_have_a_second_architecture() -> None:
+    built = exhibit("figureB1", without_second(glyphs()))
+    assert built.tables == built.figures == ()
+    command = """penultimate run glyphs --set "backbones=('glyphnet', 'glyphplain')\""""
+    assert [gap.command for gap in built.missing] == [command]
+    begun = only(glyphs(), lambda row: row.backbone != "glyphplain")
+    assert [gap.command for gap in exhibit("figureB1", begun).missing] == ["penultimate run glyphs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "scale"), [("figure3", "sparsity", 100), ("figure4", "class_separation", 1)]
+)
+def test_every_layer_has_the_mean_of_its_rows(name: str, metric: str, scale: float) -> None:
+    built = exhibit(name, glyphs())
+    table, panel = table_of(built, name), titled(built)["Glyphs, test images"]
+    assert [column.label for column in table.columns] == [*LAYERS[:-1], "Penultimate"]
+    specs = objectives_of(glyphs())
+    assert [row.objective for row in table.rows] == list(specs)
+    for row, curve in zip(table.rows, panel.curves, strict=True):
+        for cell, layer in zip(row.cells, LAYERS, strict=True):
+            runs = values(glyphs(), objective=specs[row.objective], metric=metric, split="test", layer=layer)
+            assert len(runs) == 5
+            assert cell.value == pytest.approx(scale * mean_of(runs))
+        assert curve.objective == row.objective
+        assert curve.points == tuple((i, pytest.approx(cell.value)) for i, cell in enumerate(row.cells, 1))
+    ends = [[row.cells[place].value or 0 for row in table.rows] for place in (0, -1)]
+    digits, unit = (1, " %") if name == "figure3" else (3, "")
+    first, last = (f"{min(end):.{digits}f} and {max(end):.{digits}f}{unit}" for end in ends)
+    assert f"{first} in block1, {last} in the penultimate features." in built.notes[0]
+
+
+def test_layers_that_the_study_does_not_list_stand_in_the_order_of_their_numbers() -> None:
+    names = {"block1": "block10", "block2": "block9", "bottleneck1": "block8", "bottleneck2": "block1"}
+    rows = [
+        dataclasses.replace(row, layer=names.get(row.layer or "", row.layer))
+        for row in glyphs().table
+        if row.metric == "sparsity"
+    ]
+    renamed = with_rows(only(described(glyphs(), layers=[]), lambda row: row.metric != "sparsity"), rows)
+    table = table_of(exhibit("figure3", renamed), "figure3")
+    assert [column.label for column in table.columns] == [
+        "block1",
+        "block8",
+        "block9",
+        "block10",
+        "Penultimate",
+    ]
 
 
 def test_figure4_takes_the_papers_split_where_it_was_measured() -> None:
-    results = measured((0, 1))
-    for splits, words, lift in ((("train", "test"), "training images", 0.3), (("test",), "test images", 0.0)):
-        made = figure4.build(measured((0, 1), splits=splits))
-        assert words in made.caption
-        table = table_of(made, "figure4")
-        assert [column.label for column in table.columns] == ["block1", "block2", "Penultimate"]
-        for place, row in enumerate(table.rows):
-            expected = [0.1 * depth + 0.01 * place + 0.0005 + lift for depth in range(3)]
-            assert [cell.value for cell in row.cells] == pytest.approx(expected)
-    printed = {row.objective: row.cells[0].text for row in table_of(made, "figure4_published").rows}
+    def lifted(row: Row) -> Row:
+        return dataclasses.replace(row, split="train", value=row.value + 0.125)
+
+    layered = [
+        row for row in glyphs().table if row.metric == "class_separation" and row.layer and not row.arm
+    ]
+    both = with_rows(glyphs(), map(lifted, layered))
+    for results, words, lift in ((glyphs(), "test images", 0), (both, "training images", 0.125)):
+        built = exhibit("figure4", results)
+        assert words in built.caption
+        assert words in table_of(built, "figure4").title
+        runs = values(glyphs(), objective="softmax", metric="class_separation", split="test", layer="block2")
+        assert table_of(built, "figure4").rows[0].cells[1].value == pytest.approx(mean_of(runs) + lift)
+    printed = {row.objective: row.cells[0].text for row in table_of(built, "figure4_published").rows}
     assert printed["squared_error"] == "0.845 ± 0.0002"
-    sentence = next(note for note in figure4.build(results).notes if note.startswith("Ours"))
-    assert "0.300 and 0.381 in block1, 0.500 and 0.581 in the penultimate features" in sentence
 
 
-@pytest.mark.parametrize("name", list(BUILDERS))
+def test_figure3_holds_what_the_paper_prints_in_its_text() -> None:
+    table = table_of(exhibit("figure3", glyphs()), "figure3_published")
+    printed = {row.objective: (row.cells[0].text, row.cells[0].value) for row in table.rows}
+    assert set(printed) == set(PRESETS)
+    assert printed["softmax"] == ("92.8", 92.8)
+    assert printed["squared_error"] == ("< 25", None)
+    assert printed["sigmoid"] == ("–", None)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_what_was_not_measured_is_said_and_not_drawn(name: str) -> None:
-    made = BUILDERS[name](study())
-    assert made.figures == ()
-    assert all(table.source == "published" for table in made.tables)
-    assert sum("not measured: " in note and "penultimate run" in note for note in made.notes) == 1
-    assert any("The paper draws its Figure" in note for note in made.notes)
+    bare = only(glyphs(), lambda row: row.layer is None and row.metric != "layer_cka")
+    built = exhibit(name, bare)
+    assert built.figures == ()
+    assert all(table.source == "published" for table in built.tables)
+    assert len(built.missing) == 1
+    assert str(built.missing[0]) == built.notes[0]
+    assert any("The paper" in note for note in built.notes)
+    if name in MAPS:
+        assert exhibit(name, dataclasses.replace(glyphs(), arrays=None)).missing == built.missing
 
 
-@pytest.mark.parametrize("name", list(BUILDERS))
+@pytest.mark.parametrize("name", NAMES)
 def test_limited_studies_are_refused_unasked(name: str) -> None:
-    limited = measured((0,), limited=True)
+    limited = described(glyphs(), limited=True)
     with pytest.raises(RequestError, match="limited run"):
-        BUILDERS[name](limited)
-    assert BUILDERS[name](limited, allow_limited=True).limited
+        exhibit(name, limited)
+    assert exhibit(name, limited, allow_limited=True).limited
 
 
-@pytest.mark.parametrize("name", list(BUILDERS))
+@pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
-    results = measured()
-    order = np.random.default_rng(0).permutation(len(results.table))
-    shuffled = dataclasses.replace(results, table=Table(results.table[int(i)] for i in order))
-    assert BUILDERS[name](shuffled) == BUILDERS[name](results)
+    assert exhibit(name, shuffled(glyphs())) == exhibit(name, glyphs())
+
+
+@pytest.mark.parametrize("name", ["figure2", "figure3", "figure4"])
+def test_a_sweep_stands_in_no_table_of_layers_and_is_said(name: str) -> None:
+    built = exhibit(name, glyphs())
+    assert not any("τ" in row.label for table in built.tables for row in table.rows)
+    assert built.notes[-1] == "Cosine softmax at five further temperatures is compared in Table 4, not here."
 
 
 def test_cells_are_drawn_with_what_they_say_and_in_the_pages_colours() -> None:
-    panel = panels(figure2.build(measured((0,))))["1: block1"]
+    panel = titled(exhibit("figure2", part_of(glyphs(), seeds=[0])))["1: block1"]
     drawing = draw_panel(panel, marks(list(PRESETS)))
     svg = drawing.styled("x")
     titles = [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")]
@@ -296,9 +384,8 @@ def test_cells_are_drawn_with_what_they_say_and_in_the_pages_colours() -> None:
 
 def test_small_maps_have_their_numbers_written_in_and_large_ones_their_labels_thinned() -> None:
     small = Raster(("1", "2"), ("1", "2"), ((1.0, 0.934), (None, -0.02)))
-    svg = draw_panel(Panel("p", "", "", "", labelled=False, size=raster_size(2, 2), raster=small), {}).styled(
-        "x"
-    )
+    panel = Panel("p", "", "", "", labelled=False, size=raster_size(2, 2), raster=small)
+    svg = draw_panel(panel, {}).styled("x")
     shown = [one.text for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     assert {"1", ".93", "–", "−.02"} <= set(shown)
     names = tuple(str(number) for number in range(1, 41))
@@ -310,11 +397,11 @@ def test_small_maps_have_their_numbers_written_in_and_large_ones_their_labels_th
 
 
 def test_cells_are_in_the_csv_and_the_scale_is_not() -> None:
-    made = figure2.build(measured((0,)))
-    lines = list(csv.DictReader(io.StringIO(points_csv(made))))
-    assert len(lines) == 9 * 9 + 3 * 81
+    built = exhibit("figure2", part_of(glyphs(), seeds=[0]))
+    lines = list(csv.DictReader(io.StringIO(points_csv(built))))
+    assert len(lines) == 9 * 25 + 5 * 81
     line = next(one for one in lines if one["label"] == "Softmax and Sigmoid" and one["panel"].endswith("-3"))
-    raster = raster_of(made, "3: pooled")
+    raster = raster_of(built, "3: bottleneck1")
     assert (line["x"], line["y"], float(line["value"])) == ("3", "1", raster.values[0][2])
 
 
@@ -338,16 +425,11 @@ def test_numbers_are_short() -> None:
 
 
 def test_the_page_has_the_maps() -> None:
-    page = render_report(measured((0,)))[""].decode()
+    measured = only(
+        part_of(glyphs(), ["softmax", "sigmoid"], [0]), lambda row: bool(row.layer) or not row.objective
+    )
+    page = render_report(measured)[""].decode()
     for name in ("figure2", "figureB1", "figure4"):
         assert f'<article class="exhibit" id="{name}">' in page
     assert page.count("var(--heat-20)") > 0
     assert "<dt>CKA</dt>" in page
-
-
-@pytest.mark.parametrize("name", ["figure2", "figure4"])
-def test_a_sweep_stands_in_no_table_of_layers_and_is_said(name: str) -> None:
-    sweep = [f"cosine_softmax(scale={tau}, temperature={tau})" for tau in (0.03, 0.05, 0.07)]
-    made = BUILDERS[name](measured(objectives=[*MEASURED, *sweep]))
-    assert not any("temperature" in row.label for table in made.tables for row in table.rows)
-    assert any("three further temperatures is compared in Table 4" in note for note in made.notes)

@@ -31,7 +31,7 @@ def test_exhibits_are_listed_without_a_tensor_library() -> None:
 def test_an_exhibit_is_shown_without_drawing() -> None:
     code = (
         "from penultimate.report import StudyResults, exhibit, render_exhibit_text\n"
-        "from penultimate.table import Row, Table\n"
+        "from penultimate.records.table import Row, Table\n"
         "rows = [Row(objective=o, seed=0, target='glyphs', split='train', metric='class_separation', value=v)"
         " for o, v in (('softmax', .35), ('sigmoid', .36))]\n"
         "study = {'name': 's', 'source': 'glyphs', 'targets': ['digits'], 'objectives': []}\n"

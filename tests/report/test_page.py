@@ -13,11 +13,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from penultimate import registry
 from penultimate.errors import RequestError
+from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
-from penultimate.report.exhibits.base import StudyResults
-from penultimate.report.page import _provenance
-from penultimate.table import Table
+from penultimate.report.base import StudyResults
+from penultimate.report.page.provenance import provenance
 from tests.report.html import Page
 from tests.report.synthetic import HOSTILE, MEASURED, picture, study
 
@@ -75,10 +76,12 @@ def told_everywhere(text: str) -> dict[str, bytes]:
     """The report of a small study in which every free text is this one."""
     results = study((0,), objectives=tuple(MEASURED)[:3], label=text, targets=("digits",), epochs=2)
     description = {**results.description, "title": text, "question": text, "command": text}
-    description |= {"backbones": [text], "recipe": {text: text}}
-    provenance = {text: {text: [text]}, "command": text, "diverged": {text: text}}
+    (grid,) = description["networks"]
+    given = {"given": {text: text}, "classifies": False, "measure": None}
+    description["networks"] = [{**grid, "backbones": [text], "recipe": {text: text}, "arm": ""}, given]
+    told = {text: {text: [text]}, "command": text, "diverged": {text: text}}
     rows = [dataclasses.replace(row, backbone=text, step=text) for row in results.table]
-    return render_report(StudyResults(description, Table(rows), None, provenance))
+    return render_report(StudyResults(description, Table(rows), None, told))
 
 
 def structure(files: dict[str, bytes]) -> list[tuple[str, list[str]]]:
@@ -98,7 +101,7 @@ def benign() -> list[tuple[str, list[str]]]:
 
 
 def test_two_seeds_are_not_read_as_a_share() -> None:
-    told = dict(_provenance(study((0, 1), epochs=2)))
+    told = dict(provenance(study((0, 1), epochs=2)))
     assert told["Seeds"] == "0, 1"
     assert dict(told["Steps done, of how many"])["train"] == "9 of 9"
 
@@ -160,7 +163,7 @@ def test_published_tables_and_panels_look_different_and_hold_no_run_of_ours(page
         assert published != ("ours" in box.classes)
         tags = [tag for tag in page.elements if "tag" in tag.classes and box in tag.ancestors]
         assert [tag.text for tag in tags] == ["published" if published else "measured here"]
-        if "claims" in box.classes:
+        if "Claim by claim" in box.all_text:
             # The one table that names the paper beside us: in a column group of its own.
             assert "The paper (ImageNet)" in box.all_text
             assert "This study" in box.all_text
@@ -195,6 +198,37 @@ def test_a_limited_study_says_so_at_the_top_and_at_every_exhibit() -> None:
     assert all("limited run" in article.all_text for article in articles)
     whole = Page(render_report(study(**small))[""].decode())
     assert "limited run" not in whole.all("body")[0].all_text.lower()
+
+
+def test_exhibits_stand_in_the_order_of_the_paper_under_its_sections(page: Page) -> None:
+    sections = [element for element in page.all("section") if element.attributes["id"].startswith("section-")]
+    numbers = [element.attributes["id"].removeprefix("section-") for element in sections]
+    assert numbers == sorted(numbers, key=lambda number: (number == "beyond", number))
+    exhibits = {name: registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")}
+    shown = [article.attributes["id"] for article in page.all("article")]
+    assert shown == [name for name in exhibits if name in shown]
+    for article in page.all("article"):
+        (section,) = [element for element in sections if element in article.ancestors]
+        own = exhibits[article.attributes["id"]].section.lower().replace(".", "-")
+        assert (own or "beyond").startswith(section.attributes["id"].removeprefix("section-"))
+    linked = [link.attributes["href"].removeprefix("#") for link in page.all("a")]
+    assert [name for name in linked if name in shown] == shown
+
+
+def test_what_further_networks_have_of_their_own_is_told() -> None:
+    described = study((0, 1), epochs=2)
+    (grid,) = described.description["networks"]
+    further = {**grid, "arm": "temperature", "seeds": [0], "recipe": {**grid["recipe"], "learning_rate": 1.7}}
+    given = {"given": {"ours": "timm:resnet18"}, "classifies": False, "measure": None}
+    description = {**described.description, "networks": [grid, further, given]}
+    told = dict(provenance(dataclasses.replace(described, description=description)))
+    further = dict(told["Further networks"])
+    assert dict(further["Grid 2"]) == {
+        "arm": "temperature",
+        "seeds": "0",
+        "recipe": [("learning_rate", "1.7")],
+    }
+    assert further["ours"] == "timm:resnet18"
 
 
 def test_diverged_runs_are_named_at_the_top(page: Page) -> None:

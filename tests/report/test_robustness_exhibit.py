@@ -3,215 +3,161 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytest
 
-from penultimate import published
+from penultimate.data.catalog import card
 from penultimate.data.corruptions import BENCHMARK
-from penultimate.errors import RequestError
-from penultimate.objectives.presets import resolve
-from penultimate.report.exhibits import table_c2
-from penultimate.report.exhibits.base import Exhibit, ExhibitTable, StudyResults
-from penultimate.report.tables import render_exhibit_text, to_csv, to_latex
-from penultimate.table import Row, Table
+from penultimate.objectives.presets import PRESETS
+from penultimate.records.table import Table
+from penultimate.report import StudyResults, exhibit
+from penultimate.report.base import Built, ExhibitTable
 from tests.oracles import robustness as oracle
 from tests.oracles.report import mean_of, standard_error_of
-from tests.report.synthetic import MEASURED, study
+from tests.report.reading import column_of, described, glyphs, only, spec_of, table_of, with_rows
 
-SPECS = {text.partition("(")[0]: resolve(text).canonical for text in MEASURED}
-SEEDS = (0, 1, 2)
-SETS = {"v2": "glyphs_v2", "a": "glyphs_a", "r": "glyphs_r", "sketch": "glyphs_sketch"}
-
-
-def robustness_rows(seeds: Sequence[int] = SEEDS) -> list[Row]:
-    draw = np.random.default_rng(0)
-    rows = []
-    for spec in SPECS.values():
-        for seed in seeds:
-            about = {"objective": spec, "seed": seed, "backbone": "glyphnet", "source": "glyphs"}
-            for target in SETS.values():
-                rows.append(
-                    Row(metric="top1", value=draw.uniform(0.2, 0.8), target=target, split="test", **about)
-                )
-            for name in BENCHMARK:
-                for severity in range(1, 6):
-                    own = {"target": "glyphs", "split": "test", "layer": f"{name} {severity}", **about}
-                    rows.append(Row(metric="corruption_error", value=draw.uniform(0.1, 0.9), **own))
-    return rows
+SEEDS = (0, 1, 2, 3, 4)
+SETS = ("glyphs_v2", "glyphs_a", "glyphs_r", "glyphs_sketch")
 
 
 @pytest.fixture(scope="module")
 def results() -> StudyResults:
-    found = study(SEEDS)
-    return dataclasses.replace(found, table=Table([*found.table, *robustness_rows()]))
+    """Of the reference run, what table C.2 reads, and nothing of the sweep."""
+    return only(
+        glyphs(),
+        lambda row: (
+            row.metric in ("top1", "corruption_error")
+            and (row.epoch, row.arm, row.backbone) == (None, None, "glyphnet")
+        ),
+    )
 
 
-def only(results: StudyResults, keep: Callable[[Row], bool]) -> StudyResults:
-    return dataclasses.replace(results, table=Table(row for row in results.table if keep(row)))
+def errors(results: StudyResults, slug: str, seed: int) -> dict[str, list[float]]:
+    spec = spec_of(results, slug)
+    own = results.table.where(metric="corruption_error", objective=spec, seed=seed)
+    return {
+        name: [own.where(setting=f"corruption={name}, severity={k}").only().value for k in range(1, 6)]
+        for name in BENCHMARK
+    }
 
 
-def errors(results: StudyResults, spec: str, seed: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in BENCHMARK}
-    for name in BENCHMARK:
-        for severity in range(1, 6):
-            (row,) = results.table.where(
-                metric="corruption_error", objective=spec, seed=seed, layer=f"{name} {severity}"
-            )
-            found[name].append(row.value)
-    return found
+def mce(results: StudyResults, slug: str, seed: int) -> float:
+    return 100 * float(
+        oracle.mean_corruption_error(errors(results, slug, seed), errors(results, "softmax", seed))
+    )
 
 
-def cell(table: ExhibitTable, objective: str, key: str) -> tuple[float | None, float | None]:
-    place = [column.key for column in table.columns].index(key)
-    found = next(row.cells[place] for row in table.rows if row.objective == objective)
-    return found.value, found.error
+def said(built: Built) -> str:
+    return " ".join(built.notes)
 
 
-def said(made: Exhibit) -> str:
-    return " ".join(made.notes)
-
-
-def test_temperatures_that_are_set_aside_are_not_counted_either() -> None:
-    sweep = tuple(f"cosine_softmax(temperature={t}, scale={t})" for t in (0.03, 0.05, 0.07))
-    rows = robustness_rows()
-    cosine = SPECS["cosine_softmax"]
-    copies = [
-        dataclasses.replace(row, objective=resolve(text).canonical)
-        for text in sweep
-        for row in rows
-        if row.objective == cosine
-    ]
-    found = study(SEEDS, objectives=(*MEASURED, *sweep))
-    made = table_c2.build(dataclasses.replace(found, table=Table([*found.table, *rows, *copies])))
-    assert "Of the 8 other objectives," in said(made)
-
-
-def test_it_is_printed_saved_and_refused_when_limited(results: StudyResults) -> None:
-    made = table_c2.build(results)
-    assert made == table_c2.build(results)
-    assert [table.name for table in made.tables] == ["tableC2", "tableC2_corruptions", "tableC2_published"]
-    assert "Table C.2" in render_exhibit_text(made)
-    assert "not measured" not in said(made)
-    for table in made.tables:
-        assert len(to_csv(table).splitlines()) == 10
-        assert r"\toprule" in to_latex(table)
-    limited = dataclasses.replace(results, description={**results.description, "limited": True})
-    with pytest.raises(RequestError, match="limited run"):
-        table_c2.build(limited)
-    assert table_c2.build(limited, True).limited
-
-
-def test_accuracies_are_those_of_each_set(results: StudyResults) -> None:
-    table = table_c2.build(results).tables[0]
-    for slug, spec in SPECS.items():
-        for shift, target in {**SETS, "test": "glyphs"}.items():
-            rows = results.table.where(metric="top1", target=target, split="test", objective=spec, epoch=None)
-            own = [row.value for row in rows]
-            assert cell(table, slug, f"{shift}_percent") == (
-                pytest.approx(100 * mean_of(own)),
-                pytest.approx(100 * standard_error_of(own)),
-            )
+def keys(table: ExhibitTable) -> list[str]:
+    return [column.key for column in table.columns]
 
 
 def test_the_mean_corruption_error_is_taken_seed_by_seed(results: StudyResults) -> None:
-    table = table_c2.build(results).tables[0]
-    for slug, spec in SPECS.items():
-        own = [
-            oracle.mean_corruption_error(errors(results, spec, s), errors(results, SPECS["softmax"], s))
-            for s in SEEDS
-        ]
-        if slug == "softmax":
-            assert cell(table, slug, "mce") == (100.0, None)
-            continue
-        assert cell(table, slug, "mce") == (
-            pytest.approx(100 * mean_of(own)),
-            pytest.approx(100 * standard_error_of(own)),
-        )
+    column = column_of(table_of(exhibit("tableC2", results), "tableC2"), "mce")
+    assert list(column) == list(PRESETS)
+    assert (column["softmax"].text, column["softmax"].value, column["softmax"].error) == ("100", 100.0, None)
+    for slug in ("label_smoothing", "cosine_softmax", "squared_error"):
+        own = [mce(results, slug, seed) for seed in SEEDS]
+        assert column[slug].value == pytest.approx(mean_of(own))
+        assert column[slug].error == pytest.approx(standard_error_of(own))
 
 
 def test_errors_by_corruption_are_means_of_severities(results: StudyResults) -> None:
-    table = table_c2.build(results).tables[1]
-    for slug, spec in SPECS.items():
-        for name in BENCHMARK:
-            own = [mean_of(errors(results, spec, seed)[name]) for seed in SEEDS]
-            assert cell(table, slug, f"{name}_error_percent")[0] == pytest.approx(100 * mean_of(own))
+    table = table_of(exhibit("tableC2", results), "tableC2_corruptions")
+    assert keys(table) == [f"{name}_error_percent" for name in BENCHMARK]
+    for slug in ("sigmoid", "dropout"):
+        by_seed = [errors(results, slug, seed) for seed in SEEDS]
+        for name in ("fog", "jpeg_compression"):
+            own = [mean_of(of_seed[name]) for of_seed in by_seed]
+            assert column_of(table, f"{name}_error_percent")[slug].value == pytest.approx(100 * mean_of(own))
+
+
+def test_the_lowest_error_is_best_among_the_objectives_shown(results: StudyResults) -> None:
+    """Networks of the sweep, which are not shown, take no bold from those that are."""
+    whole = exhibit("tableC2", glyphs())
+    assert whole.tables == exhibit("tableC2", results).tables
+    for column in table_of(whole, "tableC2_corruptions").columns:
+        cells = column_of(table_of(whole, "tableC2_corruptions"), column.key)
+        lowest = min(cells.values(), key=lambda cell: cell.value or 0)
+        assert lowest.best
 
 
 def test_the_finding_counts_objectives_below_softmax(results: StudyResults) -> None:
-    table = table_c2.build(results).tables[0]
-    place = [column.key for column in table.columns].index("mce")
-    below = sum(row.cells[place].value < 100 for row in table.rows)
+    built = exhibit("tableC2", results)
+    values = [
+        cell.value or 0 for slug, cell in column_of(built.tables[0], "mce").items() if slug != "softmax"
+    ]
+    below = sum(value < 100 for value in values)
     assert (
         f"Of the 8 other objectives, {below} err less than softmax on corrupted images, in the mean of their"
         " runs; of the 8 in the paper's table, 8."
-    ) in said(table_c2.build(results))
+    ) in said(built)
 
 
-def test_the_papers_table_stands_digit_for_digit(results: StudyResults) -> None:
-    table = table_c2.build(results).tables[-1]
-    assert table.source == "published"
-    rows = {row["objective"]: row for row in published.printed("tableC2_robustness")}
-    for row in table.rows:
-        for (key, error, *_), shown in zip(table_c2.PUBLISHED, row.cells, strict=True):
-            assert shown.text == f"{rows[row.objective][key]} ± {rows[row.objective][error]}"
+def test_the_caption_says_what_stands_in_for_imagenets_sets(results: StudyResults) -> None:
+    caption = exhibit("tableC2", results).caption
+    assert caption.startswith(
+        "Top-1 accuracy of the networks, as they are, in the place of ImageNet's sets. -V2: "
+    )
+    assert "-A: what a network outside the study gets wrong" in caption
+    alone = exhibit("tableC2", described(results, source="digits")).caption
+    assert alone.startswith(f"{card('digits').title} has no shifted test sets. mCE, ")
 
 
 def test_what_was_not_measured_is_said(results: StudyResults) -> None:
-    bare = table_c2.build(only(results, lambda row: row.metric.startswith("linear")))
+    bare = exhibit("tableC2", only(results, lambda row: row.split == "train"))
     assert [table.source for table in bare.tables] == ["published"]
-    for what in ("Corrupted images", "Shifted test sets"):
-        assert f"{what}: not measured: run `penultimate run" in said(bare)
-    no_errors = table_c2.build(only(results, lambda row: row.metric != "corruption_error"))
-    assert "mce" not in [column.key for column in no_errors.tables[0].columns]
-    assert len(no_errors.tables) == 2
-    no_sets = table_c2.build(only(results, lambda row: row.target not in SETS.values()))
-    assert [column.key for column in no_sets.tables[0].columns] == ["test_percent", "mce"]
-    assert "Shifted test sets: not measured" in said(no_sets)
+    assert [gap.what for gap in bare.missing] == ["Corrupted images", "Shifted test sets"]
+    no_errors = exhibit("tableC2", only(results, lambda row: row.metric != "corruption_error"))
+    assert [table.name for table in no_errors.tables] == ["tableC2", "tableC2_published"]
+    assert keys(no_errors.tables[0]) == [f"{name}_percent" for name in ("test", "v2", "a", "r", "sketch")]
+    no_sets = exhibit("tableC2", only(results, lambda row: row.target not in SETS))
+    assert keys(no_sets.tables[0]) == ["test_percent", "mce"]
+    assert [gap.what for gap in no_sets.missing] == ["Shifted test sets"]
 
 
 def test_without_softmax_there_is_no_mean_corruption_error(results: StudyResults) -> None:
-    made = table_c2.build(
-        only(results, lambda row: row.objective != SPECS["softmax"] or row.metric != "corruption_error")
+    built = exhibit(
+        "tableC2", only(results, lambda row: (row.objective, row.metric) != ("softmax", "corruption_error"))
     )
-    assert "No mCE: its reference is the study's softmax network" in said(made)
-    assert "mce" not in [column.key for column in made.tables[0].columns]
-    assert "softmax" not in [row.objective for row in made.tables[1].rows]
-    assert not any("nan" in cell.text for table in made.tables for row in table.rows for cell in row.cells)
+    assert "No mCE: its reference is the study's softmax network" in said(built)
+    assert "mce" not in keys(built.tables[0])
+    assert "softmax" not in [row.objective for row in built.tables[1].rows]
+    assert not any("nan" in cell.text for table in built.tables for row in table.rows for cell in row.cells)
 
 
 def test_a_seed_without_softmax_is_left_out_and_named(results: StudyResults) -> None:
     gone = only(
-        results,
-        lambda row: (row.objective, row.seed, row.metric) != (SPECS["softmax"], 1, "corruption_error"),
+        results, lambda row: (row.objective, row.seed, row.metric) != ("softmax", 1, "corruption_error")
     )
-    made = table_c2.build(gone)
-    assert "mCE without seed 1, of which there is no softmax network" in said(made)
-    own = [
-        oracle.mean_corruption_error(errors(gone, SPECS["sigmoid"], s), errors(gone, SPECS["softmax"], s))
-        for s in (0, 2)
-    ]
-    assert cell(made.tables[0], "sigmoid", "mce")[0] == pytest.approx(100 * mean_of(own))
+    built = exhibit("tableC2", gone)
+    assert "mCE without seed 1, of which there is no softmax network" in said(built)
+    own = [mce(gone, "sigmoid", seed) for seed in SEEDS if seed != 1]
+    assert column_of(built.tables[0], "mce")["sigmoid"].value == pytest.approx(mean_of(own))
 
 
 def test_a_flawless_reference_is_said_and_a_torn_run_left_out(results: StudyResults) -> None:
     flawless = Table(
         dataclasses.replace(row, value=0.0)
-        if row.objective == SPECS["softmax"] and str(row.layer).startswith("fog")
+        if row.objective == "softmax" and row.settings.get("corruption") == "fog"
         else row
         for row in results.table
     )
-    made = table_c2.build(dataclasses.replace(results, table=flawless))
-    assert "No mCE: fog: the reference makes no error" in said(made)
-    torn = only(results, lambda row: row.objective != SPECS["sigmoid"] or row.layer != "snow 4")
-    assert "sigmoid" not in [row.objective for row in table_c2.build(torn).tables[1].rows]
+    built = exhibit("tableC2", dataclasses.replace(results, table=flawless))
+    assert "No mCE: fog: the reference makes no error" in said(built)
+    snow = "corruption=snow, severity=4"
+    torn = only(results, lambda row: (row.objective, row.setting) != ("sigmoid", snow))
+    assert "sigmoid" not in [row.objective for row in exhibit("tableC2", torn).tables[1].rows]
 
 
-def test_diverged_runs_and_other_backbones_are_left_out(results: StudyResults) -> None:
-    def spoilt(**columns: object) -> list[Row]:
-        return [dataclasses.replace(row, value=0.0, **columns) for row in robustness_rows()]  # type: ignore[arg-type]
-
-    for rows in (spoilt(status="diverged"), spoilt(backbone="other")):
-        mixed = dataclasses.replace(results, table=Table([*results.table, *rows]))
-        assert table_c2.build(mixed).tables == table_c2.build(results).tables
+@pytest.mark.parametrize(
+    "columns", [{"status": "diverged"}, {"backbone": "glyphplain"}, {"arm": "temperature"}]
+)
+def test_diverged_runs_and_those_of_other_grids_are_left_out(
+    columns: dict[str, str], results: StudyResults
+) -> None:
+    spoilt = [dataclasses.replace(row, value=0.0, **columns) for row in results.table]  # type: ignore[arg-type]
+    assert exhibit("tableC2", with_rows(results, spoilt)).tables == exhibit("tableC2", results).tables

@@ -6,14 +6,14 @@ import dataclasses
 
 import pytest
 
-from penultimate.report.curves import training_curves
-from penultimate.report.exhibits.base import StudyResults
-from penultimate.report.exhibits.measurements import admit
-from penultimate.report.glossary import OBJECTIVES
-from penultimate.report.palette import PRESET_MARKS
-from penultimate.report.regime import compare, features, summary
-from penultimate.report.statements import headline
-from penultimate.table import Table
+from penultimate.records.table import Table
+from penultimate.report.base import StudyResults
+from penultimate.report.drawing.palette import PRESET_MARKS
+from penultimate.report.measurements import admit
+from penultimate.report.page.curves import training_curves
+from penultimate.report.page.glossary import OBJECTIVES
+from penultimate.report.page.regime import compare, summary
+from penultimate.report.page.statements import headline
 from tests.report.planted import as_in_the_paper, planted, swept
 from tests.report.synthetic import MEASURED, study
 
@@ -44,11 +44,11 @@ def with_separation(order: list[int], results: StudyResults) -> StudyResults:
     ],
 )
 def test_the_answer_follows_the_sign_and_the_significance(order: list[int], answer: str, beside: str) -> None:
-    found = headline(admit(with_separation(order, study())))
-    assert answer in found.answer
-    assert beside in found.details[0]
-    assert "n = 9" in found.answer
-    assert any(fact.source == "published" and fact.value == "−0.93" for fact in found.facts)
+    told = headline(admit(with_separation(order, study())))
+    assert answer in told.answer
+    assert beside in told.details[0]
+    assert "n = 9" in told.answer
+    assert any(fact.source == "published" and fact.value == "−0.93" for fact in told.facts)
 
 
 def test_rho_is_that_of_perfect_order() -> None:
@@ -58,24 +58,24 @@ def test_rho_is_that_of_perfect_order() -> None:
 
 
 def test_without_the_numbers_nothing_is_claimed() -> None:
-    found = headline(admit(study(separation=False)))
-    assert "cannot say yet" in found.answer
-    assert "penultimate run" in found.answer
-    assert found.facts[0].source == "published"
+    told = headline(admit(study(separation=False)))
+    assert "cannot say yet" in told.answer
+    assert "penultimate run" in told.answer
+    assert told.facts[0].source == "published"
     two = headline(admit(study(objectives=("softmax", "sigmoid"))))
     assert "cannot say yet" in two.answer
 
 
 def test_the_place_of_softmax_is_told() -> None:
-    found = headline(admit(study((0, 1, 2))))
-    told = next(sentence for sentence in found.details if "softmax" in sentence)
-    assert "fifth of nine on the classes" in told
-    assert "second of nine in transfer" in told
+    told = headline(admit(study((0, 1, 2))))
+    of_softmax = next(sentence for sentence in told.details if "softmax" in sentence)
+    assert "fifth of nine on the classes" in of_softmax
+    assert "second of nine in transfer" in of_softmax
 
 
 def test_the_regime_is_told_beside_the_papers() -> None:
     results = study((0, 1, 2))
-    told = {one.what: (one.ours, one.paper) for one in compare(results, admit(results))}
+    told = {difference.what: (difference.ours, difference.paper) for difference in compare(admit(results))}
     assert told["Classes K / penultimate features M"] == ("128 / 256 = 0.50", "1000 / 2048 = 0.49")
     assert told["Epochs"] == ("20", "146 to 196, chosen per objective")
     assert told["Runs per objective"] == ("3", "8")
@@ -84,12 +84,24 @@ def test_the_regime_is_told_beside_the_papers() -> None:
     assert told["Softmax accuracy, test images"][1] == "77.0 %"
     assert "20,480" in told["Pretraining data"][0]
     assert "three runs per objective" in summary(admit(results))
-    assert features({"backbones": ["glyphnet(features=96, width=8)"]}) == 96
+
+
+def test_networks_that_were_not_trained_here_are_told_as_such() -> None:
+    results = study(objectives=())
+    given = {"given": {"ours": "timm:resnet18"}, "classifies": False, "measure": None}
+    listed = [{"slug": "ours", "label": "ours", "spec": "ours"}]
+    description = {**results.description, "networks": [given], "objectives": listed, "num_features": 512}
+    measured = admit(dataclasses.replace(results, description=description))
+    told = {difference.what: difference.ours for difference in compare(measured)}
+    assert told["Architecture"] == "ours (timm:resnet18, not trained here)"
+    assert told["Classes K / penultimate features M"] == "128 / 512 = 0.25"
+    assert (told["Epochs"], told["Objectives"]) == ("–", "1")
+    assert "networks that were not trained here" in summary(measured)
 
 
 def test_the_regime_counts_the_runs_of_the_nine_and_those_of_a_sweep_apart() -> None:
     def told(results: StudyResults) -> tuple[str, str]:
-        rows = {one.what: one.ours for one in compare(results, admit(results))}
+        rows = {difference.what: difference.ours for difference in compare(admit(results))}
         return rows["Objectives"], rows["Runs per objective"]
 
     truth, sweep = as_in_the_paper(), dict.fromkeys(swept(), (0, 1, 2))

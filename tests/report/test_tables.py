@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penultimate.report import exhibit, render_exhibit_text
-from penultimate.report.exhibits.base import Cell, Column, ExhibitTable, TableRow
+from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex, to_text, width
 from tests.report.synthetic import HOSTILE, study
 

@@ -1,254 +1,326 @@
-"""Studies as data: what is accepted, what is refused and how."""
+"""Studies as data: which networks they name, what is accepted, what is refused and how."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penultimate.errors import RequestError
-from penultimate.study import load_study
-from penultimate.study.choosing import override, restrict
-from penultimate.study.graph import Step, unfold
-from penultimate.study.spec import INSTRUMENTS
+from penultimate.networks.key import NetworkKey
+from penultimate.study import Given, Runs, Study, load_study
+from penultimate.study.spec import runs_by_recipe
+from penultimate.training.recipe import Recipe
+
+TINY = "glyphnet(features=16, width=4)"
+SHORT, LONG = Recipe(epochs=1), Recipe(epochs=2)
 
 
-@pytest.fixture
-def study():  # type: ignore[no-untyped-def]
-    return load_study("smoke")
+def study(*networks: Any, **changes: Any) -> Study:
+    """A study on the smoke world."""
+    plain: dict[str, Any] = {
+        "name": "mine",
+        "title": "Mine",
+        "question": "Which?",
+        "source": "glyphs_smoke",
+        "targets": ("digits_smoke",),
+        "networks": networks or (Runs(("softmax",), SHORT, backbones=(TINY,)),),
+    }
+    return Study(**{**plain, **changes})
 
 
-def test_settings_are_changed_by_path(study) -> None:  # type: ignore[no-untyped-def]
-    changed = override(study, ["recipe.epochs=7", "threads=2", "targets='digits_smoke'"])
-    assert (changed.recipe.epochs, changed.threads, changed.targets) == (7, 2, ("digits_smoke",))
-    assert study.recipe.epochs != 7
+# -- one grid -----------------------------------------------------------------------------------------------
+
+
+def test_a_grid_is_every_objective_on_every_backbone_with_every_seed() -> None:
+    runs = Runs(("softmax", "sigmoid"), backbones=(TINY, "glyphplain"), seeds=(3, 1), arm="long")
+    assert list(runs.keys()) == [
+        NetworkKey(objective, backbone, "long", seed, seed)
+        for seed in (3, 1)
+        for backbone in (TINY, "glyphplain")
+        for objective in ("softmax", "sigmoid")
+    ]
+
+
+def test_the_seed_is_the_draw_unless_one_draw_is_fixed() -> None:
+    assert [(key.seed, key.draw) for key in Runs(("softmax",), seeds=(2, 5)).keys()] == [(2, 2), (5, 5)]
+    assert [(key.seed, key.draw) for key in Runs(("softmax",), seeds=(2, 5), draws=1).keys()] == [
+        (2, 1),
+        (5, 1),
+    ]
+
+
+def test_names_take_their_one_spelling() -> None:
+    runs = Runs(
+        ["cosine_softmax(temperature = 5e-2, scale=1)"],  # type: ignore[arg-type]
+        backbones=("glyphnet(width=4, features=16)",),
+        measure=("similarity( passes=1)", "relearning(shots=5)"),
+    )
+    assert runs.objectives == ("cosine_softmax(scale=1, temperature=0.05)",)
+    assert runs.backbones == (TINY,)
+    assert runs.measure == ("similarity", "relearning(shots=(5,))")
 
 
 @pytest.mark.parametrize(
-    ("assignment", "answer"),
+    ("settings", "answer"),
     [
-        ("recipe.epoch=7", "Did you mean 'epochs'"),
-        ("recipe=7", "has parts"),
-        ("name.x=7", "has no parts"),
-        ("recipe.epochs", "setting=value"),
-        ("recipe.epochs=-3", "epochs"),
-        ("recipe.learning_rate='fast'", "learning_rate"),
-        ("targets=('digit_smoke',)", "Did you mean 'digits_smoke'"),
-        ("source='digits_smoke'", "no pretraining data set"),
-        ("objectives=()", "empty"),
-        ("objectives=('softmax','softmax')", "twice"),
-        ("objectives=('sofmax',)", "Did you mean 'softmax'"),
-        ("seeds=(1,1)", "twice"),
-        ("seeds=(-1,)", "a seed is an integer"),
-        ("probes=('linea',)", "Did you mean 'linear'"),
-        ("threads=0", "threads"),
-        ("draw='x'", "draw"),
-        ("name='../x'", "named by letters"),
+        ({"objectives": ()}, "objectives is empty; at least one is needed"),
+        ({"objectives": "softmax"}, "objectives must be a tuple, not 'softmax'"),
+        ({"objectives": ("sofmax",)}, "Did you mean 'softmax'"),
+        ({"objectives": ("softmax", "softmax")}, "objectives names 'softmax' twice; name it once"),
+        ({"objectives": ("dropout(keep=0.5)", "dropout(keep = 5e-1)")}, "twice"),
+        ({"backbones": ()}, "backbones is empty"),
+        ({"backbones": (TINY, "glyphnet(width=4, features=16)")}, "twice"),
+        ({"backbones": ("glyphnett",)}, "Did you mean 'glyphnet'"),
+        ({"seeds": ()}, "seeds is empty"),
+        ({"seeds": (1, 1)}, "seeds names 1 twice"),
+        ({"seeds": (-1,)}, "a seed is an integer from 0 to 2^31 - 1, not -1"),
+        ({"seeds": (2**31,)}, "a seed is an integer"),
+        ({"seeds": (True,)}, "a seed is an integer"),
+        ({"seeds": 3}, "seeds must be a tuple, not 3"),
+        ({"draws": "sed"}, "draws is 'seed' or an integer >= 0, not 'sed'"),
+        ({"draws": -1}, "draws is 'seed' or an integer >= 0, not -1"),
+        ({"draws": True}, "draws is 'seed' or an integer >= 0, not True"),
+        ({"arm": "a, b"}, "an arm is named by a word or two"),
+        ({"arm": 3}, "an arm is named by a word or two"),
+        ({"recipe": {"epochs": 3}}, "recipe is a Recipe, not {'epochs': 3}"),
+        ({"measure": "linear"}, "measure must be a tuple, not 'linear'"),
+        ({"measure": ("linea",)}, "Did you mean 'linear'"),
+        ({"measure": ("similarity", "similarity(passes=2)")}, "measure names 'similarity' twice"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_the_nearest_fix(study, assignment: str, answer: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(RequestError, match=answer.replace("(", r"\(")):
-        override(study, [assignment])
-
-
-def test_objectives_are_chosen_by_slug(study) -> None:  # type: ignore[no-untyped-def]
-    assert restrict(study, ["softmax"], [3, 4]).seeds == (3, 4)
-    assert restrict(study, ["softmax"], []).objectives == ("softmax",)
-    with pytest.raises(RequestError, match="has no objective"):
-        restrict(study, ["dropout(keep=0.123)"], [])
-
-
-def test_a_study_file_is_read_and_a_bad_one_is_named(tmp_path: Path) -> None:
-    good = tmp_path / "mine.py"
-    good.write_text(
-        "import dataclasses\nfrom penultimate.studies.smoke import STUDY as SMOKE\n"
-        "STUDY = dataclasses.replace(SMOKE, name='mine')\n"
-    )
-    assert load_study(str(good)).name == "mine"
-    for content, answer in (("1/0", "ZeroDivisionError"), ("x = 1", "must define STUDY")):
-        good.write_text(content)
-        with pytest.raises(RequestError, match=answer):
-            load_study(str(good))
-    with pytest.raises(RequestError, match="no study file"):
-        load_study(str(tmp_path / "none.py"))
-    with pytest.raises(RequestError, match="Did you mean 'smoke'"):
-        load_study("smok")
-
-
-def test_parents_come_first_and_identities_are_stable(study) -> None:  # type: ignore[no-untyped-def]
-    graph = unfold(study)
-    seen: set[str] = set()
-    for step_id, step in graph.steps.items():
-        assert set(step.parents) <= seen
-        assert Step.from_json(step.to_json()).id == step_id
-        seen.add(step_id)
-    assert list(unfold(load_study("smoke")).steps) == list(graph.steps)
-
-
-def changed_steps(one, other) -> set[str]:  # type: ignore[no-untyped-def]
-    before, after = unfold(one).steps, unfold(other).steps
-    return {step.name for step_id, step in after.items() if step_id not in before}
-
-
-def test_one_setting_changes_only_what_depends_on_it(study) -> None:  # type: ignore[no-untyped-def]
-    longer = override(study, ["recipe.epochs=9"])
-    downstream = {"train", "extract", "accuracy", "class_separation", "linear", "knn"} | set(INSTRUMENTS)
-    assert changed_steps(study, longer) == downstream
-    assert changed_steps(study, dataclasses.replace(study, title="another")) == set()
-    assert changed_steps(study, restrict(study, ["softmax"], [])) == {"agreement", "similarity"}
-    fewer = dataclasses.replace(study, targets=study.targets[:1])
-    assert changed_steps(study, fewer) == {"sheet"}
-    assert (
-        changed_steps(study, restrict(study, [], [5])) == {"data", "sheet", "corrupted", "hard"} | downstream
-    )
-
-
-def test_the_recipe_of_single_objectives_is_adjusted(study) -> None:  # type: ignore[no-untyped-def]
-    by_preset = replace(study, adjustments={"cosine_softmax": {"learning_rate": 0.7}})
-    changed = {
-        step.about["slug"]: step.config["recipe"]["learning_rate"]
-        for step in unfold(by_preset).steps.values()
-        if step.name == "train"
-    }
-    assert changed == {"softmax": 0.3, "cosine_softmax": 0.7, "squared_error": 0.3}
-    same, other = unfold(study).steps, unfold(by_preset).steps
-    assert {
-        step.about["slug"] for key, step in other.items() if key not in same and "slug" in step.about
-    } == {"cosine_softmax"}
+def test_a_grid_that_cannot_be_is_refused(settings: dict[str, Any], answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        Runs(**{"objectives": ("softmax",), **settings})
+    assert answer in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("adjustments", "answer"),
+    ("networks", "answer"),
     [
-        ({"cosine": {}}, "Did you mean 'cosine_softmax'"),
-        ({"sigmoid": {}}, "no objective of the study is called so"),
-        ({"softmax": {"learning": 1}}, "Did you mean 'learning_rate'"),
-        ({"softmax": {"learning_rate": -1}}, "learning_rate is a number above 0"),
+        ({}, "given networks are {name: source}, one or more, not {}"),
+        (("timm:resnet18",), "given networks are {name: source}"),
+        ({"": "timm:resnet18"}, "a given network is named by a word or two"),
+        ({"a|b": "timm:resnet18"}, "a given network is named by a word or two"),
+        ({"ours": "resnet18"}, "'resnet18' names no network; write KIND:NAME"),
+        ({"ours": "timm:"}, "'timm:' names no network"),
+        ({"ours": "tim:resnet18"}, "Did you mean 'timm'"),
+        ({"ours": "timm:resnet18(pretraned=False)"}, "Did you mean 'pretrained'"),
+        ({"ours": "timm:resnet18(False)"}, "by name"),
+        ({"ours": "timm:resnet18(seed='a')"}, "seed is of type int, not 'a'"),
+        ({"ours": "timm:resnet18(pretrained=0)"}, "pretrained is of type bool, not 0"),
+        ({"ours": "timm:resnet18(weights=True)"}, "weights is of type str, not True"),
+        ({"ours": "timm:resnet18(seed=1"}, "is not of the form"),
     ],
 )
-def test_a_wrong_adjustment_is_refused(study, adjustments, answer: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(RequestError, match=answer):
-        replace(study, adjustments=adjustments)
+def test_given_networks_that_cannot_be_are_refused(networks: Any, answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        Given(networks)
+    assert answer in str(error.value)
 
 
-def test_some_objectives_have_fewer_seeds(study) -> None:  # type: ignore[no-untyped-def]
-    fewer = replace(study, seeds=(0, 1, 2), seeds_of={"cosine_softmax": (1,)})
-    trained = {
-        (step.about["slug"], step.about["seed"])
-        for step in unfold(fewer).steps.values()
-        if step.name == "train"
+def test_a_given_network_has_a_name_and_nothing_of_a_training() -> None:
+    given = Given({"ours": "timm:resnet18", "theirs": "folder:elsewhere"}, measure=("knn",))
+    assert list(given.keys()) == [NetworkKey("ours"), NetworkKey("theirs")]
+    assert [key.is_given for key in given.keys()] == [True, True]
+    assert NetworkKey("ours").columns() == dict.fromkeys(("backbone", "arm", "seed", "draw")) | {
+        "objective": "ours"
     }
-    assert ("cosine_softmax", 1) in trained
-    assert len(trained) == 7
-    assert restrict(fewer, [], [1, 2]).seeds_of == {"cosine_softmax": (1,)}
-    assert restrict(fewer, [], [5, 6]).seeds_of == {"cosine_softmax": (5,)}
-    assert restrict(fewer, ["cosine_softmax"], []).seeds_of == {"cosine_softmax": (1,)}
-    assert restrict(fewer, ["softmax"], []).seeds_of == {}
 
 
-@pytest.mark.parametrize(
-    ("seeds_of", "answer"), [({"softmax": (7,)}, "some of the study's"), ({"softmax": ()}, "some of")]
-)
-def test_seeds_that_the_study_has_not_are_refused(study, seeds_of, answer: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(RequestError, match=answer):
-        replace(study, seeds_of=seeds_of)
+# -- their union --------------------------------------------------------------------------------------------
 
 
-PLAIN = "glyphplain(features=32, width=8)"
+def test_all_networks_once_and_one_seed_after_the_other() -> None:
+    both = Runs(("softmax", "sigmoid"), SHORT, backbones=(TINY,), seeds=(1, 0))
+    arm = Runs(("softmax",), LONG, backbones=(TINY,), seeds=(0, 1, 2), arm="long")
+    again = Runs(("sigmoid",), SHORT, backbones=(TINY,), seeds=(0,), measure=("similarity",))
+    keys = study(both, arm, again, Given({"ours": "timm:resnet18"})).keys()
+    assert [(key.objective, key.arm, key.seed) for key in keys] == [
+        ("softmax", "", 1),
+        ("sigmoid", "", 1),
+        ("softmax", "long", 1),
+        ("softmax", "", 0),
+        ("sigmoid", "", 0),
+        ("softmax", "long", 0),
+        ("softmax", "long", 2),
+        ("ours", "", None),
+    ]
 
 
-@pytest.fixture
-def twin(study):  # type: ignore[no-untyped-def]
-    """Two architectures; the second has two of the objectives and one of the seeds."""
-    return replace(
-        study,
-        backbones=(*study.backbones, PLAIN),
+def test_a_network_of_two_grids_is_measured_by_what_both_ask_for() -> None:
+    first = Runs(("softmax", "sigmoid"), SHORT, backbones=(TINY,))
+    second = Runs(("sigmoid",), SHORT, backbones=(TINY,), measure=("similarity(passes=2)", "knn"))
+    measured = study(first, second, measure=("accuracy", "knn")).measured()
+    assert {key.objective: [request.text for request in requests] for key, requests in measured.items()} == {
+        "softmax": ["accuracy", "knn"],
+        "sigmoid": ["accuracy", "knn", "similarity(passes=2)"],
+    }
+
+
+def test_a_grid_that_asks_for_nothing_is_trained_and_not_measured() -> None:
+    (requests,) = study(Runs(("softmax",), SHORT, backbones=(TINY,), measure=())).measured().values()
+    assert requests == ()
+
+
+def test_the_first_grid_is_the_one_that_exhibits_speak_of() -> None:
+    made = study(
+        Given({"ours": "timm:resnet18"}),
+        Runs(("sigmoid",), SHORT, backbones=("glyphplain",), seeds=(4,)),
+        Runs(("softmax", "sigmoid"), SHORT, backbones=(TINY,)),
+    )
+    assert made.main is made.networks[1]
+    assert (made.objectives, made.backbones) == (("sigmoid", "softmax"), ("glyphplain", TINY))
+    assert made.first_draw == 4
+    assert study(Given({"ours": "timm:resnet18"})).first_draw == 0
+    with pytest.raises(RequestError, match="study 'mine' trains no network"):
+        _ = study(Given({"ours": "timm:resnet18"})).main
+
+
+def test_objectives_have_short_names_of_which_no_two_are_equal() -> None:
+    texts = (
+        "cosine_softmax(temperature=0.1, scale=1)",
+        "softmax",
+        "cosine_softmax(temperature=0.2, scale=1)",
+    )
+    slugs = study(Runs(texts, SHORT, backbones=(TINY,))).slugs()
+    assert list(slugs.values()) == ["cosine_softmax", "softmax", "cosine_softmax(scale=1, temperature=0.2)"]
+
+
+def test_objectives_that_change_the_recipe_are_grids_of_their_own() -> None:
+    changes = {"cosine_softmax( temperature=0.1)": {"learning_rate": 0.7}}
+    grids = runs_by_recipe(
+        ("softmax", "cosine_softmax(temperature=0.1)", "sigmoid"),
+        SHORT,
+        changes,
+        backbones=(TINY,),
         seeds=(0, 1),
-        seeds_of={"cosine_softmax": (1,), PLAIN: (0,)},
-        objectives_of={PLAIN: ("softmax", "squared_error")},
     )
-
-
-def trained(study) -> list[tuple[str, str, int]]:  # type: ignore[no-untyped-def]
-    return [
-        (step.about["backbone"].partition("(")[0], step.about["slug"], step.about["seed"])
-        for step in unfold(study).steps.values()
-        if step.name == "train"
-    ]
-
-
-def test_a_backbone_has_its_own_objectives_and_seeds(twin) -> None:  # type: ignore[no-untyped-def]
-    runs = trained(twin)
-    assert [run for run in runs if run[0] == "glyphplain"] == [
-        ("glyphplain", "softmax", 0),
-        ("glyphplain", "squared_error", 0),
-    ]
-    assert len(runs) == 2 + 5
-    compared = {
-        step.about["backbone"]: [tuple(model) for model in step.config["models"]]
-        for step in unfold(twin).steps.values()
-        if step.name == "similarity"
+    rates = {(key.objective, key.seed): grid.recipe.learning_rate for grid in grids for key in grid.keys()}
+    swept = "cosine_softmax(scale=1, temperature=0.1)"
+    usual = SHORT.learning_rate
+    assert rates == {(text, seed): usual for text in ("softmax", "sigmoid") for seed in (0, 1)} | {
+        (swept, 0): 0.7,
+        (swept, 1): 0.7,
     }
-    assert [seed for _, seed in compared[PLAIN]] == [0, 0]
-    assert len(compared[twin.backbones[0]]) == 5
-    assert twin.describe()["objectives_of"] == {PLAIN: ["softmax", "squared_error"]}
+    assert {grid.arm for grid in grids} == {""}
+    with pytest.raises(RequestError, match="learning_rate is a number above 0"):
+        runs_by_recipe(("softmax",), SHORT, {"softmax": {"learning_rate": -1}})
 
 
-def test_the_steps_of_the_first_backbone_do_not_depend_on_the_second(twin) -> None:  # type: ignore[no-untyped-def]
-    assert set(unfold(twin.with_backbones(twin.backbones[:1])).steps) < set(unfold(twin).steps)
-
-
-def test_a_backbone_is_named_in_any_order_of_its_arguments(study) -> None:  # type: ignore[no-untyped-def]
-    named = replace(
-        study,
-        backbones=(*study.backbones, "glyphplain(width=8, features=32)"),
-        objectives_of={"glyphplain(width=8, features=32)": ("softmax",)},
-        seeds_of={"glyphplain(width=8, features=32)": (0,)},
-    )
-    assert (list(named.objectives_of), list(named.seeds_of)) == ([PLAIN], [PLAIN])
+GRID = Runs(("softmax",), SHORT, backbones=(TINY,))
 
 
 @pytest.mark.parametrize(
     ("changes", "answer"),
     [
-        ({"objectives_of": {"glyphplain(features=32)": ("softmax",)}}, "Did you mean 'glyphplain.*It has: "),
-        ({"objectives_of": {PLAIN: ("sofmax",)}}, "Did you mean 'softmax'"),
-        ({"objectives_of": {PLAIN: ("sigmoid",)}}, "none of the study is called so"),
-        ({"objectives_of": {PLAIN: ()}}, "one objective or more"),
-        ({"objectives_of": {PLAIN: "softmax"}}, "one objective or more"),
-        ({"objectives_of": {PLAIN: ("softmax", "softmax")}}, "twice"),
-        ({"backbones": (PLAIN,)}, "'cosine_softmax.*is trained with no backbone"),
-        ({"seeds_of": {"softmax": (1,), "squared_error": (1,), PLAIN: (0,)}}, "nothing is trained with"),
-        ({"seeds_of": {"glyphplane": (1,)}}, "no objective or backbone of the study is called so"),
-        ({"seeds_of": {PLAIN: (7,)}}, "some of the study's"),
+        ({"name": "../x"}, "a study's name consists of letters, digits, '_' and '-'"),
+        ({"networks": ()}, "networks is empty; at least one Runs(...) or Given(...) is needed"),
+        ({"networks": GRID}, "networks must be a tuple"),
+        ({"networks": ("softmax",)}, "networks are Runs(...) and Given(...), not 'softmax'"),
+        ({"targets": "digits_smoke"}, "targets must be a tuple"),
+        ({"targets": ("digits_smoke", "digits_smoke")}, "targets names 'digits_smoke' twice"),
+        ({"targets": ("digit_smoke",)}, "Did you mean 'digits_smoke'"),
+        (
+            {"targets": ("glyphs_smoke_r",)},
+            "'glyphs_smoke_r' cannot be a target: it has no split train (it has test)",
+        ),
+        (
+            {"source": "digits_smoke"},
+            "'digits_smoke' cannot be trained on: it has no split holdout (it has train, test)",
+        ),
+        (
+            {"source": "glyphs_smoke_v2"},
+            "'glyphs_smoke_v2' cannot be trained on: it has no split train, holdout",
+        ),
+        ({"source": "glyph_smoke"}, "Did you mean 'glyphs_smoke'"),
+        ({"measure": ("nearest",)}, "One's own is known once its file is loaded: --plugin FILE."),
+        (
+            {"measure": ("corrupted",)},
+            "'corrupted' is a stage of other measurements; name one of them instead",
+        ),
+        ({"measure": ("similarity(pases=2)",)}, "Did you mean 'passes'"),
+        ({"threads": 0}, "threads is an integer >= 1, not 0"),
+        ({"threads": True}, "threads is an integer >= 1, not True"),
+        (
+            {"networks": (GRID, dataclasses.replace(GRID, recipe=LONG))},
+            f"'softmax | {TINY} | seed 0, draw 0' has two recipes; give one of them an arm of its own",
+        ),
+        (
+            {"networks": (GRID, dataclasses.replace(GRID, draws=3))},
+            f"'softmax | {TINY} | seed 0' sees two draws; give one of them an arm of its own",
+        ),
+        (
+            {"networks": (Given({"a": "timm:resnet18"}), Given({"a": "timm:resnet50"}))},
+            "'a' is given twice, and otherwise; give one of them another name",
+        ),
+        (
+            {"networks": (Given({"a": "timm:resnet18"}), Given({"a": "timm:resnet18"}, classifies=True))},
+            "'a' is given twice",
+        ),
+        (
+            {"networks": (GRID, Given({"softmax": "timm:resnet18"}))},
+            "the given network 'softmax' is called like an objective; give it another name",
+        ),
     ],
 )
-def test_what_a_backbone_cannot_have_is_refused(twin, changes, answer: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(RequestError, match=answer):
-        replace(twin, **changes)
+def test_a_study_that_cannot_be_is_refused_by_its_name(changes: dict[str, Any], answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        study(**changes)
+    assert answer in str(error.value)
+    assert str(error.value).startswith(f"study '{changes.get('name', 'mine')}': ")
 
 
-def test_other_backbones_objectives_and_seeds_leave_out_what_is_gone(twin) -> None:  # type: ignore[no-untyped-def]
-    alone = override(twin, [f"backbones=('{twin.backbones[0]}',)"])
-    assert (alone.objectives_of, list(alone.seeds_of), len(alone.objectives)) == ({}, ["cosine_softmax"], 3)
-    second = override(twin, [f"backbones={PLAIN}"])
-    assert trained(second) == [("glyphplain", "softmax", 0), ("glyphplain", "squared_error", 0)]
-    fewer = override(twin, ["objectives=('softmax', 'sigmoid')"])
-    assert (fewer.objectives_of, list(fewer.seeds_of)) == ({PLAIN: ("softmax",)}, [PLAIN])
-    assert restrict(twin, ["cosine_softmax"], []).backbones == twin.backbones[:1]
-    assert restrict(twin, ["squared_error"], []).objectives_of == {PLAIN: ("squared_error",)}
-    assert restrict(twin, [], [0]).seeds_of == {"cosine_softmax": (0,), PLAIN: (0,)}
-    assert restrict(twin, [], [4, 5]).seeds_of == {"cosine_softmax": (4,), PLAIN: (4,)}
+def test_a_second_recipe_or_draw_under_an_arm_is_another_network() -> None:
+    other = dataclasses.replace(GRID, recipe=LONG, draws=3, arm="long")
+    assert [(key.arm, key.draw) for key in study(GRID, other).keys()] == [("", 0), ("long", 3)]
 
 
-def test_the_second_architecture_of_glyphs_is_of_its_nine_and_can_be_left_out() -> None:
+def test_networks_given_alone_need_no_splits_to_train_on() -> None:
+    assert study(Given({"ours": "timm:resnet18"}), source="digits_smoke").runs == ()
+
+
+def test_a_study_describes_itself_as_json() -> None:
+    described = study(
+        Runs(
+            ("softmax", "dropout(keep=0.9)"),
+            SHORT,
+            backbones=(TINY,),
+            seeds=(0, 1),
+            arm="a",
+            measure=("knn",),
+        ),
+        Given({"ours": "timm:resnet18"}, classifies=True),
+        threads=2,
+        limited=True,
+    ).describe()
+    runs, given = described["networks"]
+    assert {name: runs[name] for name in ("objectives", "backbones", "seeds", "draws", "arm", "measure")} == {
+        "objectives": ["softmax", "dropout(keep=0.9)"],
+        "backbones": [TINY],
+        "seeds": [0, 1],
+        "draws": "seed",
+        "arm": "a",
+        "measure": ["knn"],
+    }
+    assert Recipe(**runs["recipe"]) == SHORT
+    assert given == {"given": {"ours": "timm:resnet18"}, "classifies": True, "measure": None}
+    assert described["objectives"] == [
+        {"slug": "softmax", "label": "Softmax", "spec": "softmax"},
+        {"slug": "dropout", "label": "Dropout", "spec": "dropout(keep=0.9)"},
+        {"slug": "ours", "label": "ours", "spec": "ours"},
+    ]
+    assert (described["threads"], described["limited"], described["cards"]) == (2, True, [])
+
+
+def test_the_second_architecture_of_glyphs_is_compared_and_no_more() -> None:
     glyphs = load_study("glyphs")
-    first, second = glyphs.backbones
-    runs = [run for run in trained(glyphs) if run[0] == second]
-    slugs = ("softmax", "label_smoothing", "sigmoid", "squared_error")
-    assert runs == [(second, slug, seed) for seed in (0, 1) for slug in slugs]
-    assert len(trained(glyphs)) == 9 * 5 + 5 * 3 + len(runs)
-    alone = override(glyphs, [f"backbones=('{first}',)"])
-    assert (alone.objectives, alone.objectives_of) == (glyphs.objectives, {})
+    kinds = ("softmax", "label_smoothing", "sigmoid", "squared_error")
+    plain = [key for key in glyphs.keys() if key.backbone == "glyphplain"]
+    assert [(key.objective.partition("(")[0], key.seed) for key in plain] == [
+        (kind, seed) for seed in (0, 1) for kind in kinds
+    ]
+    assert len(glyphs.keys()) == 9 * 5 + 5 * 3 + len(plain)
+    measured = glyphs.measured()
+    assert {request.text for key in plain for request in measured[key]} == {"similarity"}

@@ -15,9 +15,9 @@ import torch
 
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.training import Recipe, load_network, train
+from penultimate.networks.trained import load_network, snapshots
+from penultimate.training import Recipe, train
 from penultimate.training.loop import _Run
-from penultimate.training.network import snapshots
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=3, batch_size=16, learning_rate=0.2, augmentation=Augmentation(shift=1))

@@ -1,4 +1,4 @@
-"""What a backbone is, and how one is built from a spec string."""
+"""Backbones: what they are, and how one is built from a spec string."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Backbone(nn.Module):
 
 
 def build(text: str, seed: int = 0) -> Backbone:
-    """The backbone that a spec names, its weights drawn from `seed` alone; global generators stay as found.
+    """The backbone that a spec names, its weights drawn from `seed` alone; global generators are unaffected.
 
-    A plug-in's function or class is called with the spec's arguments; it gives a module with `num_features`.
-    Convolution kernels are stored channels-last.
+    A plug-in's function or class is called with the spec's arguments and returns a module with
+    `num_features`. Convolution kernels are stored channels-last.
 
     Raises RequestError for an unknown name, an argument that the backbone does not take or refuses, and a
-    plug-in that gives something else.
+    plug-in that returns something else.
 
     >>> net = build("glyphnet(width=4, features=32)", seed=1)
     >>> net(torch.zeros(2, 3, 24, 24)).shape, net.num_features
@@ -45,7 +45,7 @@ def build(text: str, seed: int = 0) -> Backbone:
             raise RequestError(f"backbone '{spec}': {error}") from None
     if not isinstance(backbone, nn.Module) or not isinstance(getattr(backbone, "num_features", None), int):
         raise RequestError(
-            f"backbone '{spec.name}' gives a {type(backbone).__name__};"
+            f"backbone '{spec.name}' returns a {type(backbone).__name__};"
             " expected a torch.nn.Module with an integer attribute num_features"
         )
     return backbone.to(memory_format=torch.channels_last)  # type: ignore[return-value]

@@ -1,10 +1,10 @@
-"""glyphnet: the small residual net of the embedded world, two million multiply-adds an image at 24 x 24.
+"""glyphnet: the small residual net of the embedded world, two million multiply-adds per 24 x 24 image.
 
     3 x 3 / 2, width - residual block 2 width / 2 - residual block 4 width / 2 - 1 x 1, features
     - two bottlenecks features - features / 2 - features of 1 x 1 - mean over space
 
-Every convolution is followed by batch normalisation; every unit but the shortcuts, and every block, ends in a
-ReLU. The two bottlenecks start as the identity (their last gain is zero), as ResNet v1.5's blocks do.
+Every convolution is followed by batch normalisation; every unit except the shortcuts, and every block, ends
+in a ReLU. The two bottlenecks start as the identity (their last gain is zero), like ResNet v1.5's blocks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ResidualBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """relu(x + unit(unit(x))) of 1 x 1 convolutions, with half the channels between; at first relu(x)."""
+    """relu(x + unit(unit(x))) with 1 x 1 convolutions and half the channels in between; initially relu(x)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Bottleneck(nn.Module):
 class GlyphNet(UnitNet):
     """The net above: `width` channels in the first stage, `features` out of the last.
 
-    It runs as a `UnitNet` does. Raises RequestError for widths that are no numbers of channels.
+    Runs as a `UnitNet`. Raises RequestError for widths that are not numbers of channels.
 
     >>> import torch
     >>> net = GlyphNet(width=4, features=32)

@@ -1,10 +1,10 @@
-"""glyphplain: a plain net for the embedded world, without residual sums; a small relative of VGG and All-CNN.
+"""glyphplain: a plain net for the embedded world, without residual sums: a small relative of VGG and All-CNN.
 
     3 x 3 / 2, width - 3 x 3 / 2, 2 width - 3 x 3, 2 width - 3 x 3 / 2, 4 width - 3 x 3, 4 width
     - 1 x 1, features - 1 x 1, features - mean over space
 
-Every convolution is followed by batch normalisation and a ReLU. What halves the side is a convolution of
-stride 2 and no pooling, as in All-CNN (Springenberg et al., 2015).
+Every convolution is followed by batch normalisation and a ReLU. Convolutions of stride 2, not pooling, halve
+the side, as in All-CNN (Springenberg et al., 2015).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penultimate.backbones.unit_net import Activation, UnitNet, check_width
 class GlyphPlain(UnitNet):
     """The net above: `width` channels in the first stage, `features` out of the last.
 
-    It runs as a `UnitNet` does. Raises RequestError for widths that are no numbers of channels.
+    Runs as a `UnitNet`. Raises RequestError for widths that are not numbers of channels.
 
     >>> import torch
     >>> net = GlyphPlain(width=4, features=32)

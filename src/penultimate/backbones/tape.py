@@ -1,9 +1,9 @@
-"""One node of the autograd graph for a whole network of units: in a small network bookkeeping is a cost.
+"""One node of the autograd graph for a whole network of units: in a small network, bookkeeping is a cost.
 
-A tape runs the units on batch-innermost tensors in inference mode, notes what the way back needs, and is to
-autograd one function of the images and all parameters. The arithmetic is that of `torch.nn` under autocast:
-products in the dtype of the images with float32 accumulation, moments and normalisation in float32, gradients
-in the dtype of the parameters (and all of it in float64 for a float64 network).
+A tape runs the units on batch-innermost tensors in inference mode and records what the backward pass needs;
+to autograd it is one function of the images and all parameters. The arithmetic is that of `torch.nn` under
+autocast: products in the dtype of the images with float32 accumulation, moments and normalisation in float32,
+gradients in the dtype of the parameters (and everything in float64 for a float64 network).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from penultimate.backbones import innermost
+from penultimate.backbones import batch_innermost
 
 
 @runtime_checkable
-class Unit(Protocol):
-    """What a tape runs: relu(normalisation(convolution(x)) + residual), the ReLU only where `activate`."""
+class TapedUnit(Protocol):
+    """What a tape runs: relu(normalisation(convolution(x)) + residual), the ReLU only if `activate`."""
 
     convolution: nn.Conv2d
     normalisation: nn.BatchNorm2d
@@ -31,7 +31,7 @@ class Unit(Protocol):
 
 @dataclass(eq=False, slots=True)
 class Recorded:
-    """An activation on a tape, as it lies in memory, and on the way back its gradient."""
+    """An activation on a tape in memory order and, in the backward pass, its gradient."""
 
     tape: Tape  # a weak reference: see Tape.steps
     value: Float[Tensor, "c h w n"]
@@ -45,28 +45,28 @@ class Tape:
     """The units that ran, in order; `backward` runs their gradients in reverse order."""
 
     def __init__(self, images: Float[Tensor, "c h w n"]) -> None:
-        # Steps are given the tape, and activations refer to it weakly: without a cycle all of them are freed
-        # with the graph, and not when the garbage collector comes by.
+        # Steps are passed the tape, and activations refer to it weakly: without a cycle all of them are freed
+        # with the graph rather than by the garbage collector.
         self.start = Recorded(weakref.proxy(self), images)
         self.steps: list[Callable[[Tape], None]] = []
         self.gradients: dict[Tensor, Tensor] = {}
 
-    def run(self, unit: Unit, x: Recorded, residual: Recorded | None) -> Recorded:
-        """Forward in training: by the moments of the batch, which also move the unit's running moments."""
+    def run(self, unit: TapedUnit, x: Recorded, residual: Recorded | None) -> Recorded:
+        """Forward in training mode: with the batch's moments, which also update the running moments."""
         convolution, normalisation, activate = unit.convolution, unit.normalisation, unit.activate
         kernel, gain, shift = convolution.weight, normalisation.weight, normalisation.bias
         geometry = convolution.kernel_size[0], convolution.stride[0], int(convolution.padding[0])
         c, height, _, n = shape = x.value.shape
-        matrix = innermost.kernel_matrix(kernel).to(x.value.dtype)
-        columns = innermost.columns(x.value, *geometry)
+        matrix = batch_innermost.kernel_matrix(kernel).to(x.value.dtype)
+        columns = batch_innermost.columns(x.value, *geometry)
         product = torch.mm(matrix, columns)
         o, count = product.shape
-        # A group of one channel, over one "image" of the whole batch: group norm is then batch norm.
+        # Groups of one channel over one "image" that is the whole batch make group norm batch norm.
         flat, groups = (1, o, count), (1, o, count, o)
         y, mean, inverse = torch.native_group_norm(
             product.view(flat), gain, shift, *groups, normalisation.eps
         )
-        y = y.view(o, innermost.output_side(height, *geometry), -1, n)
+        y = y.view(o, batch_innermost.output_side(height, *geometry), -1, n)
         if residual is not None:
             y.add_(residual.value)
         if activate:
@@ -89,7 +89,7 @@ class Tape:
             if residual is not None:
                 residual.receive(g)
             if x is not tape.start:
-                x.receive(innermost.input_gradient(to_product.view(y.shape), matrix, shape, *geometry))
+                x.receive(batch_innermost.input_gradient(to_product.view(y.shape), matrix, shape, *geometry))
 
         self.steps.append(backward)
         return result
@@ -102,7 +102,7 @@ class Tape:
 def _move_running_moments(
     normalisation: nn.BatchNorm2d, mean: Float[Tensor, " c"], inverse: Float[Tensor, " c"], count: int
 ) -> None:
-    # As BatchNorm2d does: the variance unbiased, a momentum of None for the plain average over all batches.
+    # As in BatchNorm2d: unbiased variance; a momentum of None means the plain average over all batches.
     batches = normalisation.num_batches_tracked
     assert batches is not None
     assert normalisation.running_mean is not None
@@ -128,7 +128,7 @@ class _Recording(torch.autograd.Function):
         ctx: Any, body: Callable[[Recorded], Recorded], images: Tensor, *parameters: Tensor
     ) -> Tensor:
         with torch.inference_mode():
-            tape = Tape(innermost.inside(images))
+            tape = Tape(batch_innermost.to_batch_innermost(images))
             end = body(tape.start)
         ctx.tape, ctx.end, ctx.parameters = tape, end, parameters
         c, _, _, n = end.value.shape
@@ -145,4 +145,4 @@ class _Recording(torch.autograd.Function):
             ctx.end.gradient = torch.cat([share] * pixels, dim=1).view(shape)
             ctx.tape.backward()
         gradients, ctx.tape.gradients = ctx.tape.gradients, {}
-        return None, None, *(gradients[one].to(one.dtype, copy=True) for one in ctx.parameters)
+        return None, None, *(gradients[p].to(p.dtype, copy=True) for p in ctx.parameters)

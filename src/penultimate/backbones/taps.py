@@ -1,4 +1,4 @@
-"""Taps: layers chosen by name, and what comes out of them while a network runs."""
+"""Taps: layers chosen by name, and their outputs while a network runs."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ BLOCK = re.compile(
     r"(block\w{0,2}|bottle2?neck|basic|residual|mbconv|depthwiseseparableconv|xceptionmodule|fire|inception[a-e]?)$",
     re.I,
 )
-"""Classes of residual blocks and stages, as torchvision, timm, transformers and this package call them."""
+"""Class names of residual blocks and stages in torchvision, timm, transformers and this package."""
 LAYER = re.compile(r"layer$", re.I)
-"""Blocks of transformers, where they are the elements of a list; elsewhere the word says nothing."""
+"""Blocks of transformers if they are elements of a list; elsewhere the word means nothing."""
 UNIT = re.compile(r"^(unit|basicconv2d|conv\w*norm\w*(act\w*)?|conv\w*bn\w*act\w*)$", re.I)
-"""Convolution, normalisation and non-linearity in one: what a network without blocks consists of."""
+"""Convolution, normalisation and non-linearity in one: the parts of a network without blocks."""
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Hardswish, nn.Mish)
 LISTS = (nn.ModuleList, nn.Sequential)
 LISTED = 5
-"""Names that an error suggests."""
+"""How many names an error suggests."""
 
 Observer = Callable[[str, Tensor], None]
 
 
 def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[str, nn.Module]:
-    """The layers of a model that patterns name: {dotted name: module}, in the order of `named_modules`.
+    """The layers of a model that match patterns: {dotted name: module}, in the order of `named_modules`.
 
-    A pattern is a name in which `*` and `?` stand for all characters but dots, `**` for all characters,
-    `[0-3]` for one of several. By default: every residual block or stage, which are the outermost modules
-    whose class is called so (torchvision's, timm's and transformers' too), as they give it, after their last
-    non-linearity. Of a network without blocks: every convolutional unit or non-linearity.
+    A pattern is a name in which `*` and `?` stand for any characters but dots, `**` for any characters,
+    `[0-3]` for one of several. The default is every residual block or stage, that is, the outermost modules
+    whose class has such a name (torchvision's, timm's and transformers' too); their output comes after their
+    last non-linearity. For a network without blocks it is every convolutional unit or non-linearity.
 
-    Raises RequestError for a pattern that matches nothing (with the nearest names), and where the default
-    finds nothing.
+    Raises RequestError for a pattern that matches nothing (with the nearest names), and if the default finds
+    nothing.
 
     >>> from penultimate.backbones import build
     >>> net = build("glyphnet(width=4, features=32)")
@@ -63,26 +63,26 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
     chosen: set[str] = set()
     for pattern in patterns:
         expression = _expression(pattern)
-        found = {
+        matches = {
             name
             for name, module in modules.items()
             if expression.fullmatch(name) and not isinstance(module, nn.ModuleList | nn.ModuleDict)
         }
-        if not found:
-            raise RequestError(_nothing(pattern, modules))
-        chosen |= found
+        if not matches:
+            raise RequestError(_no_match(pattern, modules))
+        chosen |= matches
     return {name: module for name, module in modules.items() if name in chosen}
 
 
 @contextmanager
 def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]:
-    """While it lasts, `observe(name, output)` is called with what comes out of each layer, as it comes out.
+    """During one forward pass, call `observe(name, output)` with each layer's output as soon as it exists.
 
-    For one forward pass. The output is what the network goes on with, which may overwrite it at once (an
-    in-place ReLU): who wants to keep it copies it. Of a tuple it is the first tensor, of a `ModelOutput` of
-    transformers the last hidden state. Hooks are gone afterwards, whatever happens.
+    The network continues with the same tensor and may overwrite it at once (an in-place ReLU): copy it to
+    keep it. From a tuple it is the first tensor, from a `ModelOutput` of transformers the last hidden state.
+    The hooks are always removed afterwards.
 
-    Raises RequestError where a layer runs twice or never, or gives no tensor.
+    Raises RequestError if a layer runs twice or never, or does not return a tensor.
 
     >>> import torch
     >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(inplace=True))
@@ -98,7 +98,7 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
             if name in seen:
                 raise RequestError(
                     f"layer '{name}' ({type(module).__name__}) ran twice in one forward pass: it is reused,"
-                    " and which of its outputs is meant is open; tap the modules that contain its uses"
+                    " so it is unclear which output is meant; tap the modules that contain its uses"
                 )
             seen.add(name)
             observe(name, _tensor(name, output))
@@ -120,7 +120,7 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
 
 
 def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:
-    """An output as one row an example, in the order of memory: a view where one is possible.
+    """An output as one row per example, in memory order: a view where possible.
 
     >>> import torch
     >>> x = torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
@@ -132,16 +132,16 @@ def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:
 
 
 def _default(modules: dict[str, nn.Module], model: str) -> dict[str, nn.Module]:
-    for chosen in (_is_block, _is_unit):
-        found: dict[str, nn.Module] = {}
+    for qualifies in (_is_block, _is_unit):
+        outermost: dict[str, nn.Module] = {}
         for name, module in modules.items():
-            inside = any(name.startswith(f"{outer}.") for outer in found)
-            if not inside and chosen(module, _parent(name, modules)):
-                found[name] = module
-        if found:
-            return found
+            nested = any(name.startswith(f"{outer}.") for outer in outermost)
+            if not nested and qualifies(module, _parent(name, modules)):
+                outermost[name] = module
+        if outermost:
+            return outermost
     raise RequestError(
-        f"{model} has no module that is called a block, a unit or a non-linearity; name the layers:"
+        f"{model} has no module that is named as a block, a unit or a non-linearity; name the layers:"
         f" {', '.join(list(modules)[:LISTED]) or 'it has no named modules'}, ..."
     )
 
@@ -169,7 +169,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
     )
 
 
-def _nothing(pattern: str, modules: dict[str, nn.Module]) -> str:
+def _no_match(pattern: str, modules: dict[str, nn.Module]) -> str:
     close = get_close_matches(pattern, modules, n=LISTED, cutoff=0.5)
     outermost = [name for name in modules if "." not in name]
     hint = (

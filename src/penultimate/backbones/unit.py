@@ -12,8 +12,9 @@ from penultimate.backbones.tape import Recorded
 class Unit(nn.Module):
     """relu(batch_norm(conv(x)) + residual): an ordinary `Conv2d` (no bias) and an ordinary `BatchNorm2d`.
 
-    On tensors it is what it says; what a tape recorded, it continues on the tape: the same numbers, to the
-    rounding of the dtype. Kernels start as He's normal distribution by fan-out (ResNet's), gains 1, shifts 0.
+    On tensors it computes just that; on a recorded activation it continues the tape, with the same numbers up
+    to the dtype's rounding. Initially kernels follow He's normal distribution by fan-out (as in ResNet),
+    gains are 1 and shifts 0.
 
     >>> import torch
     >>> unit = Unit(3, 8, size=3, stride=2)

@@ -1,4 +1,4 @@
-"""What the small nets of units have in common: how they run, and what widths they take."""
+"""What the small nets of units have in common: how they run, and which widths they accept."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Activation = TypeVar("Activation", Tensor, Recorded)
 
 
 class UnitNet(Backbone):
-    """A net made of `Unit`s alone: its `body`, then the mean over space.
+    """A net made only of `Unit`s: its `body`, then the mean over space.
 
-    In training on a CPU it runs on a tape (`tape.py`), elsewhere as the plain modules it is made of. Features
-    are float32 (float64 of float64 images), under autocast too.
+    In training on a CPU it runs on a tape (`tape.py`), otherwise as plain modules. Features are float32
+    (float64 for float64 images), also under autocast.
     """
 
     def body(self, x: Activation) -> Activation:
@@ -46,7 +46,7 @@ class UnitNet(Backbone):
 
 
 def check_width(backbone: str, name: str, value: object, step: int = 1) -> None:
-    """Raises RequestError unless `value` is a whole number of channels, `step` or a multiple of it.
+    """Raise RequestError unless `value` is a whole number of channels, `step` or a multiple of it.
 
     >>> check_width("glyphnet", "features", 31, step=2)
     Traceback (most recent call last):

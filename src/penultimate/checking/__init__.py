@@ -1,33 +1,36 @@
-"""`penultimate check FILE`: does a plug-in keep its contract? Every answer is a sentence one can act on.
+"""`penultimate check FILE`: does a plug-in keep its contract? Every answer is a sentence to act on.
 
-What each kind of plug-in is, and what is asked of it:
+What each kind of plug-in is, and what is required of it:
 
 loss      f(logits [n k], targets [n k], *, hyperparameter=default) -> [n]. Targets are distributions, one-hot
-          or soft. A function of each example alone, treating classes alike, in the dtype and on the device of
-          the logits, with the gradient of its value, finite at logits of +-1e4, and lower where the right
-          class is likelier.
-head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -> logits [n k]. The same,
-          and finite, with a finite gradient, where all features of an example are zero.
+          or soft. It depends on each example alone and treats classes alike, in the dtype and on the device
+          of the logits; its gradient is that of its value; it is finite at logits of +-1e4, and lower where
+          the correct class is likelier.
+head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -> logits [n k]. The same, and
+          finite with a finite gradient where all features of an example are zero.
 penalty   f(logits [n k], head, *, hyperparameter=default) -> [n], with `head.weight` [k m] and `head.bias`
           [k]. The same; a penalty on the weight alone is the same value for every example.
 metric    f(bank: FeatureBank, *, hyperparameter=default) -> float, or {name: float}. Finite, the same for
-          any order of the examples; the bank is left as it is. A study calls it with the bank of each split
+          any order of the examples; the bank is left unchanged. A study calls it with the bank of each split
           of its source: rows NAME or NAME.PART.
 probe     f(*, hyperparameter=default) -> an object with .fit(features [n m], labels [n]) -> itself,
           .predict(features) -> labels [n] and .score(features, labels) -> accuracy in [0, 1], on NumPy
-          arrays, float32 and int64; the labels are any integers. scikit-learn's conventions. A study fits it
-          to each target's training features and scores what it predicts by the accuracy that is official
-          there: rows NAME_top1 or NAME_mean_per_class.
-dataset   f(draw) -> {split: ImageSet} or (split, ImageSet) pairs, with a `card` (a DatasetCard) that says
-          what is in them. The images are a function of the draw; ids are unique across the splits.
+          arrays, float32 and int64; labels are any integers. scikit-learn's conventions hold. A study fits it
+          to each target's training features and scores its predictions by that target's official accuracy:
+          rows NAME_top1 or NAME_mean_per_class.
+dataset   f(draw) -> {split: ImageSet} or (split, ImageSet) pairs, with a `card` (a DatasetCard) that
+          describes them. The images are a function of the draw; ids are unique across the splits.
 backbone  f(*, hyperparameter=default) -> an nn.Module with `num_features`; called with float images
-          [n 3 h w], it gives features [n num_features]. Everything that it has learnt is in its state_dict,
-          every parameter takes part, and in eval() each image is treated alone.
+          [n 3 h w], it returns features [n num_features]. Everything that it has learnt is in its state_dict,
+          every parameter is used, and in eval() each image is treated alone.
 
-Random numbers come from nowhere but the seed: a loss, head or penalty draws none, and a backbone draws its
-first weights from torch's default generator. Objectives compute in float32 or float64 whatever the network
-runs in, so that half precision is not asked of a loss. `Check` and its kin are in this package; nothing here
-imports a tensor library until a file is checked.
+measurement  f(inputs: Inputs, *, setting=default), a generator of Number, Arrays, Undefined and Fact under
+          @register.measurement(version=, per=, needs=, yields=): see `penultimate.measures`. What it yields
+          is declared, and the same every time.
+
+Random numbers come from the seed alone: a loss, head or penalty draws none, and a backbone draws its initial
+weights from torch's default generator. Objectives compute in float32 or float64 whatever the network runs in,
+so a loss need not support half precision. No tensor library is imported until a file is checked.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ CHECKS = {
     "probe": "measurements:PROBE_CHECKS",
     "dataset": "datasets:DATASET_CHECKS",
     "backbone": "backbones:BACKBONE_CHECKS",
+    "measurement": "measures:MEASUREMENT_CHECKS",
 }
 """Where the checks of each kind are."""
 
@@ -58,8 +62,7 @@ def check_file(path: Path | str) -> Report:
     """Load a plug-in file and check everything that it registers.
 
     The plug-ins stay registered, as after `load_plugin`, whose RequestErrors pass through: a file that cannot
-    be loaded has nothing to check. What is wrong with what it registers is in the report; `report.ok` says
-    whether nothing is.
+    be loaded has nothing to check. The report lists what is wrong; `report.ok` is True if nothing is.
 
     >>> import tempfile
     >>> from penultimate import registry

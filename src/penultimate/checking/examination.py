@@ -1,4 +1,4 @@
-"""A plug-in is examined: one check after another, each answered by a sentence, whatever is raised."""
+"""Examining a plug-in: one check after another, each answered by a sentence, whatever is raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from penultimate.checking.answers import WrongError
+from penultimate.answers import WrongError
 from penultimate.checking.report import Finding
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.plugins import raised_by
@@ -18,8 +18,8 @@ from penultimate.registry import Entry, Spec, parse
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A plug-in under examination; `notes` keep what one check has found for the next."""
+class Examined:
+    """A plug-in under examination; `notes` carry what one check found to the next."""
 
     entry: Entry
     function: Callable[..., Any]
@@ -44,29 +44,29 @@ class Subject:
 class Check:
     """One question to a plug-in: `ask` returns a sentence, or raises WrongError with one.
 
-    Where an `essential` check fails, those after it would only repeat that, and are left out.
+    If an `essential` check fails, those after it would only repeat its finding and are left out.
     """
 
     name: str
-    ask: Callable[[Subject], str]
+    ask: Callable[[Examined], str]
     essential: bool = False
 
 
 def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
-    """The findings of a list of checks on an entry; torch's generators are left as they were."""
+    """The findings of a list of checks on an entry; torch's random state is left as it was."""
     findings: list[Finding] = []
-    subject = Subject(entry, entry.resolve())
+    examined = Examined(entry, entry.resolve())
     for position, check in enumerate(checks):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(position)
             try:
-                ok, sentence = True, check.ask(subject)
+                ok, sentence = True, check.ask(examined)
             except WrongError as wrong:
                 ok, sentence = False, str(wrong)
             except PenultimateError as refused:
                 ok, sentence = False, str(refused)
             except (Exception, SystemExit) as error:
-                ok, sentence = False, subject.raised(error)
+                ok, sentence = False, examined.raised(error)
         sentence = sentence if sentence.endswith((".", "?")) else f"{sentence}."
         left = len(checks) - position - 1
         if not ok and check.essential and left:
@@ -88,64 +88,67 @@ def described(tensors: dict[str, Tensor]) -> str:
 
 
 def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
-    """The check of how a plug-in is called: its arguments by position, then hyperparameters with defaults.
+    """The check of how a plug-in is called: arguments by position, then hyperparameters with defaults.
 
-    `keyword_only` asks for the hyperparameters after a `*`, as objectives look for them there.
+    `keyword_only` requires the hyperparameters to follow a `*`, where objectives look for them.
     """
     parameter = inspect.Parameter
 
-    def ask(subject: Subject) -> str:
+    def ask(examined: Examined) -> str:
         try:
-            listed = list(inspect.signature(subject.function).parameters.values())
+            listed = list(inspect.signature(examined.function).parameters.values())
         except (TypeError, ValueError):
             raise WrongError(
-                f"{subject.name} has no signature to read; register a function of Python"
+                f"{examined.name} has no signature to read; register a Python function"
             ) from None
-        form = f"{subject.name}({', '.join(arguments)})"
-        if arguments and isinstance(subject.function, type):
+        form = f"{examined.name}({', '.join(arguments)})"
+        if arguments and isinstance(examined.function, type):
             raise WrongError(
-                f"{subject.name} is a class; a {subject.entry.kind} is a function, called as {form}."
+                f"{examined.name} is a class; a {examined.entry.kind} is a function, called as {form}."
             )
-        for one in listed:
-            if one.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise WrongError(f"{subject.name} takes '{one}'; name each of its hyperparameters instead.")
-        positional = [one for one in listed if one.kind is not parameter.KEYWORD_ONLY]
+        for argument in listed:
+            if argument.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise WrongError(
+                    f"{examined.name} takes '{argument}'; name each of its hyperparameters instead."
+                )
+        positional = [argument for argument in listed if argument.kind is not parameter.KEYWORD_ONLY]
         if len(positional) < len(arguments):
             raise WrongError(
-                f"{subject.name}({', '.join(one.name for one in positional)}) takes too few arguments; a"
-                f" {subject.entry.kind} is called as {form}."
+                f"{examined.name}({', '.join(argument.name for argument in positional)}) takes too few"
+                f" arguments; a {examined.entry.kind} is called as {form}."
             )
         early = positional[len(arguments) :]
-        if early and (keyword_only or any(one.default is parameter.empty for one in early)):
+        if early and (keyword_only or any(extra.default is parameter.empty for extra in early)):
             first = early[0]
             value = "..." if first.default is parameter.empty else repr(first.default)
             raise WrongError(
-                f"{subject.name} takes '{first.name}' by position, where nobody sets it; a"
-                f" {subject.entry.kind} is called as {form}. Write a hyperparameter after a star, with a"
-                f" default: {subject.name}({', '.join([*arguments, '*'])}, {first.name}={value})."
+                f"{examined.name} takes '{first.name}' by position, where nothing sets it; a"
+                f" {examined.entry.kind} is called as {form}. Write a hyperparameter after a star, with a"
+                f" default: {examined.name}({', '.join([*arguments, '*'])}, {first.name}={value})."
             )
         hyperparameters = listed[len(arguments) :]
-        for one in hyperparameters:
-            _ask_default(subject, one)
-        values = {one.name: one.default for one in hyperparameters}
-        return f"called as {form}; in a spec string {Spec(subject.name, values)}"
+        for hyperparameter in hyperparameters:
+            _ask_default(examined, hyperparameter)
+        values = {hyperparameter.name: hyperparameter.default for hyperparameter in hyperparameters}
+        return f"called as {form}; in a spec string {Spec(examined.name, values)}"
 
     return Check("signature", ask, essential=True)
 
 
-def _ask_default(subject: Subject, one: inspect.Parameter) -> None:
-    if one.default is inspect.Parameter.empty:
+def _ask_default(examined: Examined, hyperparameter: inspect.Parameter) -> None:
+    if hyperparameter.default is inspect.Parameter.empty:
         raise WrongError(
-            f"{subject.name}'s hyperparameter '{one.name}' has no default; give it one, so that"
-            f" '{subject.name}' alone means something."
+            f"{examined.name}'s hyperparameter '{hyperparameter.name}' has no default; give it one,"
+            f" so that '{examined.name}' alone has a meaning."
         )
     try:
-        read = parse(str(Spec(subject.name, {one.name: one.default}))).arguments[one.name]
-        same = bool(read == one.default)
+        text = str(Spec(examined.name, {hyperparameter.name: hyperparameter.default}))
+        same = bool(parse(text).arguments[hyperparameter.name] == hyperparameter.default)
     except (RequestError, RuntimeError, ValueError):
         same = False
     if not same:
         raise WrongError(
-            f"the default of {subject.name}'s '{one.name}', {one.default!r}, cannot be written in a spec"
-            " string; use a finite number, a string, True, False, None, or a tuple of these."
+            f"the default of {examined.name}'s '{hyperparameter.name}', {hyperparameter.default!r}, cannot"
+            " be written in a spec string; use a finite number, a string, True, False, None or a tuple of"
+            " these."
         )

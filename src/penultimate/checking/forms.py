@@ -1,6 +1,6 @@
-"""Functions of tensors, and what holds for all of them: shapes, dtypes, gradients, symmetries.
+"""Functions of tensors and what holds for all of them: shapes, dtypes, gradients, symmetries.
 
-A loss, a head and a penalty differ in what they take and return. With that written down axis by axis ("logits
+A loss, a head and a penalty differ in what they take and return. With this written down axis by axis ("logits
 nk", "weight km"), one set of checks serves all three: permuting the classes permutes every axis k, and so on.
 """
 
@@ -15,8 +15,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.gradcheck import GradcheckError
 
-from penultimate.checking.answers import WrongError, kind_of
-from penultimate.checking.examination import Subject, described
+from penultimate.answers import WrongError, kind_of
+from penultimate.checking.examination import Examined, described
 from penultimate.plugins import first_line
 
 SIZES = {"n": 7, "k": 5, "m": 4}
@@ -27,10 +27,11 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Form:
-    """What a function takes and returns: a letter an axis (n examples, k classes, m features).
+    """What a function takes and returns: a letter per axis (n examples, k classes, m features).
 
-    `invoke(function, tensors)` calls it; `smooth` names the inputs by which it is differentiated, `needed`
-    those that its value must depend on (of several, one is enough); `remark` is told where it raises.
+    `invoke(function, tensors)` calls it; `smooth` names the inputs with respect to which it is
+    differentiated, `needed` the groups of inputs of which its value must depend on at least one; `remark` is
+    added to the message when it raises.
     """
 
     inputs: Mapping[str, str]
@@ -41,8 +42,8 @@ class Form:
     remark: str = ""
 
     def draw(self, examples: int = SIZES["n"], dtype: torch.dtype = torch.float64) -> Tensors:
-        """Ordinary inputs: unit normal weights, logits twice that, features that are not negative as after
-        a ReLU, targets of which every other is one-hot and the rest are soft."""
+        """Ordinary inputs: unit normal weights, logits twice that, non-negative features as after a ReLU,
+        targets that are one-hot and soft in turn."""
         generator = torch.Generator().manual_seed(0)
         sizes = {**SIZES, "n": examples}
         drawn = {}
@@ -59,7 +60,7 @@ class Form:
         return drawn
 
     def taken(self, tensors: Tensors, axis: str, index: Tensor) -> Tensors:
-        """The inputs with the entries of one axis taken (reordered, chosen) wherever it occurs."""
+        """The inputs with entries of one axis selected, or reordered, wherever it occurs."""
         return {
             name: values.index_select(self.inputs[name].index(axis), index)
             if axis in self.inputs[name]
@@ -67,207 +68,212 @@ class Form:
             for name, values in tensors.items()
         }
 
-    def call(self, subject: Subject, tensors: Tensors, remark: str = "") -> Tensor:
+    def call(self, examined: Examined, tensors: Tensors, remark: str = "") -> Tensor:
         """The function's value on copies of the inputs."""
         copies = {name: values.clone() for name, values in tensors.items()}
-        value: Tensor = subject.call(
-            lambda: self.invoke(subject.function, copies), given=described(tensors) + remark
+        value: Tensor = examined.call(
+            lambda: self.invoke(examined.function, copies), given=described(tensors) + remark
         )
         return value
 
-    def gradients(self, subject: Subject, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
-        """The function's value, and the gradient of its sum by each smooth input (None: it takes no part)."""
+    def gradients(self, examined: Examined, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
+        """The function's value, and the gradient of its sum by each smooth input (None: it is not used)."""
         leaves = {
             name: values.detach().requires_grad_() if name in self.smooth else values
             for name, values in tensors.items()
         }
-        value = self.call(subject, leaves)
+        value = self.call(examined, leaves)
         if not value.requires_grad:
             raise WrongError(
-                f"the value of {subject.name} carries no gradient; something cuts it: .detach(), .item(),"
+                f"the value of {examined.name} carries no gradient; something cuts it: .detach(), .item(),"
                 " torch.no_grad, NumPy, or argmax."
             )
-        found = torch.autograd.grad(value.sum(), [leaves[name] for name in self.smooth], allow_unused=True)
-        return value.detach(), dict(zip(self.smooth, found, strict=True))
+        slopes = torch.autograd.grad(value.sum(), [leaves[name] for name in self.smooth], allow_unused=True)
+        return value.detach(), dict(zip(self.smooth, slopes, strict=True))
 
-    def ask_shape(self, subject: Subject) -> str:
+    def ask_shape(self, examined: Examined) -> str:
         for examples in (SIZES["n"], 1):
-            value = self.call(subject, self.draw(examples, torch.float32), self.remark)
+            value = self.call(examined, self.draw(examples, torch.float32), self.remark)
             expected = [{**SIZES, "n": examples}[axis] for axis in self.output]
             if not isinstance(value, Tensor):
                 raise WrongError(
-                    f"{subject.name} returns {kind_of(value)}; return a torch.Tensor {self._axes()}."
+                    f"{examined.name} returns {kind_of(value)}; return a torch.Tensor {self._axes()}."
                 )
             if list(value.shape) != expected:
-                raise WrongError(f"{subject.name} {self._advice(subject, list(value.shape), examples)}")
+                raise WrongError(f"{examined.name} {self._advice(examined, list(value.shape), examples)}")
         return "returns one value per example, [n]" if self.output == "n" else "returns logits [n k]"
 
-    def ask_dtype(self, subject: Subject) -> str:
+    def ask_dtype(self, examined: Examined) -> str:
         for dtype in (torch.float32, torch.float64):
             first = next(iter(self.inputs))
             value = self.call(
-                subject, self.draw(dtype=dtype), f"; what it makes itself must have the dtype of its {first}"
+                examined,
+                self.draw(dtype=dtype),
+                f"; tensors that it creates must have the dtype of its {first}",
             )
             if value.dtype is not dtype:
                 raise WrongError(
-                    f"{subject.name} returns {value.dtype} for inputs of {dtype}; keep their dtype: make new"
-                    f" tensors by {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing."
+                    f"{examined.name} returns {value.dtype} for inputs of {dtype}; keep their dtype: create"
+                    f" tensors with {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing."
                 )
         return "float32 gives float32, float64 gives float64"
 
-    def ask_device(self, subject: Subject) -> str:
-        """Fake tensors have a device and a shape but no values: a GPU can be stood in for without one."""
+    def ask_device(self, examined: Examined) -> str:
+        """Fake tensors have a device and a shape but no values: they stand in for a GPU."""
         drawn = self.draw(dtype=torch.float32)
         try:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 moved = {name: torch.empty(values.shape, device="cuda") for name, values in drawn.items()}
-                device = self.invoke(subject.function, moved).device.type
+                device = self.invoke(examined.function, moved).device.type
         except (Exception, SystemExit) as error:
-            # Reading a value (.item(), a mask) fails without values, and says nothing of a GPU.
+            # Reading a value (.item(), a mask) fails without values, which says nothing about a GPU.
             device = "cpu" if "device" in first_line(error) else "cuda"
         if device != "cuda":
             first = next(iter(self.inputs))
             raise WrongError(
-                f"{subject.name} makes a tensor on the CPU, where on a GPU its {first} would not be; name the"
+                f"{examined.name} creates a tensor on the CPU even when its {first} are on a GPU; name the"
                 f" device: torch.arange(..., device={first}.device), torch.zeros_like({first}),"
                 f" {first}.new_tensor(...)."
             )
         return "follows its inputs to another device"
 
-    def ask_values(self, subject: Subject) -> str:
+    def ask_values(self, examined: Examined) -> str:
         tensors = self.draw()
-        first, second = self.call(subject, tensors), self.call(subject, tensors)
+        first, second = self.call(examined, tensors), self.call(examined, tensors)
         if not first.isfinite().all():
             hint = " Is it the logarithm of a target that is 0? torch.xlogy(t, t) is 0 there."
-            raise WrongError(
-                f"{subject.name} is {_worst(first)} on ordinary inputs.{hint if 'targets' in tensors else ''}"
-            )
+            hint = hint if "targets" in tensors else ""
+            raise WrongError(f"{examined.name} is {_worst(first)} on ordinary inputs.{hint}")
         if not torch.equal(first, second):
             raise WrongError(
-                f"{subject.name} gives other values when it is called again with the same inputs"
+                f"{examined.name} gives different values when it is called again with the same inputs"
                 f" (by up to {_difference(first, second)}); draw nothing at random and keep no state, so that"
                 " a run can be repeated and resumed."
             )
         return "finite on ordinary inputs, and the same every time"
 
-    def ask_inputs(self, subject: Subject) -> str:
+    def ask_inputs(self, examined: Examined) -> str:
         tensors = self.draw()
         copies = {name: values.clone() for name, values in tensors.items()}
-        self.invoke(subject.function, copies)
+        self.invoke(examined.function, copies)
         for name, values in tensors.items():
             if not torch.equal(values, copies[name]):
                 raise WrongError(
-                    f"{subject.name} changes its {name} in place, which others read after it; replace +=,"
-                    " x[...] = and operations whose name ends in '_' by ones that make a new tensor."
+                    f"{examined.name} changes its {name} in place, but others read it later; replace +=,"
+                    " x[...] = and operations whose name ends in '_' with ones that create a new tensor."
                 )
         return "leaves its inputs as they are"
 
-    def ask_gradient(self, subject: Subject) -> str:
+    def ask_gradient(self, examined: Examined) -> str:
         tensors = self.draw()
-        _, gradients = self.gradients(subject, tensors)
+        _, gradients = self.gradients(examined, tensors)
         for group in self.needed:
             if all(gradients[name] is None for name in group):
                 raise WrongError(
-                    f"{subject.name} does not depend on {' or '.join(group)}, or its gradient is cut."
+                    f"{examined.name} does not depend on {' or '.join(group)}, or its gradient is cut."
                 )
             if not any(gradients[name] is not None and gradients[name].any() for name in group):  # type: ignore[union-attr]
                 raise WrongError(
-                    f"the gradient of {subject.name} by {' and '.join(group)} is 0 everywhere: a step"
+                    f"the gradient of {examined.name} by {' and '.join(group)} is 0 everywhere: a step"
                     " (round, sign, a comparison) passes nothing on."
                 )
         reached = [name for name, gradient in gradients.items() if gradient is not None]
-        subject.notes["reached"] = reached
+        examined.notes["reached"] = reached
         unused = [name for name in self.smooth if name not in reached]
-        remark = f", none {' and '.join(unused)}" if unused else ""
+        remark = f", but not {' and '.join(unused)}" if unused else ""
         return f"a gradient reaches {' and '.join(reached)}{remark}"
 
-    def ask_slope(self, subject: Subject) -> str:
+    def ask_slope(self, examined: Examined) -> str:
         tensors = self.draw()
-        for name in subject.notes["reached"]:
+        for name in examined.notes["reached"]:
 
-            def of_one(values: Tensor, name: str = name) -> Tensor:
-                return self.call(subject, {**tensors, name: values})
+            def value_at(values: Tensor, name: str = name) -> Tensor:
+                return self.call(examined, {**tensors, name: values})
 
             try:
-                torch.autograd.gradcheck(of_one, tensors[name].detach().requires_grad_())
+                torch.autograd.gradcheck(value_at, tensors[name].detach().requires_grad_())
             except GradcheckError as error:
                 raise WrongError(
-                    f"the gradient of {subject.name} by its {name} is not the slope of its value"
-                    " (torch.autograd.gradcheck): a part of it is detached or rounded, or a backward of its"
-                    " own is wrong. A part that is detached on purpose shows here too."
+                    f"the gradient of {examined.name} by its {name} is not the slope of its value"
+                    " (torch.autograd.gradcheck): part of it is detached or rounded, or its own backward is"
+                    " wrong. A part that is detached on purpose shows up here too."
                 ) from error
         return "its gradient is the slope of its value (torch.autograd.gradcheck, float64)"
 
-    def ask_examples(self, subject: Subject) -> str:
+    def ask_examples(self, examined: Examined) -> str:
         tensors = self.draw()
-        whole = self.call(subject, tensors)
+        whole = self.call(examined, tensors)
         for example in range(SIZES["n"]):
             index = torch.tensor([example])
-            alone = self.call(subject, self.taken(tensors, "n", index), ": one example alone")
+            alone = self.call(examined, self.taken(tensors, "n", index), ": one example alone")
             if not _close(alone, whole[index]):
                 raise WrongError(
-                    f"what {subject.name} says of an example depends on the others of its batch (by up to"
-                    f" {_difference(alone, whole[index])}); sum, normalise and compare along the last axis"
+                    f"the value of {examined.name} for an example depends on the others of its batch (by up"
+                    f" to {_difference(alone, whole[index])}); sum, normalise and compare along the last axis"
                     " (dim=-1), not along the batch, and take no mean over it."
                 )
         return "treats each example alone"
 
-    def ask_classes(self, subject: Subject) -> str:
+    def ask_classes(self, examined: Examined) -> str:
         tensors = self.draw()
         order = torch.tensor([2, 0, 4, 1, 3])
-        value = self.call(subject, tensors)
-        reordered = self.call(subject, self.taken(tensors, "k", order))
+        value = self.call(examined, tensors)
+        reordered = self.call(examined, self.taken(tensors, "k", order))
         expected = value.index_select(self.output.index("k"), order) if "k" in self.output else value
         if not _close(reordered, expected):
             raise WrongError(
-                f"{subject.name} changes (by up to {_difference(reordered, expected)}) when the classes are"
-                " reordered; a class has no number: use none of their indices, and weigh them alike."
+                f"{examined.name} changes (by up to {_difference(reordered, expected)}) when the classes are"
+                " reordered; a class has no number: do not use its index, and weight all classes alike."
             )
         return "treats all classes alike"
 
-    def ask_finite(self, subject: Subject, tensors: Tensors, where: str, hints: tuple[str, str]) -> None:
-        """Value and gradient are finite on these inputs; `hints` are for the one and the other."""
-        value, gradients = self.gradients(subject, tensors)
+    def ask_finite(self, examined: Examined, tensors: Tensors, where: str, hints: tuple[str, str]) -> None:
+        """Value and gradient are finite on these inputs; `hints` has one for each of the two."""
+        value, gradients = self.gradients(examined, tensors)
         if not value.isfinite().all():
-            raise WrongError(f"{subject.name} is {_worst(value)} {where}. {hints[0]}")
+            raise WrongError(f"{examined.name} is {_worst(value)} {where}. {hints[0]}")
         for name, gradient in gradients.items():
             if gradient is not None and not gradient.isfinite().all():
                 raise WrongError(
-                    f"{subject.name} is finite {where}, but its gradient by {name} is {_worst(gradient)}."
+                    f"{examined.name} is finite {where}, but its gradient by {name} is {_worst(gradient)}."
                     f" {hints[1]}"
                 )
 
     def _axes(self) -> str:
         return f"[{' '.join(self.output)}]"
 
-    def _advice(self, subject: Subject, shape: list[int], examples: int) -> str:
+    def _advice(self, examined: Examined, shape: list[int], examples: int) -> str:
         n, k, m = examples, SIZES["k"], SIZES["m"]
-        came = f"[{' '.join(map(str, shape))}]"
+        actual = f"[{' '.join(map(str, shape))}]"
         expected = f"{self._axes()}, [{' '.join(str({'n': n, 'k': k}[axis]) for axis in self.output)}] here"
         if self.output == "n":
             if not shape and n > 1:
-                ways = "Leave out .mean() or .sum(), or sum over the classes alone: .sum(-1)."
-                if subject.entry.kind == "penalty":
-                    ways = "One on the weight alone is the same for all: value.expand(len(logits))."
+                remedy = "Leave out .mean() or .sum(), or sum over the classes alone: .sum(-1)."
+                if examined.entry.kind == "penalty":
+                    remedy = "A penalty on the weight alone is the same for all: value.expand(len(logits))."
                 return (
                     "returns one number for the whole batch; reduce nothing: return one value per example,"
-                    f" [n]. {ways}"
+                    f" [n]. {remedy}"
                 )
             if not shape:
                 return (
-                    "returns [] for a single example, for .squeeze() drops that axis too; write .squeeze(-1)."
+                    "returns [] for a single example, because .squeeze() drops that axis too; write"
+                    " .squeeze(-1)."
                 )
             advice = {
-                (n, k): f"returns {came}, a value per example and class; sum over the classes: .sum(-1).",
-                (k,): f"returns {came}, a value per class; sum over the classes, the last axis: .sum(-1).",
-                (n, 1): f"returns {came}; drop the last axis: .squeeze(-1).",
+                (n, k): f"returns {actual}, a value per example and class; sum over the classes: .sum(-1).",
+                (k,): f"returns {actual}, a value per class; sum over the classes, the last axis: .sum(-1).",
+                (n, 1): f"returns {actual}; drop the last axis: .squeeze(-1).",
             }
         else:
             advice = {
-                (k, n): f"returns {came}, [k n]; transpose it: features @ weight.T.",
-                (n, m): f"returns {came}, [n m]: features; return logits, features @ weight.T for instance.",
+                (k, n): f"returns {actual}, [k n]; transpose it: features @ weight.T.",
+                (
+                    n,
+                    m,
+                ): f"returns {actual}, [n m]: features; return logits, features @ weight.T for instance.",
             }
-        return advice.get(tuple(shape), f"returns {came} for {n} examples; return {expected}.")
+        return advice.get(tuple(shape), f"returns {actual} for {n} examples; return {expected}.")
 
 
 def _close(first: Tensor, second: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""What is asked of a loss, a head and a penalty beyond their form: targets, direction, extremes."""
+"""The checks of a loss, a head and a penalty beyond their form: targets, direction, extremes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from penultimate.checking.answers import WrongError
-from penultimate.checking.examination import Check, Subject, signature_of
+from penultimate.answers import WrongError
+from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.checking.forms import SIZES, Form, Tensors
 from penultimate.objectives.heads import Head, linear
 from penultimate.objectives.objective import objective
 
 EXTREME = 1e4
 FINITE_VALUE = (
-    "Take logarithms of probabilities from log_softmax or logsigmoid, never softmax(...).log(); and log(1 +"
-    " exp(z)) from softplus."
+    "Compute the logarithms of probabilities with log_softmax or logsigmoid, never softmax(...).log(), and"
+    " log(1 + exp(z)) with softplus."
 )
 FINITE_GRADIENT = (
     "The slope of a root, a norm or a power below 1 is infinite at 0, and NaN wherever infinity meets 0;"
@@ -27,7 +27,7 @@ FINITE_GRADIENT = (
 
 
 class _WithHead(nn.Module):
-    """Gives a penalty a true head, whose weight and bias can be any tensors."""
+    """Gives a penalty a real head whose weight and bias can be any tensors."""
 
     def __init__(self, penalty: Callable[..., Any], weight: Tensor, bias: Tensor) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def _one_hot(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
-    """Logits of every kind of excess, by what an error calls them."""
+    """Extreme logits of every kind, by their description in an error message."""
     right = 2 * _one_hot(labels) - 1
     size = f"{EXTREME:g}"
     return {
@@ -85,23 +85,23 @@ def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
     }
 
 
-def loss_targets(subject: Subject) -> str:
-    """Targets matter, all of a distribution, and not its largest entry alone."""
+def loss_targets(examined: Examined) -> str:
+    """The whole distribution of a target matters, not its largest entry alone."""
     logits = LOSS.draw()["logits"]
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     hard = _one_hot(labels, logits.dtype)
     other = hard.roll(1, dims=-1)
-    value = LOSS.call(subject, {"logits": logits, "targets": hard})
-    if torch.equal(value, LOSS.call(subject, {"logits": logits, "targets": other})):
-        raise WrongError(f"{subject.name} does not depend on its targets.")
-    mixed = LOSS.call(subject, {"logits": logits, "targets": 0.7 * hard + 0.3 * other})
+    value = LOSS.call(examined, {"logits": logits, "targets": hard})
+    if torch.equal(value, LOSS.call(examined, {"logits": logits, "targets": other})):
+        raise WrongError(f"{examined.name} does not depend on its targets.")
+    mixed = LOSS.call(examined, {"logits": logits, "targets": 0.7 * hard + 0.3 * other})
     if torch.equal(value, mixed):
         raise WrongError(
-            f"{subject.name} reads the largest entry of a target alone (argmax); Mixup and label smoothing"
-            " give distributions: weigh by them, as in (targets * values).sum(-1)."
+            f"{examined.name} reads only the largest entry of a target (argmax); Mixup and label smoothing"
+            " give distributions: weight by them, as in (targets * values).sum(-1)."
         )
     LOSS.ask_finite(
-        subject,
+        examined,
         {"logits": logits, "targets": torch.full_like(hard, 1 / SIZES["k"])},
         "for uniform targets",
         (FINITE_VALUE, FINITE_GRADIENT),
@@ -109,62 +109,62 @@ def loss_targets(subject: Subject) -> str:
     return "soft targets count in full"
 
 
-def loss_direction(subject: Subject) -> str:
-    """A step down the gradient makes the right class likelier."""
+def loss_direction(examined: Examined) -> str:
+    """A step down the gradient makes the correct class likelier."""
     labels = torch.arange(SIZES["k"])
     generator = torch.Generator().manual_seed(0)
     logits = 0.1 * torch.randn(len(labels), SIZES["k"], generator=generator)
-    _, gradients = LOSS.gradients(subject, {"logits": logits, "targets": _one_hot(labels)})
+    _, gradients = LOSS.gradients(examined, {"logits": logits, "targets": _one_hot(labels)})
     slope = gradients["logits"]
     assert slope is not None
     right = slope.diagonal().mean()
     others = (slope.sum() - slope.diagonal().sum()) / (slope.numel() - len(slope))
     if not right < others:
         raise WrongError(
-            f"{subject.name} does not fall as the right class becomes likelier; is a minus sign missing?"
+            f"{examined.name} does not fall as the correct class becomes likelier; is a minus sign missing?"
         )
-    return "falls as the right class becomes likelier"
+    return "falls as the correct class becomes likelier"
 
 
-def loss_extremes(subject: Subject) -> str:
+def loss_extremes(examined: Examined) -> str:
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     hard = _one_hot(labels)
     hints = (FINITE_VALUE, FINITE_GRADIENT)
     for where, logits in _extreme_logits(labels).items():
         for targets in (hard, 0.7 * hard + 0.3 / SIZES["k"]):
-            LOSS.ask_finite(subject, {"logits": logits, "targets": targets}, where, hints)
+            LOSS.ask_finite(examined, {"logits": logits, "targets": targets}, where, hints)
     return f"finite, with a finite gradient, at logits of +-{EXTREME:g} and 0 (float32)"
 
 
-def head_zero_features(subject: Subject) -> str:
-    """One dead example must not wreck the weights of a whole batch."""
+def head_zero_features(examined: Examined) -> str:
+    """One dead example must not spoil the weights' gradient for a whole batch."""
     tensors = HEAD.draw(dtype=torch.float32)
     tensors["features"][2] = 0
     hints = ("Divide by a norm only where it is not 0.", FINITE_GRADIENT)
-    HEAD.ask_finite(subject, tensors, "where all features of an example are 0", hints)
+    HEAD.ask_finite(examined, tensors, "where all features of an example are 0", hints)
     return "finite, with a finite gradient, where all features of an example are 0"
 
 
-def head_extremes(subject: Subject) -> str:
+def head_extremes(examined: Examined) -> str:
     tensors = HEAD.draw(dtype=torch.float32)
     for factor in (EXTREME, 1 / EXTREME):
         scaled = {**tensors, "features": factor * tensors["features"]}
-        hints = ("Logits grow in proportion to the features at most; a power overflows.", FINITE_GRADIENT)
-        HEAD.ask_finite(subject, scaled, f"at features of about {factor:g}", hints)
+        hints = ("Logits grow at most in proportion to the features; a power overflows.", FINITE_GRADIENT)
+        HEAD.ask_finite(examined, scaled, f"at features of about {factor:g}", hints)
     return f"finite, with a finite gradient, at features of {1 / EXTREME:g} to {EXTREME:g} (float32)"
 
 
-def penalty_extremes(subject: Subject) -> str:
+def penalty_extremes(examined: Examined) -> str:
     tensors = PENALTY.draw(dtype=torch.float32)
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     for where, logits in _extreme_logits(labels).items():
-        PENALTY.ask_finite(subject, {**tensors, "logits": logits}, where, (FINITE_VALUE, FINITE_GRADIENT))
+        PENALTY.ask_finite(examined, {**tensors, "logits": logits}, where, (FINITE_VALUE, FINITE_GRADIENT))
     return f"finite, with a finite gradient, at logits of +-{EXTREME:g} and 0 (float32)"
 
 
-def as_objective(subject: Subject) -> str:
+def as_objective(examined: Examined) -> str:
     """The plug-in fills its slot of an objective, and one step's gradient reaches the final layer."""
-    built = objective(subject.name, num_features=6, num_classes=SIZES["k"])
+    built = objective(examined.name, num_features=6, num_classes=SIZES["k"])
     features = torch.rand(SIZES["n"], 6)
     loss = built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean()
     loss.backward()  # type: ignore[no-untyped-call]

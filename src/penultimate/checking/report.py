@@ -1,4 +1,4 @@
-"""What a check has found, and how a terminal shows it."""
+"""The findings of a check, and how a terminal shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of one plug-in: what was looked at, whether it is as it should be, and what to do if not."""
+    """One check of one plug-in: what was examined, whether it is correct, and what to do if not."""
 
     name: str
     kind: str
@@ -23,7 +23,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """All findings on a file, in the order of its plug-ins; `digest` is the sha256 of the file."""
+    """All findings on a file, in the order of its plug-ins; `digest` is the file's sha256."""
 
     path: Path
     digest: str
@@ -31,7 +31,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong: the command's exit code is 0 then, and 1 otherwise."""
+        """Whether nothing is wrong; the command's exit code is then 0, otherwise 1."""
         return not self.wrong
 
     @property
@@ -53,7 +53,7 @@ def render_report(report: Report) -> str:
     """
     lines = [f"{report.path.name}  (sha256 {report.digest[:12]})"]
     column = max((len(finding.check) for finding in report.findings), default=0)
-    for (kind, name), findings in groupby(report.findings, key=lambda one: (one.kind, one.name)):
+    for (kind, name), findings in groupby(report.findings, key=lambda finding: (finding.kind, finding.name)):
         lines += ["", f"{kind} {name}"]
         for finding in findings:
             head = f"  {'ok' if finding.ok else 'WRONG':<5}  {finding.check:<{column}}  "

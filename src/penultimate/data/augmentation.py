@@ -1,4 +1,4 @@
-"""What training may do to an image: said as data, done by `penultimate.data.transforms`."""
+"""What training may do to an image, as data; `penultimate.data.transforms` does it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from penultimate.errors import RequestError
 class Augmentation:
     """Random shifts of up to `shift` pixels in each direction, and mirror images.
 
-    The shift of an image is uniform on {-shift, ..., shift}^2; what comes in from outside is the image
-    reflected at its edge (the edge itself not repeated), so that a shifted image has no flat border.
+    An image's shift is uniform on {-shift, ..., shift}^2. Pixels from outside are the image reflected at its
+    edge (the edge itself not repeated), so a shifted image has no flat border.
 
     >>> Augmentation(shift=2).is_identity, Augmentation(shift=0).is_identity
     (False, True)
@@ -32,5 +32,5 @@ class Augmentation:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every image comes out as it went in."""
+        """Whether every image is left unchanged."""
         return self.shift == 0 and not self.flip

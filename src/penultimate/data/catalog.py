@@ -1,4 +1,4 @@
-"""The cards of the data sets: what each one is, its size, its licence, and how it is scored."""
+"""The cards of the data sets: what each one is, its size, its licence and how it is scored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Literal
 from penultimate import registry
 from penultimate.errors import RequestError
 
-Role = Literal["pretraining", "transfer", "shifted"]
 Accuracy = Literal["top1", "mean_per_class"]
 
 
@@ -18,9 +17,10 @@ Accuracy = Literal["top1", "mean_per_class"]
 class DatasetCard:
     """A data set in words and numbers; `sizes` counts the images of each split.
 
-    `accuracy` is the official score (Kornblith et al., 2021, table A.2, does the same for its data sets);
-    `relation` says how the task stands to the pretraining classes. A "shifted" set shows the classes of the
-    pretraining set that is its `source`, other images of them.
+    `accuracy` is the official score (as in Kornblith et al., 2021, table A.2); `relation` says how the images
+    relate to the embedded world's pretraining classes. A shifted test set shows the classes of another set,
+    its `source`, in different images. The study decides whether a data set is trained on or transferred to;
+    its splits have to allow it.
 
     >>> card("glyphs").images
     38400
@@ -28,7 +28,6 @@ class DatasetCard:
 
     name: str
     title: str
-    role: Role
     classes: int
     sizes: Mapping[str, int]
     accuracy: Accuracy
@@ -42,7 +41,7 @@ class DatasetCard:
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
 
     def described(self) -> dict[str, Any]:
-        """The card as JSON, whose lists keep the order of the splits."""
+        """The card as JSON; sizes are a list, which keeps the order of the splits."""
         return {**vars(self), "sizes": [list(pair) for pair in self.sizes.items()]}
 
     @property
@@ -52,7 +51,7 @@ class DatasetCard:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits, in the order in which they are rendered."""
+        """The names of the splits, in rendering order."""
         return tuple(self.sizes)
 
 
@@ -72,7 +71,7 @@ SHIFTS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
         "sketch": ("Sketch", "outlines only, dark on paper", ""),
     }
 )
-"""What is shifted, called after the ImageNet set in whose role it is: end of the title, relation, note."""
+"""Kinds of shift, named after the ImageNet set that each stands in for: title suffix, relation, note."""
 
 _DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes in the public domain)"
 _STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"
@@ -88,7 +87,7 @@ _HANDWRITING = (
 def _pretraining(name: str, title: str, classes: int, per_class: tuple[int, ...], note: str) -> DatasetCard:
     sizes = {split: classes * count for split, count in zip(PRETRAINING_SPLITS, per_class, strict=True)}
     relation = "the pretraining classes"
-    return DatasetCard(name, title, "pretraining", classes, sizes, "top1", relation, _DEJAVU, _FONTS, note)
+    return DatasetCard(name, title, classes, sizes, "top1", relation, _DEJAVU, _FONTS, note)
 
 
 def _transfer(
@@ -102,13 +101,13 @@ def _transfer(
     note: str = "",
 ) -> DatasetCard:
     sizes = dict.fromkeys(TRANSFER_SPLITS, classes * per_class)
-    return DatasetCard(name, title, "transfer", classes, sizes, accuracy, relation, licence, _FONTS, note)
+    return DatasetCard(name, title, classes, sizes, accuracy, relation, licence, _FONTS, note)
 
 
 def _digits(name: str, title: str, train: int, test: int, note: str) -> DatasetCard:
     sizes = {"train": train, "test": test}
     relation = "new classes, and real handwriting: another kind of image"
-    return DatasetCard(name, title, "transfer", 10, sizes, "top1", relation, _DIGITS, _HANDWRITING, note)
+    return DatasetCard(name, title, 10, sizes, "top1", relation, _DIGITS, _HANDWRITING, note)
 
 
 def _shifted(source: str, title: str, classes: int, per_class: int) -> list[DatasetCard]:
@@ -116,7 +115,6 @@ def _shifted(source: str, title: str, classes: int, per_class: int) -> list[Data
         DatasetCard(
             f"{source}_{shift}",
             f"{title}-{name}",
-            "shifted",
             classes,
             {"test": classes * per_class},
             "top1",
@@ -185,7 +183,7 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
 
 
 def shifted(source: str) -> dict[str, str]:
-    """The shifted test sets of a pretraining set, by what is shifted; none for one that has none.
+    """The shifted test sets of a pretraining set, by kind of shift; empty if it has none.
 
     >>> shifted("glyphs_smoke")["sketch"], shifted("digits")
     ('glyphs_smoke_sketch', {})
@@ -197,9 +195,9 @@ _remembered: dict[str, DatasetCard] = {}
 
 
 def remember(content: Mapping[str, Any]) -> None:
-    """Know a data set by the card that a study has kept of it (`DatasetCard.described`).
+    """Remember a data set's card as a study kept it (`DatasetCard.described`).
 
-    So its results can be read where the plug-in that made it is not loaded.
+    Results can then be read where the plug-in that made the data set is not loaded.
 
     >>> remember({**card("digits").described(), "name": "doctest_digits"})
     >>> list(card("doctest_digits").sizes.items())
@@ -211,7 +209,7 @@ def remember(content: Mapping[str, Any]) -> None:
 def card(name: str) -> DatasetCard:
     """The card of a data set, built-in or plug-in; an unknown name raises with the nearest known one.
 
-    A plug-in carries its card as the attribute `card` of its function.
+    A plug-in's card is the attribute `card` of its function.
 
     >>> card("newfaces").accuracy, card("digits").sizes["test"]
     ('mean_per_class', 1697)
@@ -224,10 +222,10 @@ def card(name: str) -> DatasetCard:
         return known
     if name in _remembered and name not in registry.names("dataset"):
         return _remembered[name]
-    found = getattr(registry.entry("dataset", name).resolve(), "card", None)
-    if not isinstance(found, DatasetCard):
+    plugin_card = getattr(registry.entry("dataset", name).resolve(), "card", None)
+    if not isinstance(plugin_card, DatasetCard):
         raise RequestError(
             f"data set '{name}' has no card: set {name}.card = DatasetCard(...) beside the function that"
-            " makes its images, so that its role, sizes, licence and official accuracy are known"
+            " makes its images, so that its sizes, licence and official accuracy are known"
         )
-    return found
+    return plugin_card

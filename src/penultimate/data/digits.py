@@ -1,4 +1,4 @@
-"""Real handwriting: the 1,797 digits inside scikit-learn, upsampled; a draw chooses the training images."""
+"""Real handwriting: the 1,797 digits in scikit-learn, upsampled; a draw chooses the training images."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ CLASSES = tuple(str(digit) for digit in range(10))
 
 
 def read_digits() -> tuple[UInt8[np.ndarray, "1797 8 8"], Int64[np.ndarray, " 1797"]]:
-    """The images (ink 0 to 16) and labels, read from scikit-learn's file: importing it would take seconds.
+    """The images (ink 0 to 16) and labels, read from scikit-learn's file; importing it would take seconds.
 
     >>> images, labels = read_digits()
     >>> images.shape, labels[:3].tolist()
     ((1797, 8, 8), [0, 1, 2])
     """
-    found = importlib.util.find_spec("sklearn")
-    path = Path(found.origin or "").parent / "datasets" / "data" / "digits.csv.gz" if found else None
+    spec = importlib.util.find_spec("sklearn")
+    path = Path(spec.origin or "").parent / "datasets" / "data" / "digits.csv.gz" if spec else None
     if path is None or not path.is_file():
         raise PenultimateError(
-            "the handwritten digits are those inside scikit-learn, and"
-            f" {path or 'scikit-learn'} is not there; is it installed whole?"
+            "the handwritten digits are read from scikit-learn, and"
+            f" {path or 'scikit-learn'} is not there; is it installed completely?"
         )
     table = np.loadtxt(path, delimiter=",", dtype=np.int64)
     return table[:, :-1].reshape(-1, 8, 8).astype(np.uint8), table[:, -1]
@@ -51,8 +51,8 @@ def enlarge(images: UInt8[np.ndarray, "n 8 8"]) -> UInt8[np.ndarray, "n 24 24 3"
 
 @dataclass(frozen=True)
 class HandwrittenDigits:
-    """Called with a draw, it yields (split, images): as many training images of each class as the card says,
-    chosen by the draw; test images from the rest. An image's id is its row in scikit-learn's table."""
+    """Called with a draw, it yields (split, images): the card's number of training images of each class,
+    chosen by the draw, and test images from the rest. An image's id is its row in scikit-learn's table."""
 
     name: str
 
@@ -69,7 +69,7 @@ class HandwrittenDigits:
             for rows in [np.flatnonzero(labels == digit)]
         ]
         train = sizes["train"] // 10
-        # All the rest, or as many of each class as a small variant's card says.
+        # All the rest, or the number per class that a small variant's card says.
         test = None if sum(sizes.values()) == len(labels) else train + sizes["test"] // 10
         chosen = {"train": [rows[:train] for rows in order], "test": [rows[train:test] for rows in order]}
         for split, rows in chosen.items():

@@ -1,10 +1,10 @@
 """Published ImageNet test sets, read from the folders they come in: -C, -V2, -A, -R, -Sketch.
 
     ImageNet-C           NAME/SEVERITY/WNID/*.JPEG      (NAME may lie one folder deeper: blur/glass_blur)
-    -A, -R, -Sketch      WNID/*                         (a class subset: the folders that are there)
-    -V2                  0/* ... 999/*                  (numbers of classes in the order of sorted wnids)
+    -A, -R, -Sketch      WNID/*                         (a class subset: the folders present)
+    -V2                  0/* ... 999/*                  (class numbers in the order of sorted wnids)
 
-Nothing is read but names until batches are asked for; a batch holds decoded images, the rest stays on disk.
+Only names are read until batches are requested; a batch holds decoded images, the rest stays on disk.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 
 ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp"))
 RESIZE, CROP = 256, 224
-"""The shorter side before the middle square is cut out, as is usual for ImageNet, and that square's."""
+"""The shorter side after resizing and the side of the middle square cut from it, as usual for ImageNet."""
 WNID = re.compile(r"n\d{8}")
 
 
 @dataclass(frozen=True)
 class ImageFolders:
-    """Files of images with their labels, in the order of their paths; `class_names` are those of all labels.
+    """Image files with their labels, in path order; `class_names` covers all labels, present or not.
 
     Made by `image_folders` and `corrupted_folders`. An image is resized so that its shorter side is `resize`,
-    and its middle square of `crop` pixels is taken, to the pixel as torchvision's Resize and CenterCrop do.
+    and its middle square of `crop` pixels is cut out, pixel for pixel as torchvision's Resize and CenterCrop.
     """
 
     root: Path
@@ -48,13 +48,13 @@ class ImageFolders:
 
     @property
     def classes(self) -> Int64[np.ndarray, " k"]:
-        """The labels that occur: the subset to which -A and -R restrict the answers (`subset_accuracy`)."""
+        """The labels that occur: the subset to which -A and -R restrict predictions (`subset_accuracy`)."""
         return np.unique(self.labels)
 
     def batches(self, batch_size: int = 64) -> Iterator[ImageSet]:
         """The images in order, decoded batch by batch; ids are their positions.
 
-        Raises RequestError for a batch size below 1, DamagedFileError naming a file that is no whole image.
+        Raises RequestError for a batch size below 1, DamagedFileError naming a file that is damaged.
         """
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise RequestError(f"a batch holds at least one image, not {batch_size!r}")
@@ -69,9 +69,9 @@ class ImageFolders:
             with Image.open(path) as file:
                 image = file.convert("RGB")
         except FileNotFoundError:
-            raise DamagedFileError(f"'{path}' was there when the folder was listed, and is gone") from None
+            raise DamagedFileError(f"'{path}' was there when the folder was listed but is gone") from None
         except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
-            raise DamagedFileError(f"'{path}' is no whole image: {error}") from None
+            raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
         shorter = min(image.size)
         width, height = (int(self.resize * side / shorter) for side in image.size)
         left, top = (round((side - self.crop) / 2) for side in (width, height))
@@ -82,21 +82,21 @@ class ImageFolders:
 def image_folders(
     root: Path | str, wnids: Sequence[str], resize: int = RESIZE, crop: int = CROP
 ) -> ImageFolders:
-    """A test set with one folder a class, named by wnid or, all of them, by number (-V2).
+    """A test set with one folder per class, all named by wnid or all by number (-V2).
 
     `wnids` are the names of all classes in the order of the network's outputs (for torchvision's models the
-    1000 wnids, sorted). The folders present are the class subset: 200 for -A and -R. Number i is the i-th of
-    the sorted wnids, in whatever order the network has them; names that are no wnids count as they stand.
+    1000 sorted wnids). The folders present are the class subset: 200 for -A and -R. Number i is the i-th of
+    the sorted wnids, whatever the network's order; names that are not wnids are numbered in the given order.
 
-    Raises RequestError for a folder that is not there or holds no class folders, a class that `wnids` does
-    not name (the nearest), a class folder without images, a link that leads nowhere, classes named twice.
+    Raises RequestError for a folder that does not exist or holds no class folders, a class that is not in
+    `wnids` (with the nearest), a class folder without images, a broken link, classes named twice.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> (root / "n02").mkdir()
     >>> Image.new("RGB", (300, 260)).save(root / "n02" / "one.JPEG")
-    >>> found = image_folders(root, ["n01", "n02", "n03"])
-    >>> next(found.batches()).images.shape, found.classes
+    >>> folders = image_folders(root, ["n01", "n02", "n03"])
+    >>> next(folders.batches()).images.shape, folders.classes
     ((1, 224, 224, 3), array([1]))
     """
     root, names = Path(root), tuple(wnids)
@@ -121,58 +121,59 @@ def image_folders(
     for folder in folders:
         if folder.name not in place:
             raise RequestError(
-                f"'{folder}': '{folder.name}' is none of the {len(names)} classes."
+                f"'{folder}': '{folder.name}' is not one of the {len(names)} classes."
                 f"{nearest(folder.name, names)}"
                 + (" Numbers run from 0, in the order of the sorted wnids." if numbered else "")
             )
-        own = sorted(path for path in folder.iterdir() if _is_image(path))
-        if not own:
+        images = sorted(path for path in folder.iterdir() if _is_image(path))
+        if not images:
             raise RequestError(f"'{folder}' holds no image ({', '.join(sorted(ENDINGS))})")
-        files += own
-        labels += [place[folder.name]] * len(own)
+        files += images
+        labels += [place[folder.name]] * len(images)
     return ImageFolders(root, tuple(files), np.array(labels, np.int64), names, resize, crop)
 
 
 def corrupted_folders(
     root: Path | str, name: str, severity: int, wnids: Sequence[str], crop: int = CROP
 ) -> ImageFolders:
-    """ImageNet-C's published images of one corruption at one severity, which are `crop` pixels wide already.
+    """ImageNet-C's published images of one corruption at one severity, already `crop` pixels wide.
 
-    As `image_folders`. Raises RequestError too for an unknown corruption (the nearest), one that is not in
-    the folder, and a severity that is missing (which there are).
+    As `image_folders`. Also raises RequestError for an unknown corruption (with the nearest), one that is not
+    in the folder, and a missing severity (with those present).
     """
     check_corruption(name, severity)
     root = Path(root)
     folders = _subfolders(root, "a folder for each corruption")
     deeper = [inner for folder in folders for inner in folder.iterdir() if inner.is_dir()]
-    found = next((folder for folder in (*folders, *deeper) if folder.name == name), None)
-    if found is None:
+    corruption = next((folder for folder in (*folders, *deeper) if folder.name == name), None)
+    if corruption is None:
         raise RequestError(
-            f"'{root}' holds no folder '{name}'; there are"
-            f" {', '.join(folder.name for folder in folders[:20])}"
+            f"'{root}' holds no folder '{name}'; it holds {', '.join(folder.name for folder in folders[:20])}"
         )
-    severities = _subfolders(found, "a folder for each severity")
+    severities = _subfolders(corruption, "a folder for each severity")
     chosen = next((folder for folder in severities if folder.name == str(severity)), None)
     if chosen is None:
         listed = ", ".join(folder.name for folder in severities)
-        raise RequestError(f"'{found}' lacks severity {severity}; there are {listed}. Is the archive whole?")
+        raise RequestError(
+            f"'{corruption}' lacks severity {severity}; it holds {listed}. Is the archive complete?"
+        )
     return image_folders(chosen, wnids, crop, crop)
 
 
 def _is_image(path: Path) -> bool:
-    """By its name; "._x.JPEG" holds what macOS keeps beside x.JPEG."""
+    """By its name; "._x.JPEG" is macOS's metadata for x.JPEG."""
     return path.suffix.lower() in ENDINGS and not path.name.startswith(".")
 
 
 def _subfolders(root: Path, expected: str) -> list[Path]:
     if not root.is_dir():
-        what = "is a file" if root.exists() else "does not exist"
-        raise RequestError(f"'{root}' {what}; {expected} is expected in it")
-    inside = sorted(path for path in root.iterdir() if not path.name.startswith("."))
-    lost = next((path for path in inside if path.is_symlink() and not path.exists()), None)
-    if lost is not None:
-        raise RequestError(f"'{lost}' is a link to '{lost.readlink()}', which is not there")
-    folders = [path for path in inside if path.is_dir()]
+        state = "is a file" if root.exists() else "does not exist"
+        raise RequestError(f"'{root}' {state}; {expected} is expected in it")
+    entries = sorted(path for path in root.iterdir() if not path.name.startswith("."))
+    broken = next((path for path in entries if path.is_symlink() and not path.exists()), None)
+    if broken is not None:
+        raise RequestError(f"'{broken}' is a link to '{broken.readlink()}', which is not there")
+    folders = [path for path in entries if path.is_dir()]
     if not folders:
         raise RequestError(f"'{root}' holds no folders; {expected} is expected in it")
     return folders

@@ -1,4 +1,4 @@
-"""Rendering a data set into a folder: all its splits, under one manifest."""
+"""Rendering all splits of a data set into a folder, under one manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAKERS = ("torch", "pillow", "matplotlib", "numpy")
 
 
 def _clear(folder: Path, name: str, draw: int) -> None:
-    """Make room for a data set: an older or damaged copy of it goes, another one is refused."""
+    """Make room for a data set: an older or damaged copy of it is removed, a different one is refused."""
     prepare_folder(folder)
     if not (folder / MANIFEST).exists():
         return
@@ -41,21 +41,21 @@ def _check(name: str, split: str, images: ImageSet) -> None:
     if (len(images), images.num_classes) != (size, expected.classes):
         raise RequestError(
             f"data set '{name}', split '{split}': its card says {size} images of {expected.classes} classes,"
-            f" {len(images)} of {images.num_classes} were made"
+            f" but {len(images)} of {images.num_classes} were made"
         )
 
 
 def generate(
     name: str, draw: int, folder: Path | str, progress: Callable[[dict[str, Any]], None] | None = None
 ) -> Manifest:
-    """Render every split of a data set, and return the manifest written beside the images.
+    """Render every split of a data set and return the manifest written beside the images.
 
     The images are a function of (name, draw). `progress` is called after each split with {"dataset", "draw",
     "split", "images", "of"}: images so far, of how many. A data set is any callable under
-    `@register.dataset` that takes a draw and gives (split, ImageSet) pairs or a mapping of them.
+    `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them.
 
-    Raises RequestError for an unknown name (with the nearest), a draw that is no number from 0 up, a folder
-    that cannot be used or holds something else, and for a data set that does not make what its card says.
+    Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number from 0 up, a
+    folder that cannot be used or holds something else, and a data set that does not match its card.
 
     >>> import tempfile
     >>> generate("digits_smoke", 0, tempfile.mkdtemp())["splits"]["train"]
@@ -74,9 +74,8 @@ def generate(
         manifest = save_images(folder, split, images, **about)
         done += len(images)
         if progress is not None:
-            told = {"dataset": name, "draw": draw, "split": split, "images": done, "of": described.images}
-            progress(told)
+            progress({"dataset": name, "draw": draw, "split": split, "images": done, "of": described.images})
     missing = [split for split in described.splits if split not in manifest["splits"]]
     if missing:
-        raise RequestError(f"data set '{name}' made no {', '.join(missing)}; its card promises it")
+        raise RequestError(f"data set '{name}' made no {', '.join(missing)}, which its card promises")
     return manifest

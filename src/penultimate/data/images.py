@@ -1,9 +1,9 @@
-"""Images in memory and on disk: uint8 arrays with labels and ids, every file under a sha256.
+"""Images in memory and on disk: uint8 arrays with labels and ids, every file with its sha256.
 
 FOLDER/manifest.json            name, draw, class names, splits; sha256 of each file, one digest of all
 FOLDER/SPLIT.images.npy         uint8 [n h w c], read back memory-mapped
 FOLDER/SPLIT.labels.npy         int64 [n]
-FOLDER/SPLIT.ids.npy            int64 [n], unique in the data set: what names an image in a feature bank
+FOLDER/SPLIT.ids.npy            int64 [n], unique in the data set: they identify images in feature banks
 """
 
 from __future__ import annotations
@@ -11,32 +11,64 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import UInt8
+from torch import Tensor
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.store import atomic_write, canonical_json, digest_bytes, digest_file
+from penultimate.store import atomic_write, canonical_json, digest_arrays, digest_bytes, digest_file
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
 ARRAYS = ("images", "labels", "ids")
 
 Manifest = dict[str, Any]
+Transform: TypeAlias = Callable[[Tensor], Tensor]
+
+
+@runtime_checkable
+class Images(Protocol):
+    """Labelled images, wherever they are stored: what feature extraction and the layer instruments need.
+
+    labels        int64 [n], or [n l] where an image has several
+    ids           int64 [n], which identify images in feature banks
+    class_names   a name for each class
+    """
+
+    @property
+    def labels(self) -> np.ndarray: ...
+    @property
+    def ids(self) -> np.ndarray: ...
+    @property
+    def class_names(self) -> tuple[str, ...]: ...
+    def __len__(self) -> int: ...
+    @property
+    def digest(self) -> str:
+        """sha256 of the content: equal for equal images."""
+
+    def batches(
+        self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
+    ) -> Iterator[tuple[Tensor, np.ndarray]]:
+        """Transformed batches with their positions, in the given order or, without one, as stored."""
+
+    def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Images:
+        """The images at these positions."""
 
 
 @dataclass(frozen=True)
 class ImageSet:
-    """Images uint8 [n h w c] with labels int64 [n] and unique ids int64 [n]; `class_names[label]` is a word.
+    """`Images` in memory: uint8 [n h w c], labels int64 [n], unique ids int64 [n].
 
-    The types and shapes are checked here, in words for people, and so are not said in the annotations.
+    Types and shapes are checked here, with messages for people, and so are absent from the annotations.
 
-    Raises RequestError where an array has another type or shape, a label lies outside 0..k-1, or an id
-    stands twice.
+    Raises RequestError if an array has the wrong type or shape, a label lies outside 0..k-1, or an id occurs
+    twice.
 
     >>> pixels = np.zeros((2, 24, 24, 3), np.uint8)
     >>> ImageSet(pixels, np.array([0, 2]), np.arange(2), ("a", "b"))
@@ -69,7 +101,7 @@ class ImageSet:
             )
         if np.unique(self.ids).size != self.ids.size:
             values, counts = np.unique(self.ids, return_counts=True)
-            raise RequestError(f"ids are unique; {values[counts > 1][0]} stands more than once")
+            raise RequestError(f"ids must be unique; {values[counts > 1][0]} occurs more than once")
 
     def __len__(self) -> int:
         return len(self.images)
@@ -77,6 +109,27 @@ class ImageSet:
     @property
     def num_classes(self) -> int:
         return len(self.class_names)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of pixels, labels and ids."""
+        return digest_arrays(self.images, self.labels, self.ids)
+
+    def batches(
+        self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
+    ) -> Iterator[tuple[Tensor, np.ndarray]]:
+        """Batches uint8 [n h w c], or transformed, with the positions of their images.
+
+        >>> images = ImageSet(np.zeros((3, 2, 2, 3), np.uint8), np.zeros(3, int), np.arange(3), ("a",))
+        >>> [(list(batch.shape), places.tolist()) for batch, places in images.batches(2)]
+        [([2, 2, 2, 3], [0, 1]), ([1, 2, 2, 3], [2])]
+        """
+        places = np.arange(len(self)) if order is None else order
+        for start in range(0, len(places), size):
+            chosen = places[start : start + size]
+            pixels = self.images[start : start + size] if order is None else self.images[chosen]
+            batch = torch.from_numpy(pixels)
+            yield batch if transform is None else transform(batch), chosen
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ImageSet:
         """The images at these positions (a slice, positions or a mask), with their labels and ids."""
@@ -121,7 +174,7 @@ def _npy(array: np.ndarray) -> bytes:
 
 
 @contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def _refusing_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -133,27 +186,26 @@ def _explained(folder: Path) -> Iterator[None]:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder; raises RequestError where a file is in the way or nothing can be written."""
-    with _explained(folder):
+    """Make the folder; raises RequestError if a file is in the way or nothing can be written."""
+    with _refusing_folder(folder):
         folder.mkdir(parents=True, exist_ok=True)
         atomic_write(folder / ".writable", b"")
         (folder / ".writable").unlink()
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """One sha256 for a data set: of its files' digests and all else that its manifest says of the images.
+    """One sha256 for a data set, over its files' digests and all that its manifest says of the images.
 
-    The versions of the packages that made them stand beside it, not in it.
+    The versions of the packages that made them are not part of it.
     """
-    said = {key: value for key, value in manifest.items() if key not in ("digest", "made_with")}
-    return digest_bytes(canonical_json(said).encode())
+    content = {key: value for key, value in manifest.items() if key not in ("digest", "made_with")}
+    return digest_bytes(canonical_json(content).encode())
 
 
 def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) -> Manifest:
-    """Write one split, and enter it in the folder's manifest (with `about`: name, draw, ...).
+    """Write one split and enter it in the folder's manifest (with `about`: name, draw, ...).
 
-    Raises RequestError for a folder that cannot be used, and where the folder already holds splits with
-    other classes.
+    Raises RequestError for a folder that cannot be used or already holds splits with other classes.
     """
     folder = Path(folder)
     prepare_folder(folder)
@@ -164,39 +216,39 @@ def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) 
     if manifest["class_names"] != list(images.class_names):
         raise RequestError(
             f"'{folder}' holds {len(manifest['class_names'])} classes,"
-            f" split '{split}' has {images.num_classes} or names them otherwise; use another folder"
+            f" split '{split}' has {images.num_classes} or names them differently; use another folder"
         )
     for kind in ARRAYS:
         content = _npy(getattr(images, kind))
-        with _explained(folder):
+        with _refusing_folder(folder):
             atomic_write(folder / f"{split}.{kind}.npy", content)
         manifest["files"][f"{split}.{kind}.npy"] = {"sha256": digest_bytes(content), "bytes": len(content)}
     manifest["splits"][split] = {"images": len(images), "shape": list(images.images.shape[1:])}
     manifest |= about
     manifest["digest"] = manifest_digest(manifest)
-    with _explained(folder):
+    with _refusing_folder(folder):
         atomic_write(folder / MANIFEST, (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
     return manifest
 
 
 def read_manifest(folder: Path | str) -> Manifest:
-    """The manifest of a data folder; raises where there is none, or where it is damaged."""
+    """The manifest of a data folder; raises if it is missing or damaged."""
     path = Path(folder) / MANIFEST
     try:
         manifest: Manifest = json.loads(path.read_text())
-        whole = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
+        intact = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
     except FileNotFoundError:
         raise RequestError(
-            f"'{folder}' holds no {MANIFEST}, so no images; penultimate.data.generate(name, draw, folder)"
-            " makes them"
+            f"'{folder}' holds no {MANIFEST} and thus no images; make them by"
+            " penultimate.data.generate(name, draw, folder)"
         ) from None
     except NotADirectoryError:
         raise RequestError(f"'{folder}' is a file; a data folder is expected") from None
     except OSError as error:
         raise RequestError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        whole = False
-    if not whole:
+        intact = False
+    if not intact:
         raise DamagedFileError(f"'{path}' is damaged: its content does not agree with its own digest")
     return manifest
 
@@ -204,28 +256,28 @@ def read_manifest(folder: Path | str) -> Manifest:
 def _read(folder: Path, name: str, facts: dict[str, Any], mmap: bool) -> np.ndarray:
     path = folder / name
     try:
-        found, size = digest_file(path), path.stat().st_size
+        digest, size = digest_file(path), path.stat().st_size
     except OSError as error:
         raise DamagedFileError(
-            f"'{path}' cannot be read ({error.strerror or error}); delete the folder and generate it anew"
+            f"'{path}' cannot be read ({error.strerror or error}); delete the folder and generate it again"
         ) from None
-    if found != facts["sha256"]:
+    if digest != facts["sha256"]:
         raise DamagedFileError(
             f"'{path}' is not what was written: sha256 {facts['sha256'][:12]}... was recorded,"
-            f" {found[:12]}... is found ({size} of {facts['bytes']} bytes);"
-            " delete the folder and generate it anew"
+            f" {digest[:12]}... is found ({size} of {facts['bytes']} bytes);"
+            " delete the folder and generate it again"
         )
     array: np.ndarray = np.load(path, mmap_mode="c" if mmap else None, allow_pickle=False)
     return array
 
 
 def load_images(folder: Path | str, split: str, mmap: bool = True) -> ImageSet:
-    """One split, checked against its digests; with `mmap` its pixels stay on disk until they are touched.
+    """One split, checked against its digests; with `mmap` its pixels stay on disk until they are accessed.
 
-    The mapping is copy-on-write: tensors can share it, and what is written to them never reaches the file.
+    The mapping is copy-on-write: tensors can share it, and writing to them never changes the file.
 
     Raises RequestError for a folder without images or an unknown split, DamagedFileError (which file, what
-    was expected, what is there) where a file is missing or is not what was written.
+    was expected, what is there) if a file is missing or differs from what was written.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)

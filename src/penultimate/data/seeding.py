@@ -1,4 +1,4 @@
-"""Random generators derived from what is drawn, never from what was drawn before."""
+"""Random generators derived from what is drawn, never from earlier draws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def derived_generator(*parts: str | int) -> torch.Generator:
-    """A CPU generator whose seed is the sha256 of the parts: equal parts, equal numbers, in any order of use.
+    """A CPU generator seeded by the sha256 of the parts: equal parts give equal numbers, in any order of use.
 
     >>> draws = [torch.rand(1, generator=derived_generator("glyphs", draw)).item() for draw in (0, 0, 1)]
     >>> draws[0] == draws[1], draws[0] == draws[2]

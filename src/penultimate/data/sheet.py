@@ -1,4 +1,4 @@
-"""Contact sheets: a look at the images themselves, one column a class, before anything is trusted."""
+"""Contact sheets: a look at the images themselves, a column per class, before anything is trusted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _cut(line: str, width: int, font: ImageFont.FreeTypeFont) -> str:
 
 
 def _fitted(names: Sequence[str], width: int) -> tuple[list[list[str]], ImageFont.FreeTypeFont]:
-    """All names in one size: in as few lines, then as large, as fits the width; cut where nothing fits."""
+    """All names at one size: in as few lines as fit, then as large as fits; cut if nothing fits."""
     for most, smallest in ((1, CAPTION - 3), (2, CAPTION - 3), (3, SMALLEST)):
         for size in range(CAPTION, smallest - 1, -1):
             font = _font(size)
@@ -71,9 +71,9 @@ def _captions(names: Sequence[str], width: int, ink: str) -> Image.Image:
 
 def _section(title: str, images: ImageSet, columns: int, rows: int, zoom: int, ink: str) -> Image.Image:
     """One data set: its title, its size, and a grid of classes (spread evenly) by examples."""
-    shown = np.unique(np.linspace(0, images.num_classes - 1, columns).round().astype(int))
+    labels = np.unique(np.linspace(0, images.num_classes - 1, columns).round().astype(int))
     height, width = (side * zoom for side in images.images.shape[1:3])
-    captions = _captions([images.class_names[label] for label in shown], width, ink)
+    captions = _captions([images.class_names[label] for label in labels], width, ink)
     top = TITLE + TEXT + 22
     sheet = Image.new(
         "RGBA", (columns * (width + GAP) - GAP, top + captions.height + rows * (height + GAP) - GAP)
@@ -81,10 +81,10 @@ def _section(title: str, images: ImageSet, columns: int, rows: int, zoom: int, i
     pen = ImageDraw.Draw(sheet)
     pen.text((0, TITLE), title, fill=ink, font=_font(TITLE, bold=True), anchor="ls")
     facts = f"{images.num_classes} classes, {len(images):,} images"
-    facts += "" if len(shown) == images.num_classes else f"; {len(shown)} of the classes shown"
+    facts += "" if len(labels) == images.num_classes else f"; {len(labels)} of the classes shown"
     pen.text((0, TITLE + TEXT + 8), facts, fill=ink, font=_font(TEXT), anchor="ls")
     sheet.alpha_composite(captions, (0, top))
-    for column, label in enumerate(shown):
+    for column, label in enumerate(labels):
         for row, index in enumerate(np.flatnonzero(images.labels == label)[:rows]):
             pixels = np.asarray(images.images[index])
             tile = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0]).convert("RGBA")
@@ -103,7 +103,7 @@ def contact_sheet(
 ) -> bytes:
     """A PNG that shows, for each (title, images), `rows` examples of up to `columns` classes, `zoom` times.
 
-    `paper=None` leaves the ground transparent. Raises RequestError for no sets, or sizes below 1.
+    `paper=None` leaves the background transparent. Raises RequestError for no sets or sizes below 1.
 
     >>> images = ImageSet(np.zeros((2, 24, 24, 3), np.uint8), np.array([0, 1]), np.arange(2), ("a", "b"))
     >>> contact_sheet([("Two black squares", images)])[:4]
@@ -111,7 +111,7 @@ def contact_sheet(
     """
     if not sets or min(columns, rows, zoom) < 1:
         raise RequestError(
-            f"a contact sheet shows at least one data set, one column and one row, enlarged once or more;"
+            f"a contact sheet shows at least one data set, one column and one row, with a zoom of at least 1;"
             f" got {len(sets)} sets, columns={columns}, rows={rows}, zoom={zoom}"
         )
     sections = [_section(title, images, columns, rows, zoom, ink) for title, images in sets]

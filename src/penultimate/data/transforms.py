@@ -1,4 +1,4 @@
-"""What happens to a batch of resident uint8 images between memory and the network."""
+"""What happens to a batch of uint8 images between memory and the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def normalise(
     """Centre and scale each channel: (x / 255 - mean) / std, laid out channels-last.
 
     Computed in float32 and rounded once to `dtype` (torch.bfloat16 for a bf16 body). A constant channel
-    (std 0) is centred only. Raises RequestError where images and statistics differ in their channels.
+    (std 0) is only centred. Raises RequestError if images and statistics differ in their channels.
 
     >>> images = torch.full((1, 2, 2, 1), 255, dtype=torch.uint8)
     >>> normalise(images, ChannelStatistics(mean=(0.5,), std=(0.25,))).flatten().tolist()
@@ -65,12 +65,12 @@ def _shifted(
 def augment(
     images: UInt8[Tensor, "n h w c"], augmentation: Augmentation, generator: torch.Generator
 ) -> UInt8[Tensor, "n h w c"]:
-    """Mirror and shift every image of a batch at random, each on its own.
+    """Mirror and shift every image of a batch at random, each independently.
 
     out[i, y, x] = image_i[reflect(y + dy_i - s), reflect(x + dx_i - s)], dy_i, dx_i uniform on 0..2s, drawn
-    from the (CPU) generator; reflect folds positions outside back at the edge pixel. The batch is read only.
+    from the (CPU) generator; reflect folds positions outside back at the edge pixel. The batch is unchanged.
 
-    Raises RequestError where an image is too small to be reflected (s >= its height or width).
+    Raises RequestError if an image is too small to be reflected (s >= its height or width).
 
     >>> image = torch.arange(9, dtype=torch.uint8).view(1, 3, 3, 1)
     >>> augment(image, Augmentation(shift=1), torch.Generator().manual_seed(0)).squeeze()

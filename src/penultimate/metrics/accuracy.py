@@ -10,7 +10,7 @@ from penultimate.errors import RequestError
 from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows
 
 BLOCK_ELEMENTS = 1 << 22
-"""Logits ranked at a time: bounds the memory of the comparisons, not the result."""
+"""Logits ranked at a time; affects the memory of the comparisons, not the result."""
 
 
 def accuracy(predictions: ArrayLike, labels: ArrayLike) -> float:
@@ -28,12 +28,12 @@ def accuracy(predictions: ArrayLike, labels: ArrayLike) -> float:
 
 
 def mean_per_class(predictions: ArrayLike, labels: ArrayLike) -> float:
-    """The mean over classes of each class's own accuracy; a class without an example does not count.
+    """The mean over classes of each class's accuracy; a class without examples does not count.
 
     (1/|C|) sum_{c in C} sum_{i: y_i = c} 1[p_i = c] / N_c,    C = the classes present in `labels`
 
-    `predictions` [n] and `labels` [n] are class indices. Skipping absent classes is scikit-learn's
-    convention as well (`balanced_accuracy_score`). Raises RequestError when the two differ in length.
+    `predictions` [n] and `labels` [n] are class indices. Skipping absent classes is also scikit-learn's
+    convention (`balanced_accuracy_score`). Raises RequestError when the two differ in length.
 
     >>> mean_per_class([0, 0, 0, 1], [0, 0, 0, 2])  # class 1 is predicted, never present
     0.5
@@ -53,8 +53,8 @@ def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
     sum_i 1[ #{j: z_ij > z_iy or (z_ij = z_iy and j < y)} < k ] / n,    y = y_i
 
     Among equal logits the smaller class index ranks first, as in `argmax`: equal logits everywhere
-    earn no credit. `logits` [n c], `labels` [n]; for k >= c the share is 1. Raises RequestError on
-    NaN (which rows), a label outside 0..c-1, or k < 1.
+    earn no credit. `logits` [n c], `labels` [n]; for k >= c the share is 1. Raises RequestError for NaN (with
+    the rows), a label outside 0..c-1, or k < 1.
 
     >>> top_k([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]], [2, 1], k=1)
     0.5
@@ -79,13 +79,13 @@ def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
 
 
 def subset_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> float:
-    """Top-1 accuracy where only some of the classes can be answered: the other columns are left out.
+    """Top-1 accuracy among a subset of the classes: the other columns are left out.
 
     sum_i 1[ argmax_{k in S} z_ik = y_i ] / n,    S = `classes`, distinct indices of columns
 
-    `logits` [n c], `labels` [n], all in S; among equal logits the smallest class wins. So ImageNet-A and -R
-    are scored, whose images are of 200 of the 1000 classes. Raises RequestError on NaN (which rows), classes
-    outside 0..c-1 or named twice, and labels that are not among them (which rows).
+    `logits` [n c], `labels` [n], all in S; among equal logits the smallest class wins. ImageNet-A and -R,
+    whose images show 200 of the 1000 classes, are scored this way. Raises RequestError for NaN (with the
+    rows), classes outside 0..c-1 or named twice, and labels that are not among them (with the rows).
 
     >>> subset_accuracy([[9.0, 1.0, 2.0], [9.0, 5.0, 1.0]], [2, 2], classes=[1, 2])
     0.5
@@ -106,9 +106,9 @@ def subset_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) ->
 
 
 def _rank(logits: Shaped[Tensor, "n c"], labels: Shaped[Tensor, " n"]) -> Shaped[Tensor, " n"]:
-    own = logits.gather(1, labels[:, None])
+    true_logits = logits.gather(1, labels[:, None])
     before = torch.arange(logits.shape[1], device=logits.device) < labels[:, None]
-    ahead: Bool[Tensor, "n c"] = (logits > own) | ((logits == own) & before)
+    ahead: Bool[Tensor, "n c"] = (logits > true_logits) | ((logits == true_logits) & before)
     return ahead.sum(1)
 
 

@@ -1,4 +1,4 @@
-"""What activations look like: how sparse they are, their singular values, the distances between them."""
+"""Properties of activations: how sparse they are, their singular values, the distances between them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BANDWIDTH = 0.01
 
 
 def sparsity(activations: ArrayLike) -> float:
-    """The mean share of activations that are not zero: 1 is dense.
+    """The mean share of activations that are not zero; 1 is dense.
 
     mean_i #{j: x_ij != 0} / m
 
     `activations` [n ...]: features, or maps of any shape; -0 is zero. Over batches, average with their sizes
-    as weights. Raises RequestError on NaN; UndefinedError of no activations.
+    as weights. Raises RequestError for NaN, UndefinedError without activations.
 
     >>> sparsity([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]])
     0.375
@@ -48,9 +48,9 @@ def sparsity(activations: ArrayLike) -> float:
 class SpectrumAccumulator:
     """Singular values of a matrix whose rows come in batches.
 
-    Of every batch and what came before only the triangle R of [R; batch] = Q R is kept, in float64: R has the
-    singular values of all rows. Each is right to a few ulp of the largest (from the Gram matrix, those below
-    1e-8 of the largest would be noise). State O(m^2); mergeable.
+    After each batch only the triangle R of [R; batch] = Q R is kept, in float64: R has the singular values of
+    all rows so far. Each is accurate to a few ulp of the largest (from the Gram matrix, those below 1e-8 of
+    the largest would be noise). State O(m^2); mergeable.
 
     >>> upper, lower = SpectrumAccumulator(), SpectrumAccumulator()
     >>> _ = upper.update([[3.0, 0.0]]), lower.update([[0.0, 4.0], [0.0, 0.0]])
@@ -63,7 +63,7 @@ class SpectrumAccumulator:
         self._triangle: Float[Tensor, "r m"] | None = None
 
     def update(self, matrix: ArrayLike) -> SpectrumAccumulator:
-        """Add rows [n m]; raises RequestError on NaN or infinity (which rows), or another width."""
+        """Add rows [n m]; raises RequestError for NaN or infinity (with the rows) or a different width."""
         added = as_features(matrix)
         refuse_not_finite(added, "rows")
         for _, block in float64_blocks(added):
@@ -72,14 +72,14 @@ class SpectrumAccumulator:
         return self
 
     def merge(self, other: SpectrumAccumulator) -> SpectrumAccumulator:
-        """Add the rows that `other` saw; it stays as it is."""
+        """Add the rows that `other` saw; `other` is unchanged."""
         if other._triangle is not None:
             self._append(other._triangle)
             self.rows += other.rows
         return self
 
     def compute(self) -> Float[Tensor, " r"]:
-        """The min(n, m) singular values, falling; raises UndefinedError of no rows."""
+        """The min(n, m) singular values, descending; raises UndefinedError without rows."""
         if self._triangle is None:
             raise UndefinedError("a matrix without rows has no singular values")
         values: Tensor = torch.linalg.svdvals(self._triangle)
@@ -94,10 +94,10 @@ class SpectrumAccumulator:
 
 
 def singular_values(matrix: ArrayLike) -> Float[Tensor, " r"]:
-    """The min(n, m) singular values of a matrix [n m], falling, float64; nothing is centred or scaled.
+    """The min(n, m) singular values of a matrix [n m], descending, float64; nothing is centred or scaled.
 
-    Activations [n m], a head's weights [k m], class centroids [c m]. O(m^2) memory beside the matrix; each
-    is right to a few ulp of the largest. Raises RequestError on NaN or infinity (which rows).
+    Use on activations [n m], a head's weights [k m], class centroids [c m]. O(m^2) memory beside the matrix;
+    each is accurate to a few ulp of the largest. Raises RequestError for NaN or infinity (with the rows).
 
     >>> singular_values([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
     tensor([2., 1.], dtype=torch.float64)
@@ -147,17 +147,17 @@ def cosine_distances(
     points: int = 501,
     bandwidth: float = BANDWIDTH,
 ) -> DistanceDistributions:
-    """How the cosine distances 1 - sim(x_i, x_j) of pairs i < j are distributed, within and between classes.
+    """The distribution of cosine distances 1 - sim(x_i, x_j) of pairs i < j, within and between classes.
 
-    `features` [n m], `labels` [n]; of more than `count` examples as many are drawn by `seed`, without
-    replacement. Densities at `points` distances from 0 to 2 by a Gaussian kernel of standard deviation
-    `bandwidth` (the paper's is unstated). Distances have the features' precision, float32 at least, and are
-    rounded to bins of 1/8192 for the densities: an error of at most 1.5e-5 / bandwidth^2. A zero vector
-    has similarity 0, so distance 1, to all. Raises RequestError on NaN or infinity (which rows);
-    UndefinedError where there are no pairs within a class, or none between two.
+    `features` [n m], `labels` [n]; if there are more than `count` examples, as many are drawn by `seed`
+    without replacement. Densities are at `points` distances from 0 to 2, by a Gaussian kernel of standard
+    deviation `bandwidth` (the paper's is unstated). Distances have the features' precision, at least float32,
+    and are rounded to bins of 1/8192 for the densities: an error of at most 1.5e-5 / bandwidth^2. A zero
+    vector has similarity 0, hence distance 1, to all. Raises RequestError for NaN or infinity (with the
+    rows), UndefinedError without pairs within a class or pairs between two.
 
-    >>> found = cosine_distances([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 0, 1])
-    >>> found.mean_within, found.mean_between, found.pairs_within, found.pairs_between
+    >>> distances = cosine_distances([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 0, 1])
+    >>> distances.mean_within, distances.mean_between, distances.pairs_within, distances.pairs_between
     (0.0, 1.0, 1, 2)
 
     Kornblith et al., 2021, figure E.3.
@@ -194,7 +194,7 @@ def cosine_distances(
 def _pair_histograms(
     units: Float[Tensor, "n m"], classes: Int[Tensor, " n"]
 ) -> tuple[list[Int[Tensor, " bins"]], list[float]]:
-    """Histograms on [0, 2] and sums of the distances of pairs i < j: within classes, and between.
+    """Histograms on [0, 2] and sums of the distances of pairs i < j, within classes and between.
 
     `classes` is sorted: beyond the end of a block's last class, all pairs are between classes and i < j.
     """
@@ -208,12 +208,12 @@ def _pair_histograms(
 
     rows = max(1, BLOCK_ELEMENTS // max(1, len(units)))
     for start in range(0, len(units), rows):
-        own = classes[start : start + rows]
+        block_classes = classes[start : start + rows]
         distances = 1 - units[start : start + rows] @ units[start:].T
-        end = int(torch.searchsorted(classes, own[-1], right=True)) - start
+        end = int(torch.searchsorted(classes, block_classes[-1], right=True)) - start
         near = distances[:, :end]
         later = torch.ones_like(near, dtype=torch.bool).triu_(1)
-        same = own[:, None] == classes[start : start + end]
+        same = block_classes[:, None] == classes[start : start + end]
         add(0, near[same & later])
         add(1, near[~same & later])
         add(1, distances[:, end:].flatten())

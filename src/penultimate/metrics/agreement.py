@@ -1,11 +1,13 @@
 """Do two networks make the same mistakes? Agreement of predictions in three ways, and ensembles by vote.
 
-For models i and j, with s_ij the examples on which both predict the same class, r_ij those that both get
-right and r_ii those that i gets right, all else follows, since two right predictions are equal:
+For models i and j, let s_ij be the number of examples on which both predict the same class, r_ij of those
+that both get right and r_ii of those that i gets right. All else follows, since two right predictions are
+equal:
 
-    both wrong: w_ij = n - r_ii - r_jj + r_ij,    both wrong, and alike: s_ij - r_ij.
+    both wrong: w_ij = n - r_ii - r_jj + r_ij,    both wrong in the same way: s_ij - r_ij.
 
-So two counts a pair are kept: one pass over the examples serves all pairs, and counts of batches add up.
+Two counts per pair are therefore enough: one pass over the examples serves all pairs, and counts of batches
+add up.
 """
 
 from __future__ import annotations
@@ -24,16 +26,16 @@ from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import ArrayLike, as_classes
 
 BLOCK = 1 << 16
-"""Examples compared at a time: bounds the memory of the comparisons, and keeps float32 counts exact."""
+"""Examples compared at a time; bounds the memory of the comparisons and keeps float32 counts exact."""
 
 Predictions = Iterable[ArrayLike]
-"""Class indices of every model: an array [models, examples], or an array [examples] of each."""
+"""Class indices of every model: an array [models, examples], or an array [examples] for each."""
 
 
 class Agreement(NamedTuple):
-    """How alike two models' predictions are; shares of all examples, the last of those both get wrong.
+    """How similar two models' predictions are: shares of all examples, the last of those both get wrong.
 
-    `same_when_both_wrong` is None where `both_wrong` is 0: of no examples there is no share.
+    `same_when_both_wrong` is None if `both_wrong` is 0, since a share of no examples does not exist.
     """
 
     same: float
@@ -65,7 +67,7 @@ def agreement(predictions_a: ArrayLike, predictions_b: ArrayLike, labels: ArrayL
 def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseAgreement:
     """`agreement` of all pairs of m models at once: predictions [m n], or m arrays [n]; labels [n].
 
-    Raises RequestError as `agreement` does (which model), or without a model.
+    Raises RequestError as `agreement` does (with the model), or without a model.
 
     >>> pairwise_agreement([[0, 1], [0, 0], [1, 1]], [0, 1]).same
     array([[1. , 0.5, 0.5],
@@ -82,7 +84,7 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
 class PairwiseAgreement:
     """`Agreement` of all pairs of m models, as symmetric matrices [m m].
 
-    `same_when_both_wrong` is NaN exactly where `both_wrong` is 0. `accuracy` [m] is each model's own.
+    `same_when_both_wrong` is NaN exactly where `both_wrong` is 0. `accuracy` [m] holds each model's.
     """
 
     same: Float[np.ndarray, "m m"]
@@ -139,7 +141,7 @@ class AgreementAccumulator:
         return self
 
     def merge(self, other: AgreementAccumulator) -> AgreementAccumulator:
-        """Add what `other` saw of the same models, in the same order; it stays as it is."""
+        """Add what `other` saw of the same models in the same order; `other` is unchanged."""
         if self.models != other.models:
             raise RequestError(f"accumulators of {self.models} and {other.models} models")
         self.same += other.same
@@ -151,8 +153,8 @@ class AgreementAccumulator:
         """The agreement of all pairs; raises UndefinedError without examples."""
         if self.examples == 0:
             raise UndefinedError("agreement on no examples: nothing was added")
-        own = self.right.diagonal()
-        wrong = self.examples - own[:, None] - own[None, :] + self.right
+        right_alone = self.right.diagonal()
+        wrong = self.examples - right_alone[:, None] - right_alone[None, :] + self.right
         alike = np.full(self.same.shape, np.nan)
         np.divide(self.same - self.right, wrong, out=alike, where=wrong > 0)
         return PairwiseAgreement(
@@ -160,13 +162,13 @@ class AgreementAccumulator:
             both_right_or_wrong=(self.right + wrong) / self.examples,
             same_when_both_wrong=alike,
             both_wrong=wrong,
-            accuracy=own / self.examples,
+            accuracy=right_alone / self.examples,
             examples=self.examples,
         )
 
 
 def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
-    """The modal class of m models on every example; among classes with equally many votes the smallest.
+    """The modal class of m models on every example; among classes with equally many votes, the smallest.
 
     The paper does not say how ties are broken; the smallest label is this package's rule for every vote.
     `predictions` [m n], or m arrays [n]. Raises RequestError as `agreement` does.
@@ -192,10 +194,10 @@ def half_and_half(
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     """The two ensembles of m models, half of them trained with one objective and half with another.
 
-    The first takes a's first m/2 models and b's last m/2, the second the others: where a and b list models
-    by seed, no ensemble holds a seed twice, as none of one objective does. The paper does not say which
-    models it takes. Both are [m n]; of an odd m the last is left out. Raises RequestError as `ensemble`
-    does, when m differs between the two, or is below 2.
+    The first takes a's first m/2 models and b's last m/2, the second the others: if a and b list models by
+    seed, no ensemble holds a seed twice, just like those of a single objective. The paper does not say which
+    models it takes. Both are [m n]; if m is odd, the last model is left out. Raises RequestError as
+    `ensemble` does, and if m differs between the two or is below 2.
 
     >>> half_and_half([[0, 0], [1, 1]], [[0, 3], [0, 4]])
     (array([0, 0]), array([0, 1]))
@@ -217,7 +219,7 @@ def half_and_half(
 def _aligned(
     predictions: Predictions, labels: ArrayLike
 ) -> tuple[Int[np.ndarray, "m n"], Int[np.ndarray, " n"]]:
-    """Predictions and labels in integers as short as hold them all, which are faster to compare."""
+    """Predictions and labels in the shortest integers that hold them all, which are faster to compare."""
     rows = _stacked(predictions)
     truth = as_classes(labels, "labels", rows.shape[1], device=torch.device("cpu")).numpy()
     short = max(int(rows.max()), int(truth.max())) < 2**15

@@ -1,4 +1,4 @@
-"""Features in pieces: float64 copies of a few rows at a time; a million rows need no second million."""
+"""Features in pieces: float64 copies of a few rows at a time rather than of all of them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from penultimate.errors import RequestError
 from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
 
 ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 26}
-"""Numbers of a block: enough rows for a matrix product to run at its full rate."""
+"""Numbers in a block: enough rows for a matrix product to run at full speed."""
 
 
 def as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
-    """Features [n m] on the CPU or a CUDA device: of the others not every one computes in float64."""
+    """Features [n m] on the CPU or a CUDA device, since not every other device computes in float64."""
     matrix = as_matrix(features, "features", "dimensions")
     return matrix if matrix.device.type in ELEMENTS else matrix.cpu()
 
 
 def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float[Tensor, "k m"]:
-    """The weights of a head, a row a class, as float64 on `device`.
+    """The weights of a head, a row per class, as float64 on `device`.
 
-    Raises RequestError where they do not fit features of `dimensions`, or are not finite (which rows).
+    Raises RequestError if they do not fit features of `dimensions` or are not finite (with the rows).
     """
     matrix = as_matrix(weight, "weight", "dimensions").to(device, torch.float64)
     if matrix.shape[1] != dimensions:
@@ -39,10 +39,10 @@ def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float
 def float64_blocks(
     matrix: Shaped[Tensor, "n m"], columns_beside: int = 0, rows: int | None = None
 ) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
-    """Copies of consecutive rows, each with the number of its first row; the next overwrites the last.
+    """Copies of consecutive rows, each with the number of its first row; each overwrites the one before.
 
     `columns_beside` counts the numbers that the caller computes for each row, so that they fit as well;
-    `rows` asks for blocks of so many.
+    `rows` sets the size of a block.
 
     >>> [(start, block.tolist()) for start, block in float64_blocks(torch.tensor([[1], [2]]))]
     [(0, [[1.0], [2.0]])]
@@ -63,12 +63,12 @@ def refuse_not_finite(matrix: Shaped[Tensor, "n m"], what: str = "features") -> 
 
 
 def not_finite(lengths: Float[Tensor, " b"], start: int, what: str = "features") -> RequestError:
-    """The error for rows, numbered from `start`, of which not every length is finite."""
+    """The error for rows, numbered from `start`, whose lengths are not all finite."""
     where = listed_rows(~lengths.isfinite(), start)
     return RequestError(f"{what} hold NaN, infinity or numbers beyond 1e150 in {where}")
 
 
 def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """Each vector over its length; a zero vector stays, and so has similarity 0 to all."""
+    """Each vector divided by its length; a zero vector stays zero and thus has similarity 0 to all."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     return torch.div(vectors, lengths.masked_fill(lengths == 0, 1))

@@ -1,8 +1,8 @@
-"""Calibration: whether a network's probabilities can be believed; likelihood, ECE, reliability diagram.
+"""Calibration: whether a network's probabilities can be trusted; likelihood, ECE, reliability diagram.
 
-Examples are counted into bins by their confidence, the largest probability. A bin is (lo, hi]: its upper
-edge belongs to it, so that a confidence of exactly 1 lies in the last bin. All that is kept are three sums a
-bin and one for the likelihood, in float64: any number of examples streams through O(bins) memory.
+Examples are counted into bins by their confidence, the largest probability. A bin is (lo, hi]: it contains
+its upper edge, so a confidence of exactly 1 lies in the last bin. Only three sums per bin and one for the
+likelihood are kept, in float64: any number of examples streams through O(bins) memory.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_
 
 BINS = 15
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
-"""Numbers in flight on a core, of which 2 MiB of float32 stay in its cache; a GPU wants larger pieces."""
+"""Numbers processed at once per core: 2 MiB of float32, which its cache holds; a GPU needs larger pieces."""
 
 
 def expected_calibration_error(probabilities: ArrayLike, labels: ArrayLike, bins: int = BINS) -> float:
-    """How far confidence and accuracy lie apart, on average over examples.
+    """The distance between confidence and accuracy, averaged over examples.
 
     ECE = sum_b (n_b/n) |accuracy_b - confidence_b|,    b(i) = the bin (lo, hi] of max_k p_ik
 
     `probabilities` [n k] are distributions, `labels` [n] class indices; `bins` of equal width cover [0, 1].
-    The prediction is the most probable class, among equals the smallest index, as in `argmax`. An edge is
-    rounded to the dtype of the probabilities, so that 0.2 in float32 lies on the edge 3/15.
+    The prediction is the most probable class; among equals the smallest index, as in `argmax`. An edge is
+    rounded to the dtype of the probabilities, so 0.2 in float32 lies on the edge 3/15.
 
-    Raises RequestError on rows that are no distribution (which), labels out of range, unequal lengths, no
-    examples, or bins < 1.
+    Raises RequestError for rows that are not distributions (with their numbers), labels out of range, unequal
+    lengths, no examples, or bins < 1.
 
     >>> expected_calibration_error([[0.05, 0.95], [1.0, 0.0]], [1, 1])  # both in the last bin: |1 - 1.95|/2
     0.475
@@ -49,7 +49,7 @@ def negative_log_likelihood(probabilities: ArrayLike, labels: ArrayLike) -> floa
 
     NLL = -(1/n) sum_i log p_iy,    y = y_i
 
-    `probabilities` [n k], `labels` [n]. Probabilities below 1e-38 are 0 in float32: from logits,
+    `probabilities` [n k], `labels` [n]. Probabilities below 1e-38 are 0 in float32; computed from logits,
     `CalibrationAccumulator.update_logits` loses nothing. Raises RequestError as `expected_calibration_error`.
 
     >>> round(negative_log_likelihood([[0.25, 0.75], [0.5, 0.5]], [1, 0]), 4)
@@ -73,8 +73,8 @@ class ReliabilityBin(NamedTuple):
 class CalibrationAccumulator:
     """Calibration of examples that come in batches, in one process or in many.
 
-    `update` takes probabilities, `update_logits` logits (all of a batch or, on an error, none of it); `merge`
-    takes what another accumulator saw. State: O(bins) float64 on the CPU; it pickles.
+    `update` adds probabilities, `update_logits` logits (all of a batch or, on an error, none of it); `merge`
+    adds what another accumulator saw. State: O(bins) float64 on the CPU; it can be pickled.
 
     >>> left, right = CalibrationAccumulator(), CalibrationAccumulator()
     >>> _ = left.update([[0.05, 0.95]], [1])
@@ -96,7 +96,7 @@ class CalibrationAccumulator:
 
     @property
     def examples(self) -> int:
-        """How many examples were seen."""
+        """The number of examples seen."""
         return int(self.counts.sum())
 
     def update(self, probabilities: ArrayLike, labels: ArrayLike) -> CalibrationAccumulator:
@@ -116,8 +116,8 @@ class CalibrationAccumulator:
     ) -> CalibrationAccumulator:
         """Add a batch of softmax(logits / temperature): logits [n k], labels [n].
 
-        `objective.log_probabilities(z)` are logits too, and serve every objective, the sigmoid's included.
-        A class of logit -inf has probability 0. Raises RequestError on NaN, +inf, or a temperature <= 0.
+        `objective.log_probabilities(z)` are logits too and suit every objective, including the sigmoid. A
+        class of logit -inf has probability 0. Raises RequestError for NaN, +inf, or a temperature <= 0.
         """
         if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
             raise RequestError(f"temperature must be a number in (0, inf); got {temperature!r}")
@@ -134,7 +134,7 @@ class CalibrationAccumulator:
         return self.merge(part)
 
     def merge(self, other: CalibrationAccumulator) -> CalibrationAccumulator:
-        """Add what `other` saw; it stays as it is. Raises RequestError when they have other bins."""
+        """Add what `other` saw; `other` is unchanged. Raises RequestError when their bins differ."""
         if self.bins != other.bins:
             raise RequestError(f"accumulators of {self.bins} and {other.bins} bins")
         self.counts += other.counts
@@ -199,7 +199,7 @@ def pair(values: ArrayLike, labels: ArrayLike, what: str) -> tuple[Shaped[Tensor
 
 
 def blocks(matrix: Shaped[Tensor, "n k"]) -> Iterator[tuple[int, Float[Tensor, "b k"]]]:
-    """Consecutive rows with the number of the first: float32, or float64 for what that does not hold."""
+    """Consecutive rows with the number of the first: float32, or float64 for dtypes that this cannot hold."""
     narrow = matrix.dtype.is_floating_point and matrix.dtype != torch.float64
     working = torch.float32 if narrow else torch.float64
     cores = torch.get_num_threads() if matrix.device.type == "cpu" else 1
@@ -212,7 +212,7 @@ def own_values(values: Float[Tensor, "b k"], labels: Int[Tensor, " b"]) -> Float
 
 
 def _first_largest(values: Float[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    """argmax over classes; NumPy's takes a tenth of the time of torch's on a CPU."""
+    """argmax over classes; on a CPU NumPy's takes a tenth of the time of torch's."""
     if values.device.type == "cpu":
         return torch.from_numpy(values.numpy().argmax(1))
     return values.argmax(1)
@@ -227,7 +227,7 @@ def refuse_unreal(logits: Float[Tensor, "b k"], start: int) -> None:
 
 
 def _refuse_no_distribution(rows: Float[Tensor, "b k"], start: int, dtype: torch.dtype) -> None:
-    # Half-precision probabilities are rounded to 3 digits before they are summed.
+    # Half-precision probabilities are already rounded to 3 digits before they are summed.
     tolerance = 1e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-3
     sums = rows.sum(1)
     wrong = ~((sums - 1).abs() <= tolerance) | ~(rows.amin(1) >= 0)

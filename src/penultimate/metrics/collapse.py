@@ -5,9 +5,9 @@ SVD M = U S V' of rank r, and Sigma_B = M'M / C,
 
     Tr(Sigma_W Sigma_B^+) / C = mean_c mean_{i in c} |S^-1 V' (x_i - mu_c)|^2,
 
-so that no matrix of dimensions x dimensions is ever made or inverted: the first pass over the examples takes
-the class means, O(C m), and the second adds up squares of what is nothing but residuals. The nearest class
-mean needs the means first as well, and is found in the r coordinates V'(x - mu), in which all means lie.
+so no matrix of dimensions x dimensions is ever made or inverted: the first pass over the examples takes the
+class means, O(C m), and the second sums squares of pure residuals. The nearest class mean needs the means
+first as well, and is found in the r coordinates V'(x - mu), in which all means lie.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NeuralCollapse(NamedTuple):
     """The columns of table E.2, the rank of Sigma_B, and the share of NC4; all but `rank` are 0 at collapse.
 
     `rank` is C - 1, or the number of dimensions if that is less; below both, class means are linearly
-    dependent. `nc4` is None where nothing was said of the network's predictions.
+    dependent. `nc4` is None if the network's predictions were not given.
     """
 
     class_mean_norm_cv: float
@@ -65,13 +65,14 @@ def neural_collapse(
     trace_sw_pinv_sb_over_c        Tr(Sigma_W Sigma_B^+) / C
     nc4                            share of examples with argmax_c (w_c.x + b_c) != argmin_c |x - mu_c|
 
-    Std is the population's; Sigma_B = sum_c mu~_c mu~_c' / C, of rank C - 1 at most; Sigma_W is the mean
-    over classes, of equal weight, of their covariances. `features` [n m], `labels` [n], `weight` [k m],
-    `bias` [k]; `predictions` [n] in its place where the head is not linear (cosine, say). Classes without
-    an example are left out of means and weights. A zero vector has similarity 0 to all. Float64 throughout.
+    Std is the population's; Sigma_B = sum_c mu~_c mu~_c' / C, of rank C - 1 at most; Sigma_W is the mean of
+    the classes' covariances, with equal weights. `features` [n m], `labels` [n], `weight` [k m], `bias` [k];
+    or `predictions` [n] in place of the bias if the head is not linear (cosine, say). Classes without
+    examples are left out of means and weights. A zero vector has similarity 0 to all. Float64 throughout.
 
-    Raises RequestError on labels beyond the weights, shapes that do not fit, NaN or infinity (which rows);
-    UndefinedError (a RequestError) with one class, equal class means (constant features), or zero weights.
+    Raises RequestError for labels beyond the weights, shapes that do not fit, NaN or infinity (with the
+    rows); UndefinedError (a RequestError) for one class, equal class means (constant features), or zero
+    weights.
 
     >>> corners = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
     >>> collapsed = neural_collapse(corners + 7, [0, 1, 2], weight=3 * corners, bias=-3 * corners.sum(1) * 7)
@@ -90,8 +91,8 @@ def streamed_neural_collapse(
 ) -> NeuralCollapse:
     """`neural_collapse` of (features, labels) batches that need not fit in memory together.
 
-    Goes over the batches twice, so it wants an iterable that starts anew (a list, a DataLoader), not a
-    generator; raises RequestError when given one. Both times the examples must be the same.
+    Goes over the batches twice, so it needs an iterable that can start again (a list, a DataLoader), and
+    raises RequestError for a generator. Both passes must see the same examples.
 
     >>> batches = [([[2.0, 0.0], [0.0, 2.0]], [0, 1]), ([[4.0, 0.0], [0.0, 4.0]], [0, 1])]
     >>> round(streamed_neural_collapse(batches, weight=[[1.0, -1.0], [-1.0, 1.0]]).trace_sw_pinv_sb_over_c, 4)
@@ -100,7 +101,7 @@ def streamed_neural_collapse(
     if isinstance(batches, Iterator):
         raise RequestError(
             "neural collapse takes two passes, and an iterator allows one: pass a list, a DataLoader or"
-            " another iterable that starts anew"
+            " another iterable that can start again"
         )
     means = ClassMeans(len(as_matrix(weight, "weight", "dimensions")))
     for features, labels in batches:
@@ -114,7 +115,7 @@ def streamed_neural_collapse(
 class ClassMeans:
     """The first pass: the means of up to `num_classes` classes of examples that come in batches.
 
-    `update` takes a batch (all of it, or on an error none), `merge` what another saw. State O(K m) float64.
+    `update` adds a batch (all of it, or on an error none), `merge` what another saw. State: O(K m) float64.
     """
 
     def __init__(self, num_classes: int) -> None:
@@ -137,7 +138,7 @@ class ClassMeans:
         return self
 
     def merge(self, other: ClassMeans) -> ClassMeans:
-        """Add what `other` saw; it stays as it is."""
+        """Add what `other` saw; `other` is unchanged."""
         if self.num_classes != other.num_classes:
             raise RequestError(f"class means of {self.num_classes} and of {other.num_classes} classes")
         ours, theirs = self.moments.origin, other.moments.origin
@@ -184,7 +185,7 @@ class CollapseAccumulator:
             raise UndefinedError("neural collapse is undefined: all weights are 0, and have no directions")
         self._centred = self._means - self._means.mean(0)
         left, scales, right = torch.linalg.svd(self._centred, full_matrices=False)
-        # The C centred means sum to 0, so that the C-th singular value is rounding and nothing else.
+        # The C centred means sum to 0, so the C-th singular value is only rounding.
         rank = min(len(left) - 1, len(self._origin))
         noise = max(self._centred.shape) * 8 * EPS * variances.squared_length**0.5
         rank = max(1, int((scales[:rank] > noise).sum()))
@@ -240,7 +241,7 @@ class CollapseAccumulator:
             self._differing += int((self._present[nearest] != decided).sum())
 
     def merge(self, other: CollapseAccumulator) -> CollapseAccumulator:
-        """Add what `other` saw; it stays as it is. Raises RequestError when their class means differ."""
+        """Add what `other` saw; `other` is unchanged. Raises RequestError when their class means differ."""
         if self._means.shape != other._means.shape or not torch.equal(
             self._means + self._origin, (other._means + other._origin).to(self._means.device)
         ):
@@ -262,7 +263,7 @@ class CollapseAccumulator:
             )
         if self._judged not in (0, int(self._seen.sum())):
             raise RequestError(
-                "predictions came with some batches and not with others; NC4 wants all or none"
+                "predictions came with some batches and not with others; NC4 needs all or none"
             )
         weight = self._weight[self._present]
         mean_cosines, weight_cosines = pairwise_cosines(self._centred), pairwise_cosines(weight)
@@ -283,7 +284,7 @@ class CollapseAccumulator:
         )
 
     def _decision_offsets(self, bias: ArrayLike) -> Float[Tensor, " k"]:
-        """b + W o: what makes W (x - o) + (b + W o) the logits of x."""
+        """b + W o, with which W (x - o) + (b + W o) are the logits of x."""
         offsets = as_tensor(bias, "bias").to(self._weight)
         if offsets.shape != (len(self._weight),) or not bool(offsets.isfinite().all()):
             raise RequestError(

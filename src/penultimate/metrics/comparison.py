@@ -1,7 +1,7 @@
 """A comparison of representations: HSIC_1 of all pairs, batch by batch, and the CKA that follows from it.
 
-Batches are kept apart ([batches l l], little beside the Gram matrices they came from): comparisons of other
-batches merge by lying side by side, and leaving one out gives the standard error.
+Batches are kept separate ([batches l l], small compared with the Gram matrices they came from): comparisons
+of other batches merge by concatenation, and leaving out one batch at a time gives the standard error.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ class Comparison:
 
     @property
     def examples(self) -> int:
-        """Examples seen, each once a pass."""
+        """The number of examples seen, each counted once per pass."""
         return int(self.sizes.sum())
 
     @cached_property
     def matrix(self) -> Doubles:
-        """CKA [l l]: mean HSIC_1 over batches, weighed by examples, over the root of the two layers' own.
+        """CKA [l l]: mean HSIC_1 over batches, weighted by examples, over the root of the layers' own ones.
 
-        Not clamped: may be negative. NaN where a layer is constant; `notes` names it.
+        Not clamped: it may be negative. NaN where a layer is constant; `notes` names it.
 
-        Kornblith et al., 2021, eq. 10 (batches of one size; weights for a short one are our choice).
+        Kornblith et al., 2021, eq. 10 (batches of equal size; the weights for a short one are our choice).
         """
         return _cka(np.tensordot(self.sizes / self.sizes.sum(), self.products, axes=1))
 
@@ -74,11 +74,12 @@ class Comparison:
 
         s^2 = (B-1)/B sum_i (c_(i) - mean c_(i))^2, c_(i) the CKA of a pass without its batch i; then the mean
         of s^2 over passes. Passes show the same examples again and do not count as more data: they share the
-        first-order part of the error, and only the rest of it becomes smaller as they are averaged.
+        first-order part of the error, and averaging them reduces only the rest.
 
         Efron & Tibshirani, 1993, eq. 11.5.
         """
-        variances = [self._variance(np.flatnonzero(self.passes == one)) for one in np.unique(self.passes)]
+        numbers = np.unique(self.passes)
+        variances = [self._variance(np.flatnonzero(self.passes == number)) for number in numbers]
         return np.asarray(np.sqrt(np.mean(variances, axis=0)))
 
     @property
@@ -96,7 +97,7 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know: batches of different sizes, constant layers, passes that repeat."""
+        """Remarks for the reader: batches of different sizes, constant layers, passes that repeat."""
         notes = []
         sizes = Counter(self.sizes.tolist())
         if len(sizes) > 1:
@@ -117,7 +118,7 @@ class Comparison:
 
     @property
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays that hold all of it, for `numpy.savez` or another process; `from_state` reads them."""
+        """Arrays that hold everything, for `numpy.savez` or another process; `from_state` reads them."""
         networks, layers = (np.array([name[side] for name in self.names]) for side in (0, 1))
         arrays = {"products": self.products, "sizes": self.sizes, "passes": self.passes}
         return {"networks": networks, "layers": layers, **arrays}
@@ -131,8 +132,8 @@ class Comparison:
     def merge(self, *others: Comparison) -> Comparison:
         """This comparison and others of the same layers on other batches, as one.
 
-        Batches of equally numbered passes join: give each process its share of every pass. Raises
-        RequestError where networks or layers differ.
+        Batches of passes with the same number are joined: give each process its share of every pass. Raises
+        RequestError if networks or layers differ.
         """
         for other in others:
             if other.names != self.names:
@@ -151,9 +152,9 @@ class Comparison:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{network}: {len(self._rows(network))}" for network in self.networks)
-        said = "".join(f"; {note}" for note in self.notes)
+        notes = "".join(f"; {note}" for note in self.notes)
         batches = f"{len(self.sizes)} batches, {self.examples} examples"
-        return f"Comparison({len(self.names)} layers ({counts}), {batches}{said})"
+        return f"Comparison({len(self.names)} layers ({counts}), {batches}{notes})"
 
     def _rows(self, network: str) -> list[int]:
         rows = [row for row, (name, _) in enumerate(self.names) if name == network]
@@ -164,24 +165,27 @@ class Comparison:
     def _variance(self, batches: npt.NDArray[np.int64]) -> Doubles:
         if len(batches) < 2:
             return np.full((len(self.names),) * 2, np.nan)
-        sums = [self.sizes[one] * self.products[one] for one in batches]
+        sums = [self.sizes[batch] * self.products[batch] for batch in batches]
         total = np.sum(sums, axis=0)
         whole = _cka(total)
         differences, squares = np.zeros_like(whole), np.zeros_like(whole)
-        for one in sums:
-            difference = _cka(total - one) - whole
+        for left_out in sums:
+            difference = _cka(total - left_out) - whole
             differences += difference
             squares += difference**2
         count = len(batches)
         return np.asarray((count - 1) / count * np.maximum(squares - differences**2 / count, 0))
 
     def _repeats(self) -> bool:
-        passes: Iterable[Doubles] = (self.products[self.passes == one] for one in np.unique(self.passes))
+        numbers = np.unique(self.passes)
+        passes: Iterable[Doubles] = (self.products[self.passes == number] for number in numbers)
         first, *rest = passes
         return all(np.array_equal(first, other) for other in rest)
 
 
 def _cka(hsic: Doubles) -> Doubles:
-    own = hsic.diagonal()
+    diagonal = hsic.diagonal()
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(np.outer(own, own) > 0, hsic / np.sqrt(np.outer(own, own)), np.nan))
+        return np.asarray(
+            np.where(np.outer(diagonal, diagonal) > 0, hsic / np.sqrt(np.outer(diagonal, diagonal)), np.nan)
+        )

@@ -1,4 +1,4 @@
-"""The tree of models by the likeness of their predictions. Imports neither torch nor, until asked, SciPy."""
+"""The tree of models by the similarity of their predictions. Does not import torch; imports SciPy on use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penultimate.errors import RequestError
 
 
 class Merge(NamedTuple):
-    """Two clusters become one at a distance; models are 0..m-1, the cluster of merge i is m + i."""
+    """Two clusters join at a distance; models are 0..m-1, the cluster of merge i is m + i."""
 
     left: int
     right: int
@@ -21,7 +21,7 @@ class Merge(NamedTuple):
 
 @dataclass(frozen=True)
 class Dendrogram:
-    """`merges` from near to far; `order` lists the models as a drawing without crossings does."""
+    """`merges` from near to far; `order` lists the models as in a drawing without crossings."""
 
     merges: tuple[Merge, ...]
     order: tuple[int, ...]
@@ -32,10 +32,10 @@ def dendrogram(similarity: Iterable[Iterable[float]]) -> Dendrogram:
 
     d(A, B) = mean over a in A, b in B of 1 - s_ab
 
-    The paper states no linkage; average is ours. `similarity` is a symmetric matrix [m m] of shares, such as
-    `pairwise_agreement(...).same`; its diagonal is not read. Neighbouring leaves are ordered to be as alike
-    as the tree allows. Raises RequestError for a matrix that is not square or not symmetric, or where a pair
-    has no number (no example that both get wrong).
+    The paper states no linkage; average is our choice. `similarity` is a symmetric matrix [m m] of shares,
+    such as `pairwise_agreement(...).same`; its diagonal is not read. Leaves are ordered so that neighbours
+    are as similar as the tree allows. Raises RequestError for a matrix that is not square or not symmetric,
+    or if a pair has no number (no example that both get wrong).
 
     >>> dendrogram([[1.0, 0.75, 0.5], [0.75, 1.0, 0.25], [0.5, 0.25, 1.0]]).merges
     (Merge(left=0, right=1, distance=0.25, models=2), Merge(left=2, right=3, distance=0.625, models=3))
@@ -50,8 +50,8 @@ def dendrogram(similarity: Iterable[Iterable[float]]) -> Dendrogram:
 
     tree = linkage(distances, method="average", optimal_ordering=True)
     merges = []
-    for one, other, distance, models in tree.tolist():
-        left, right = sorted((int(one), int(other)))
+    for first, second, distance, models in tree.tolist():
+        left, right = sorted((int(first), int(second)))
         merges.append(Merge(left, right, distance, int(models)))
     return Dendrogram(tuple(merges), tuple(int(leaf) for leaf in leaves_list(tree)))
 
@@ -63,7 +63,7 @@ def _distances(shares: list[list[float]]) -> list[float]:
         raise RequestError(
             f"similarity must be a square matrix of models; got rows of {[len(row) for row in shares]}"
         )
-    found = []
+    distances = []
     for i in range(models):
         for j in range(i + 1, models):
             near, back = shares[i][j], shares[j][i]
@@ -71,5 +71,5 @@ def _distances(shares: list[list[float]]) -> list[float]:
                 raise RequestError(f"models {i} and {j} have no similarity ({near}), so they have no place")
             if abs(near - back) > 1e-9:
                 raise RequestError(f"similarity is not symmetric: models {i} and {j} have {near} and {back}")
-            found.append(max(0.0, 1 - near))
-    return found
+            distances.append(max(0.0, 1 - near))
+    return distances

@@ -21,7 +21,7 @@ def gaussian_density(
 
     f(p) = sum_i w_i exp(-(p - v_i)^2 / (2 h^2)) / (h sqrt(2 pi) sum_i w_i),    w_i = 1 without `weights`
 
-    The exact sum, float64; its unit is one over that of the values. Raises RequestError on no values, values
+    The exact sum, float64; its unit is one over that of the values. Raises RequestError for no values, values
     that are not finite, a bandwidth that is not above 0, or weights that are negative or all 0.
 
     >>> gaussian_density([0.0, 1.0], [0.0, 1.0], bandwidth=0.1)

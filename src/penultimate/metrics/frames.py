@@ -14,7 +14,7 @@ PAIR_ELEMENTS = 1 << 22
 
 
 class PairwiseCosines(NamedTuple):
-    """Over ordered pairs of different vectors: the population's Std of sim, and Avg |sim + 1/(C-1)|."""
+    """Over ordered pairs of different vectors: the population Std of sim, and Avg |sim + 1/(C-1)|."""
 
     std: float
     etf_deviation: float
@@ -31,9 +31,9 @@ def length_variation(vectors: Float[Tensor, "c m"]) -> float:
 
 
 def pairwise_cosines(vectors: Float[Tensor, "c m"]) -> PairwiseCosines:
-    """How the cosines between C vectors spread, and how far they are from those of a simplex ETF, -1/(C-1).
+    """The spread of the cosines between C vectors, and their distance from those of a simplex ETF, -1/(C-1).
 
-    A zero vector has similarity 0 to all. O(C m) memory: the C x C cosines are seen a few rows at a time.
+    A zero vector has similarity 0 to all. O(C m) memory: the C x C cosines are computed a few rows at a time.
 
     >>> pairwise_cosines(torch.eye(3))
     PairwiseCosines(std=0.0, etf_deviation=0.5)
@@ -47,7 +47,7 @@ def pairwise_cosines(vectors: Float[Tensor, "c m"]) -> PairwiseCosines:
     rows = max(1, PAIR_ELEMENTS // count)
     for start in range(0, count, rows):
         cosines = units[start : start + rows] @ units.T
-        # A vector with itself is no pair: where its cosine stands put the value that adds nothing.
+        # A vector with itself is not a pair: its cosine is replaced by the value that adds nothing.
         itself = torch.arange(len(cosines), device=cosines.device)
         cosines[itself, start + itself] = mean
         squares += float((cosines - mean).square_().sum())

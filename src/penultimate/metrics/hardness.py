@@ -1,4 +1,4 @@
-"""Angular visual hardness: how far an example lies from its own class's weights, among all classes'."""
+"""Angular visual hardness: how far an example is from its own class's weights, relative to all classes'."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penultimate.metrics.density import gaussian_density
 from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, listed_rows
 
 BANDWIDTH = 0.005
-"""The paper's 5e-6 at 1000 classes, as a multiple of 1/classes: the size of a hardness."""
+"""The paper's 5e-6 at 1000 classes, as a multiple of 1/classes, the typical hardness."""
 NEARLY_PARALLEL = 0.99
 PAIR_ELEMENTS = 1 << 21
 
@@ -28,15 +28,15 @@ class HardnessDensity(NamedTuple):
 
 
 def angular_visual_hardness(features: ArrayLike, labels: ArrayLike, weight: ArrayLike) -> Float[Tensor, " n"]:
-    """The angle between features and their own class's weights, over the sum of those to all classes.
+    """The angle between features and their own class's weights, over the sum of the angles to all classes.
 
     AVH_i = angle(w_y, x_i) / sum_k angle(w_k, x_i),    angle(u, v) = 2 atan2(|u - v|, |u + v|), |u| = |v| = 1
 
     `features` [n m], `labels` [n], `weight` [k m]; [n] float64 in [0, 1], 1/k where all angles are equal.
-    A zero vector has no direction: similarity 0, so a right angle, to all. Angles are right to a few ulp,
-    near 0 and pi too (arccos is right to 1e-8 there, and NaN beyond). Raises RequestError on labels beyond
-    the weights, shapes that do not fit, NaN or infinity (which rows); UndefinedError with one class, and
-    where all weights point along an example's features (0/0).
+    A zero vector has no direction: similarity 0, hence a right angle, to all. Angles are accurate to a few
+    ulp, also near 0 and pi (where arccos is accurate to 1e-8, or NaN). Raises RequestError for labels beyond
+    the weights, shapes that do not fit, NaN or infinity (with the rows); UndefinedError for one class, and if
+    all weights point along an example's features (0/0).
 
     >>> features, weight = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]
     >>> angular_visual_hardness(features, [0, 1], weight)
@@ -70,12 +70,11 @@ def hardness_density(
 ) -> HardnessDensity:
     """A Gaussian kernel density estimate of `classes * hardness`, from 0 to 2.
 
-    Hardness is of the size of 1/classes; times `classes` it can be compared between data sets, and 1 says
-    that the own class is no nearer than the others. The default bandwidth is then the paper's. Raises
-    RequestError as `gaussian_density` does.
+    Hardness is typically 1/classes; times `classes` it can be compared between data sets, and 1 means that
+    the own class is no nearer than the others. The default bandwidth is then the paper's. Raises RequestError
+    as `gaussian_density` does.
 
-    >>> found = hardness_density([0.5, 0.25], classes=2, points=3)
-    >>> found.points
+    >>> hardness_density([0.5, 0.25], classes=2, points=3).points
     tensor([0., 1., 2.], dtype=torch.float64)
 
     Kornblith et al., 2021, figure E.1.
@@ -90,8 +89,8 @@ def hardness_density(
 def _angles(u: Float[Tensor, "n m"], v: Float[Tensor, "k m"]) -> Float[Tensor, "n k"]:
     """The angles between unit vectors.
 
-    |u -+ v|^2 = 2 -+ 2 u.v serves where the two are far from parallel; elsewhere the small one of the two
-    would be lost in the rounding of u.v, and is taken from the difference itself.
+    |u -+ v|^2 = 2 -+ 2 u.v is accurate if the two are far from parallel; otherwise the smaller one would be
+    lost in the rounding of u.v, so both are computed from the vectors themselves.
     """
     cosines = u @ v.T
     minus = (2 - 2 * cosines).clamp_min_(0).sqrt_()
@@ -100,7 +99,7 @@ def _angles(u: Float[Tensor, "n m"], v: Float[Tensor, "k m"]) -> Float[Tensor, "
     at_once = max(1, PAIR_ELEMENTS // u.shape[1])
     for start in range(0, len(pairs), at_once):
         rows, columns = pairs[start : start + at_once].unbind(1)
-        own, other = u[rows], v[columns]
-        minus[rows, columns] = torch.linalg.vector_norm(own - other, dim=1)
-        plus[rows, columns] = torch.linalg.vector_norm(own + other, dim=1)
+        left, right = u[rows], v[columns]
+        minus[rows, columns] = torch.linalg.vector_norm(left - right, dim=1)
+        plus[rows, columns] = torch.linalg.vector_norm(left + right, dim=1)
     return torch.atan2(minus, plus).mul_(2)

@@ -1,4 +1,4 @@
-"""What every measurement takes: tensors or NumPy arrays, checked once, with errors that name the rows."""
+"""The input of every measurement: tensors or NumPy arrays, checked once, with errors that name the rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LISTED = 8
 
 
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
-    """The values as a tensor that shares their memory where it can; gradients are cut.
+    """The values as a tensor that shares their memory where possible, detached from gradients.
 
-    Raises RequestError for what is not an array of real numbers.
+    Raises RequestError for anything but an array of real numbers.
     """
     if isinstance(values, Tensor):
         if values.is_complex():
@@ -38,13 +38,13 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
     if not array.dtype.isnative or any(stride < 0 for stride in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
-        # A read-only array (a memory map) makes torch warn of writes; nothing here writes to its input.
+        # torch warns of writes to a read-only array (a memory map); nothing here writes to its input.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
 
 
 def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
-    """A two-dimensional tensor of at least one column; the error says how to make one."""
+    """A two-dimensional tensor with at least one column; the error says how to make one."""
     matrix = as_tensor(values, what)
     if matrix.ndim != 2:
         hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""

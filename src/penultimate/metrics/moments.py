@@ -1,8 +1,8 @@
-"""Class moments in one pass: how many points each class has, their sum and their squared lengths.
+"""Class moments in one pass: the number of points of each class, their sum and their squared lengths.
 
 Everything is summed in float64 about a fixed origin (the mean of the first points). The origin does not
-change a variance, but keeps what is summed small: for points with a strong common direction, E|u|^2 - |mu|^2
-about 0 would subtract two large, almost equal numbers.
+change a variance but keeps the sums small: for points with a strong common direction, E|u|^2 - |mu|^2 about 0
+would subtract two large, almost equal numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Variances(NamedTuple):
 
 
 class ClassMoments:
-    """Counts [k], sums [k m] and squared lengths [k] of points by class; grows with the labels, merges.
+    """Counts [k], sums [k m] and squared lengths [k] of points by class; grows with the labels; mergeable.
 
     >>> moments = ClassMoments()
     >>> points = torch.tensor([[0.0], [2.0], [10.0], [12.0]], dtype=torch.float64)
@@ -44,7 +44,7 @@ class ClassMoments:
 
     @property
     def examples(self) -> int:
-        """How many points were added."""
+        """The number of points added."""
         return int(self.counts.sum())
 
     def add(
@@ -71,7 +71,7 @@ class ClassMoments:
         self.counts.index_add_(0, labels, torch.ones_like(squares))
 
     def reserve(self, classes: int) -> None:
-        """Make room for classes 0..classes-1, by half at least, so that growing costs O(1) a class."""
+        """Make room for classes 0..classes-1, growing by at least half, so that a class costs O(1)."""
         assert self.origin is not None
         old = len(self.counts)
         if classes <= old:
@@ -85,9 +85,9 @@ class ClassMoments:
         self.counts, self.squares, self.sums = counts, squares, sums
 
     def merge(self, other: ClassMoments) -> ClassMoments:
-        """Add the points of `other`, which stays as it is.
+        """Add the points of `other`, which is unchanged.
 
-        About another origin o' = o - a a sum over N points becomes sum (u - o) + N a, and a sum of squares
+        About another origin o' = o - a, a sum over N points becomes sum (u - o) + N a, and a sum of squares
         sum |u - o|^2 + 2 a . sum (u - o) + N |a|^2.
         """
         if other.origin is None:
@@ -118,7 +118,7 @@ class ClassMoments:
     def variances(self) -> Variances:
         """The variances between and within the classes that have points.
 
-        A class's own variance is at least 0, where rounding (of a class of one, say) would put it below.
+        A class's variance is clamped at 0, since rounding (in a class of one, say) could make it negative.
         """
         assert self.origin is not None
         means = self.means()
@@ -132,10 +132,10 @@ class ClassMoments:
 
 
 class SequentialMoments:
-    """The same variances of points that come class by class: O(m) memory, however many the classes.
+    """The same variances for points that come class by class: O(m) memory, however many classes there are.
 
-    Of the classes that are over only the mean and the spread of their means are kept, and the sum of their
-    own variances. Raises RequestError where a class comes back.
+    Of completed classes only the mean and the spread of their means and the sum of their variances are kept.
+    Raises RequestError if a class comes back.
 
     >>> moments = SequentialMoments()
     >>> for label, point in ((3, 0.0), (3, 2.0), (1, 10.0), (1, 12.0)):
@@ -160,7 +160,7 @@ class SequentialMoments:
         scale: Float[Tensor, " b"] | None = None,
         extra_squares: Float[Tensor, " b"] | None = None,
     ) -> None:
-        """Add the points `scale * vectors`, the labels in runs; as `ClassMoments.add` in all else."""
+        """Add the points `scale * vectors` with labels in runs; otherwise as `ClassMoments.add`."""
         self.expect(labels)
         factor = vectors.new_ones(()) if scale is None else scale[:, None]
         if self.origin is None:
@@ -183,7 +183,7 @@ class SequentialMoments:
         self.examples += len(labels)
 
     def expect(self, labels: Int[Tensor, " b"]) -> None:
-        """Raise RequestError, before anything is added, where a class comes back."""
+        """Raise RequestError, before anything is added, if a class comes back."""
         runs = torch.unique_consecutive(labels).tolist()
         known = set(self.over) if not runs or runs[0] == self._current else {*self.over, self._current}
         for label in runs:
@@ -217,9 +217,9 @@ class SequentialMoments:
         # Welford's update of the mean of the means, and of their squared distances from it.
         if self._current is None:
             return self._mean, self._spread, self._within
-        own = self._sum / self._count
-        apart = own - self._mean
+        current = self._sum / self._count
+        apart = current - self._mean
         mean = self._mean + apart / (len(self.over) + 1)
-        spread = self._spread + float(apart.dot(own - mean))
-        within = self._within + max(self._squares / self._count - float(own.dot(own)), 0.0)
+        spread = self._spread + float(apart.dot(current - mean))
+        within = self._within + max(self._squares / self._count - float(current.dot(current)), 0.0)
         return mean, spread, within

@@ -1,6 +1,6 @@
-"""Robustness: errors on corrupted images, each corruption measured against what a reference makes of it.
+"""Robustness: errors on corrupted images, each corruption relative to a reference network's error.
 
-No tensor library: a handful of error rates, from wherever they come.
+No tensor library: a handful of error rates from any source.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from penultimate.errors import RequestError, nearest
 from penultimate.metrics import UndefinedError
 
 Errors: TypeAlias = Mapping[str, float | Sequence[float]]
-"""Error rates in [0, 1] by corruption: one a severity, or their mean alone."""
+"""Error rates in [0, 1] by corruption: one per severity, or only their mean."""
 
 ALL_SEVERITIES = 5
-"""Of how many severities an error that is given as a mean is the mean."""
+"""The number of severities over which an error given as a mean is averaged."""
 
 ALEXNET_ERRORS: Mapping[str, float] = MappingProxyType(
     {
@@ -47,11 +47,11 @@ def mean_corruption_error(errors: Errors, reference: Errors = ALEXNET_ERRORS) ->
 
     mCE = (1/C) sum_c [ sum_s E_cs / sum_s R_cs ],    s = severities 1..5
 
-    `errors` and `reference` hold error rates by corruption, a sequence with one a severity or the mean of
-    all five. The benchmark prints 100 times this number, with AlexNet for reference (the default).
+    `errors` and `reference` hold error rates by corruption: a sequence with one per severity, or the mean of
+    all five. The benchmark prints 100 times this number, with AlexNet as the reference (the default).
 
-    Raises RequestError where the two name other corruptions or numbers of severities, or an error lies
-    outside [0, 1]; UndefinedError where the reference makes no error on a corruption.
+    Raises RequestError if the two differ in corruptions or numbers of severities, or an error lies outside
+    [0, 1]; UndefinedError if the reference makes no error on a corruption.
 
     >>> softmax = {"fog": [0.2, 0.3, 0.4, 0.5, 0.6], "snow": [0.5] * 5}
     >>> round(mean_corruption_error({"fog": [0.1, 0.2, 0.3, 0.4, 0.5], "snow": 0.5}, softmax), 4)
@@ -82,25 +82,25 @@ def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dic
             )
     relative = {}
     for name in errors:
-        own, count = _mean(name, errors[name], "the given")
-        theirs, expected = _mean(name, reference[name], "the reference's")
+        error, count = _mean(name, errors[name], "the given")
+        baseline, expected = _mean(name, reference[name], "the reference's")
         if count != expected:
             raise RequestError(
                 f"{name}: errors at {count} severities, the reference's at {expected}"
                 f" (one number counts as the mean of {ALL_SEVERITIES})"
             )
-        if theirs == 0:
+        if baseline == 0:
             raise UndefinedError(f"{name}: the reference makes no error, so that no ratio to it exists")
-        relative[name] = own / theirs
+        relative[name] = error / baseline
     return relative
 
 
 def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float, int]:
-    """The mean error of a corruption, and of how many severities: all, where it is given as a mean."""
+    """The mean error of a corruption and the number of severities: all, if it is given as a mean."""
     several = not isinstance(values, int | float)
     listed = [float(value) for value in values] if several else [float(values)]  # type: ignore[union-attr,arg-type]
     if not listed:
-        raise RequestError(f"{name}: {whose} errors are empty; one a severity is expected")
+        raise RequestError(f"{name}: {whose} errors are empty; one per severity is expected")
     wrong = next((value for value in listed if not 0 <= value <= 1), None)
     if wrong is not None:
         hint = "; divide percentages by 100" if 1 < wrong <= 100 else ""

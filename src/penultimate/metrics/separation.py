@@ -1,4 +1,4 @@
-"""Class separation R^2: how far apart the classes lie, against how far apart any two examples lie.
+"""Class separation R^2: how far apart classes lie, relative to how far apart any two examples lie.
 
 With u the points whose squared distances count (x itself; or x/|x|; or (x - mean)/|x - mean|, for which
 |u - v|^2 / 2 = 1 - sim), the double sums of the definition collapse into moments of the classes:
@@ -6,9 +6,9 @@ With u the points whose squared distances count (x itself; or x/|x|; or (x - mea
     between = mean_k |mu_k - mean_j mu_j|^2,    within = mean_k (E_k |u|^2 - |mu_k|^2),
     R^2 = between / (between + within).
 
-Both are unchanged when one fixed vector is subtracted from every u. Post-ReLU features share a strong
-direction, and E|u|^2 - |mu|^2 loses to cancellation whatever that direction adds; so the first batch's
-mean is subtracted first, and everything is summed in float64.
+Both are unchanged when a fixed vector is subtracted from every u. Post-ReLU features share a strong
+direction, whose contribution to E|u|^2 - |mu|^2 costs digits by cancellation; so the first batch's mean is
+subtracted first, and everything is summed in float64.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 DISTANCES = ("cosine", "cosine_centered", "euclidean")
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
-"""Features in flight on a core, of which 4 MiB of float64 stay in its cache; a GPU wants larger pieces."""
+"""Features processed at once per core: 4 MiB of float64, which its cache holds; a GPU needs larger pieces."""
 MOST_CLASSES_UNASKED = 1 << 20
 """A larger label is taken for a mistake (an id, say) unless `num_classes` announces it."""
 
@@ -50,15 +50,16 @@ def class_separation(features: ArrayLike, labels: ArrayLike, distance: str = "co
     d_within = sum_k sum_m sum_n d(x_km, x_kn) / (K N_k^2)
     d_total  = sum_j sum_k sum_m sum_n d(x_jm, x_kn) / (K^2 N_j N_k)
 
-    `features` [n m], any real dtype, NumPy or torch, CPU or CUDA; `labels` [n] class indices. K counts the
+    `features` [n m] of any real dtype, NumPy or torch, CPU or CUDA; `labels` [n] class indices. K counts the
     classes that have examples. One pass, O(K m) memory, float64 throughout. `distance` is
 
     - "cosine": d = 1 - x.y/(|x||y|). A zero vector has no direction: similarity 0 to all, itself included.
     - "cosine_centered": the same after subtracting the mean of all examples (two passes).
     - "euclidean": d = |x - y|^2 (squared: the paper does not say, and only this has a closed form).
 
-    Raises RequestError on NaN or infinity (which rows), labels that are no class indices, unequal lengths;
-    UndefinedError (a RequestError) with one class only, or features that vary by less than their rounding.
+    Raises RequestError for NaN or infinity (with the rows), labels that are not class indices, unequal
+    lengths; UndefinedError (a RequestError) for one class only, or features that vary by less than their
+    rounding.
 
     >>> import numpy as np
     >>> corners = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
@@ -79,8 +80,8 @@ def streamed_class_separation(
 ) -> float:
     """`class_separation` of (features, labels) batches that need not fit in memory together.
 
-    "cosine_centered" goes over the batches twice, so it wants an iterable that starts anew (a list, a
-    DataLoader), not a generator; raises RequestError when given one. A batch must come out equal both times.
+    "cosine_centered" goes over the batches twice, so it needs an iterable that can start again (a list, a
+    DataLoader), and raises RequestError for a generator. Both passes must give the same batches.
 
     >>> batches = [([[1.0, 0.0], [0.0, 1.0]], [0, 1]), ([[0.9, 0.1], [0.1, 0.9]], [0, 1])]
     >>> round(streamed_class_separation(batches), 4)
@@ -91,7 +92,7 @@ def streamed_class_separation(
         if isinstance(batches, Iterator):
             raise RequestError(
                 "distance 'cosine_centered' takes two passes, and an iterator allows one:"
-                " pass a list, a DataLoader or another iterable that starts anew"
+                " pass a list, a DataLoader or another iterable that can start again"
             )
         center = _mean_activation(as_features(features) for features, _ in batches)
     accumulator = SeparationAccumulator(distance=distance, center=center)
@@ -103,12 +104,12 @@ def streamed_class_separation(
 class SeparationAccumulator:
     """Class separation of examples that come in batches, in one process or in many.
 
-    `update` takes a batch (all of it, or on an error none), `merge` takes what another accumulator saw,
-    `compute` gives R^2; order and split do not matter but for the last bits. "cosine_centered" needs the
-    mean activation as `center` [m]. Without `num_classes` the classes are as many as the labels show.
-    State: O(K m) float64 on the device of the first batch; it pickles. Where that is too much (maps of many
-    dimensions, a thousand classes), `by_class` promises that examples come class by class: then it is O(m),
-    a class that comes back raises, and there is no `merge`.
+    `update` adds a batch (all of it, or on an error none), `merge` adds what another accumulator saw,
+    `compute` gives R^2; order and split affect only the last bits. "cosine_centered" needs the mean
+    activation as `center` [m]. Without `num_classes` the number of classes follows from the labels. State:
+    O(K m) float64 on the device of the first batch; it can be pickled. If that is too much (maps of many
+    dimensions, a thousand classes), `by_class` promises that examples come class by class: then it is O(m), a
+    class that comes back raises, and there is no `merge`.
 
     >>> left, right = SeparationAccumulator(), SeparationAccumulator()
     >>> _ = left.update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -142,7 +143,7 @@ class SeparationAccumulator:
 
     @property
     def examples(self) -> int:
-        """How many examples were seen; `zero_vectors` of them had no direction (cosine distances only)."""
+        """The number of examples seen; `zero_vectors` of them had no direction (cosine distances only)."""
         return self._moments.examples
 
     def update(self, features: ArrayLike, labels: ArrayLike) -> SeparationAccumulator:
@@ -156,7 +157,7 @@ class SeparationAccumulator:
                 f"label {largest} would make {largest + 1} classes: pass num_classes if you mean it, or"
                 " number the classes from 0 (numpy.unique(labels, return_inverse=True))"
             )
-        # Several blocks are summed apart and merged when whole, so that an error leaves no half of a batch.
+        # Several blocks are summed separately and merged when complete, so an error leaves no partial batch.
         several = len(matrix) > _block_rows(matrix)
         if isinstance(self._moments, SequentialMoments) and several:
             refuse_not_finite(matrix, "features")
@@ -169,7 +170,7 @@ class SeparationAccumulator:
         return self.merge(target) if several else self
 
     def merge(self, other: SeparationAccumulator) -> SeparationAccumulator:
-        """Add what `other` saw; it stays as it is. Raises RequestError when they measure different things."""
+        """Add what `other` saw; `other` is unchanged. Raises RequestError if their settings differ."""
         if self.distance != other.distance:
             raise RequestError(f"accumulators of different distances: {self.distance} and {other.distance}")
         if self.num_classes != other.num_classes:
@@ -189,7 +190,7 @@ class SeparationAccumulator:
         return self
 
     def compute(self) -> float:
-        """R^2 of everything seen; raises UndefinedError when it has no value."""
+        """R^2 of everything seen; raises UndefinedError if it has no value."""
         moments = self._moments
         present = moments.classes().tolist()
         if len(present) < 2:
@@ -258,7 +259,7 @@ def variance_ratios(r2: float) -> VarianceRatios:
 
 
 def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, " m"]:
-    """The mean of all examples, each of equal weight; raises RequestError as `update` does."""
+    """The mean of all examples, equally weighted; raises RequestError as `update` does."""
     total: Float[Tensor, " m"] | None = None
     examples = 0
     for matrix in batches:

@@ -1,15 +1,15 @@
-"""Linear CKA of representations, by the unbiased HSIC_1 of minibatches.
+"""Linear CKA of representations, from the unbiased HSIC_1 of minibatches.
 
 With A, B the Gram matrices of n examples, their diagonals zeroed,
 
     HSIC_1 = [ tr(AB) + (1'A1)(1'B1) / ((n-1)(n-2)) - 2/(n-2) 1'AB1 ] / (n(n-3)) = <U(A), U(B)> / (n(n-3)),
 
 where U subtracts m_i + m_j off the diagonal, m = A1/(n-2) - 1'A1 / (2(n-1)(n-2)), so that rows sum to zero.
-U(A) stands for a representation once and for all: its n(n-1)/2 numbers above the diagonal are a vector, and
-all pairs of any number of representations are one product of a matrix with its transpose.
+U(A) is all that is needed of a representation: its n(n-1)/2 numbers above the diagonal are a vector, and all
+pairs of any number of representations are one product of a matrix with its transpose.
 
-HSIC_1 does not see translation, so features are centred first: post-ReLU activations lie far from the origin,
-and their raw float32 Gram matrix loses what distinguishes them to cancellation.
+HSIC_1 is invariant to translation, so features are centred first: post-ReLU activations lie far from the
+origin, and cancellation in their raw float32 Gram matrix loses what distinguishes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
 FEWEST = 4
 """Examples in a batch: HSIC_1 divides by n - 3."""
 PIECE_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
-"""Activations centred and multiplied at a time: a core's cache holds them; a GPU wants larger pieces."""
+"""Activations centred and multiplied at a time: a core's cache holds them; a GPU needs larger pieces."""
 SMALLEST_BLOCK = 64
 """Rows below which splitting a symmetric product into blocks no longer pays."""
 
@@ -43,13 +43,13 @@ def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
 
     mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) )
 
-    `batches_x`, `batches_y`: iterables of activations [n p] and [n q], NumPy or torch; p and q may differ, n
-    of a pair may not. Batches weigh by their examples (unstated in the paper, where all have one size).
-    Never clamped: an unbiased estimate of a small similarity may be negative. Products in the activations'
-    precision (at least float32), summed in float64; all that follows in float64.
+    `batches_x`, `batches_y`: iterables of activations [n p] and [n q], NumPy or torch; p and q may differ,
+    but not the n of a pair. Batches are weighted by their examples (unstated in the paper, where all have one
+    size). Never clamped: an unbiased estimate of a small similarity may be negative. Products are computed in
+    the activations' precision (at least float32) and summed in float64; all that follows is float64.
 
-    Raises RequestError where batches do not pair up, hold fewer than 4 examples or a number that is not
-    finite (which batch, which rows); UndefinedError where one side is constant.
+    Raises RequestError if batches do not pair up, hold fewer than 4 examples or a number that is not finite
+    (with the batch and the rows); UndefinedError if one side is constant.
 
     >>> random = np.random.default_rng(0)
     >>> x = [random.normal(size=(8, 5)) for _ in range(3)]
@@ -86,7 +86,7 @@ def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
 def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
     """Linear CKA of activations [n p] and [n q] of all n examples at once.
 
-    biased: <HAH, HBH> / (|HAH|_F |HBH|_F), H = 1 - 11'/n; debiased: HSIC_1 in the places of all three.
+    biased: <HAH, HBH> / (|HAH|_F |HBH|_F), H = 1 - 11'/n; debiased: HSIC_1 in place of all three.
 
     The biased estimate of unrelated representations tends to 1 as their dimensions outgrow n; the debiased
     one is 0 on average. Raises RequestError and UndefinedError as `minibatch_cka` does.
@@ -101,15 +101,15 @@ def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
     """
     if debiased:
         return minibatch_cka([x], [y])
-    one, two = centred_gram(x), centred_gram(y)
-    if len(one) != len(two):
-        raise RequestError(f"x holds {len(one)} examples and y {len(two)}: they must be the same")
-    flat = torch.stack([one.flatten(), two.to(one.device).flatten()])
+    gram_x, gram_y = centred_gram(x), centred_gram(y)
+    if len(gram_x) != len(gram_y):
+        raise RequestError(f"x holds {len(gram_x)} examples and y {len(gram_y)}: they must be the same")
+    flat = torch.stack([gram_x.flatten(), gram_y.to(gram_x.device).flatten()])
     return _ratio((flat @ flat.T).cpu().numpy())
 
 
 def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> float:
-    """The unbiased HSIC_1 of two symmetric Gram matrices, whatever stands on their diagonals; float64.
+    """The unbiased HSIC_1 of two symmetric Gram matrices, whatever their diagonals; float64.
 
     Raises RequestError for n < 4.
 
@@ -120,15 +120,16 @@ def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> floa
     Song et al., 2007, eq. 5; Kornblith et al., 2021, eq. 10.
     """
     expect_enough(len(gram_x))
-    one, two = (u_centred(gram.to(torch.float64, copy=True)) for gram in (gram_x, gram_y))
-    return float((one * two).sum()) / (len(one) * (len(one) - 3))
+    n = len(gram_x)
+    first, second = (u_centred(gram.to(torch.float64, copy=True)) for gram in (gram_x, gram_y))
+    return float((first * second).sum()) / (n * (n - 3))
 
 
 def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
-    """What HSIC_1 needs to know of activations [n p]: U(A) above its diagonal, [n(n-1)/2], float64.
+    """What HSIC_1 needs of activations [n p]: U(A) above its diagonal, [n(n-1)/2], float64.
 
-    Where examples differ by no more than the rounding of their dtype it is exactly zero. Raises RequestError
-    for n < 4 and for activations that are not finite (which rows).
+    It is exactly zero if examples differ by no more than the rounding of their dtype. Raises RequestError for
+    n < 4 and for activations that are not finite (with the rows).
 
     >>> u_vector(torch.eye(4)).shape
     torch.Size([6])
@@ -150,7 +151,7 @@ def products(vectors: Float[Tensor, "l pairs"], examples: int) -> np.ndarray:
 
 
 def u_centred(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """U(A) of a symmetric float64 matrix, in its place: zero diagonal, rows that sum to zero.
+    """U(A) of a symmetric float64 matrix, in place: zero diagonal, rows that sum to zero.
 
     >>> round(float(u_centred(torch.ones(5, 5, dtype=torch.float64)).abs().max()), 12)
     0.0
@@ -164,18 +165,18 @@ def u_centred(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 
 
 def packed(gram: Float[Tensor, "n n"]) -> Float[Tensor, " pairs"]:
-    """What stands above the diagonal, row by row."""
+    """The numbers above the diagonal, row by row."""
     return gram.take(_above_diagonal(len(gram), gram.device))
 
 
 def centred_gram(activations: ArrayLike) -> Float[Tensor, "n n"]:
-    """(x_i - mean) . (x_j - mean) of activations [n p]: products of their precision, summed in float64."""
+    """(x_i - mean) . (x_j - mean) of activations [n p]: products in their precision, summed in float64."""
     return _centred_gram(_on_known_device(as_matrix(activations, "activations", "dimensions")))
 
 
 def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
-    # Pieces of columns are centred while they are in the cache; of their symmetric product only the blocks on
-    # and above the diagonal are computed; pieces add up in float64.
+    # Pieces of columns are centred while they are in the cache. Only the blocks on and above the diagonal of
+    # their symmetric product are computed, and pieces are summed in float64.
     n, p = matrix.shape
     dtype = torch.promote_types(matrix.dtype, torch.float32)
     width = max(1, PIECE_ELEMENTS[matrix.device.type] // max(n, 1))
@@ -196,7 +197,7 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
     gram += gram.triu(1).T
     if not bool(gram.isfinite().all()):
         raise _not_finite(matrix)
-    # Equal rows are centred to equal rounding errors of about eps |x|: that is no variation.
+    # Equal rows are centred to equal rounding errors of about eps |x|, which are not variation.
     eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
     noise = (2 * eps) ** 2 * (gram.trace() + n * offset)
     centred: Tensor = gram * (torch.linalg.matrix_norm(gram) > noise)
@@ -205,11 +206,11 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
 
 @contextmanager
 def _ieee_products(device: torch.device) -> Iterator[None]:
-    """Products as the dtype says: no TF32 or bfloat16 in float32's place, no autocast."""
+    """Products in the dtype's precision: no TF32 or bfloat16 in place of float32, no autocast."""
     backends: Any = torch.backends
     if hasattr(backends.cuda.matmul, "fp32_precision"):
         settings: list[tuple[Any, str, Any]] = [
-            (one.matmul, "fp32_precision", "ieee") for one in (backends.cuda, backends.mkldnn)
+            (backend.matmul, "fp32_precision", "ieee") for backend in (backends.cuda, backends.mkldnn)
         ]
     else:  # before torch 2.9
         settings = [(backends.cuda.matmul, "allow_tf32", False)]
@@ -242,12 +243,12 @@ def _ratio(hsic: np.ndarray) -> float:
 
 def _listed(batches: Iterable[ArrayLike], name: str) -> Iterable[ArrayLike]:
     if getattr(batches, "ndim", 3) < 3:
-        raise RequestError(f"{name} is an iterable of batches [n p]; of one batch, pass [batch]")
+        raise RequestError(f"{name} is an iterable of batches [n p]; for a single batch, pass [batch]")
     return batches
 
 
 def expect_enough(n: int) -> None:
-    """Raise RequestError where a batch of n examples is too small for HSIC_1."""
+    """Raise RequestError if a batch of n examples is too small for HSIC_1."""
     if n < FEWEST:
         raise RequestError(
             f"HSIC_1 needs batches of at least {FEWEST} examples; one holds {n}: choose a batch size that"

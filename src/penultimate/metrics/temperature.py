@@ -1,4 +1,4 @@
-"""The temperature that makes a finished network's probabilities as likely as they can be."""
+"""The temperature at which a trained network's probabilities make the labels most likely."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     In b = 1/T the NLL is convex, with derivative mean(E_p[z] - z_y) and curvature mean(Var_p[z]) under
     p = softmax(b z): Newton's method, kept inside a bracket of the root, converges in a few steps from any
     scale of the logits; float64 throughout. `logits` [n k], `labels` [n]; for a sigmoid objective pass its
-    `log_probabilities(z)` (and for every other objective they give the same T).
+    `log_probabilities(z)` (for every other objective they give the same T).
 
-    Raises UndefinedError (a RequestError) where no finite T > 0 is best, and says which: every label has the
+    Raises UndefinedError (a RequestError) if no finite T > 0 is best, with the reason: every label has the
     largest logit (the NLL falls all the way to T = 0), or the labels' logits are no higher than the others'
-    on average (it falls all the way to T = infinity). RequestError on NaN or +inf, labels out of range,
-    unequal lengths.
+    on average (it falls all the way to T = infinity). Raises RequestError for NaN or +inf, labels out of
+    range, unequal lengths.
 
     >>> import math
     >>> gap = 2 * math.log(3)  # at T = 2 the first class has probability 3/4, and it is right 3 times in 4
@@ -68,11 +68,11 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
             high = inverse
         step = slope / curvature if curvature > 0 else -math.inf
         if abs(step) <= 1e-7 * inverse:
-            # The error is squared by every step: after this one it is below 1e-13 of T.
+            # Every step squares the error: after this one it is below 1e-13 of T.
             return 1 / (inverse - step)
         inverse -= step
         if not low < inverse < high:
-            # Outside the bracket of the root: grow, or halve on a scale of ratios.
+            # Outside the bracket of the root: grow, or bisect on a logarithmic scale.
             inverse = 4 * low if math.isinf(high) else math.sqrt(max(low, high / 256) * high)
     return 1 / inverse
 
@@ -84,7 +84,7 @@ def _derivatives(
     slope = curvature = 0.0
     for start, block in blocks(logits):
         below = block.double() - block.amax(1, keepdim=True)
-        own = own_values(below, labels[start : start + len(block)])
+        label_values = own_values(below, labels[start : start + len(block)])
         hidden = below.isneginf()
         some_hidden = bool(hidden.any())
         if some_hidden:
@@ -96,12 +96,12 @@ def _derivatives(
         weights *= below
         mean = weights.sum(1) / total
         square = torch.linalg.vecdot(weights, below) / total
-        slope += float((mean - own).sum())
+        slope += float((mean - label_values).sum())
         curvature += float((square - mean.square()).clamp_min_(0).sum())
     return slope / len(labels), curvature / len(labels)
 
 
 def _gaps(block: Float[Tensor, "b k"], start: int, labels: Int[Tensor, " n"]) -> Float[Tensor, " b"]:
-    """How far each label's logit lies below the largest of its row."""
+    """How far each label's logit is below the largest of its row."""
     refuse_unreal(block, start)
     return (block.amax(1) - own_values(block, labels[start : start + len(block)])).cpu()

@@ -1,7 +1,7 @@
 """Heads: pure functions from features [n m], weight [k m] and bias [k] to logits [n k], and their module.
 
 A plug-in has the same form: `f(features, weight, bias, *, hyperparameter=default) -> [n k]`. The standard
-deviation at which its weight starts is 0.01 unless it declares another by `@starts_at`.
+deviation of its initial weights is 0.01 unless it declares another with `@starts_at`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HeadFunction = TypeVar("HeadFunction", bound=Callable[..., Any])
 
 
 def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], HeadFunction]:
-    """The decorator that gives a head the standard deviation of its first weights, by the number of features.
+    """The decorator that sets the standard deviation of a head's initial weights, by the number of features.
 
     >>> @starts_at(lambda num_features: 0.5)
     ... def halved(features, weight, bias):
@@ -38,7 +38,7 @@ def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], Hea
 
 
 def initial_deviation(head: Callable[..., Any], num_features: int) -> float:
-    """The standard deviation of a head's first weights (the paper states none)."""
+    """The standard deviation of a head's initial weights (the paper states none)."""
     rule = getattr(head, "initial_deviation", None)
     return float(rule(num_features)) if rule is not None else 0.01
 
@@ -46,8 +46,8 @@ def initial_deviation(head: Callable[..., Any], num_features: int) -> float:
 def direction(vectors: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
     """Every row divided by its Euclidean norm; a zero row stays zero and passes no gradient.
 
-    A zero vector has no direction, and the limit of the gradient there is infinite: zero is the one value
-    that cannot wreck the weights of a batch in which a single example's features are dead.
+    A zero vector has no direction, and the limit of the gradient there is infinite: zero is the only value
+    that cannot ruin an update when a single example of the batch has dead features.
 
     >>> direction(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -79,7 +79,7 @@ def normalised_logits(
     *,
     temperature: float = 0.04,
 ) -> Float[Tensor, "n k"]:
-    """Logits of fixed norm 1/temperature: the ordinary ones (bias included) divided by their norm.
+    """Logits of fixed norm 1/temperature: the ordinary logits (bias included) divided by their norm.
 
     z = y / (temperature ||y||),   y = W x + b;   z = 0 where y = 0
 
@@ -94,7 +94,7 @@ def normalised_logits(
     return direction(F.linear(features, weight, bias)) / temperature
 
 
-# Rows of unit expected norm. Their length does not change the logits, but it divides the gradient of W.
+# Rows of about unit norm. Their length does not change the logits, but it divides the gradient of W.
 @starts_at(lambda num_features: num_features**-0.5)
 def cosine(
     features: Float[Tensor, "n m"],

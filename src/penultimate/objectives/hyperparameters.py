@@ -1,4 +1,4 @@
-"""Hyperparameters as data: their names, defaults and ranges, and the check of what a user asked for."""
+"""Hyperparameters as data: their names, defaults and ranges, and the check of values that a user gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUIRED: Any = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Interval:
-    """The real numbers between two ends, each end closed (belongs to it) or open.
+    """The real numbers between two ends, each closed (included) or open.
 
     >>> keep = Interval(0, 1, closed="right")
     >>> str(keep), 0.0 in keep, 1.0 in keep
@@ -49,7 +49,7 @@ class Hyperparameter:
     form: Literal["number", "integer", "any"] = "number"
 
     def checked(self, value: Any, owner: str) -> Any:
-        """The value in its one canonical form (an integral float as an integer, so that 1.0 and 1 are equal).
+        """The value in canonical form (an integral float becomes an integer, so that 1.0 and 1 are equal).
 
         >>> Hyperparameter("keep", 0.7, interval=Interval(0, 1, "right")).checked(1.0, "dropout")
         1
@@ -61,25 +61,25 @@ class Hyperparameter:
         if self.form == "integer" and not isinstance(value, int):
             raise self._refused(value, owner)
         try:
-            inside = math.isfinite(value) and float(value) in self.interval
+            in_range = math.isfinite(value) and float(value) in self.interval
         except OverflowError:  # an integer beyond the largest float
-            inside = False
-        if not inside:
+            in_range = False
+        if not in_range:
             raise self._refused(value, owner)
         return int(value) if value == int(value) and abs(value) < 1e15 else float(value)
 
     def _refused(self, value: Any, owner: str) -> RequestError:
-        what = "an integer" if self.form == "integer" else "a number"
+        expected = "an integer" if self.form == "integer" else "a number"
         where = "" if self.interval == Interval() else f" in {self.interval}"
         meaning = f" ({self.meaning})" if self.meaning else ""
-        return RequestError(f"{owner}: {self.name} must be {what}{where}{meaning}, got {value!r}")
+        return RequestError(f"{owner}: {self.name} must be {expected}{where}{meaning}, got {value!r}")
 
 
 def bind(owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every hyperparameter of `owner`, in declared order: what was given, checked, and the defaults.
+    """Every hyperparameter of `owner`, in declared order: the given value, checked, or the default.
 
     Raises RequestError for a name that `owner` does not have, a value of the wrong type or out of range, and
-    a required value that is missing.
+    a missing required value.
 
     >>> bind("dropout", [Hyperparameter("keep", 0.7)], {})
     {'keep': 0.7}
@@ -108,8 +108,8 @@ def bind(owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any]) 
 def of_function(function: Callable[..., Any], inputs: int | None = None) -> tuple[Hyperparameter, ...]:
     """The hyperparameters of a plug-in: the keyword-only arguments of its signature.
 
-    Where the number of its `inputs` is given, all arguments after them. A default that is a number asks for a
-    number, an `int` annotation for an integer; the rest is taken as is.
+    If the number of its `inputs` is given, all arguments after them. A numeric default requires a number, an
+    `int` annotation an integer; anything else is accepted as is.
 
     >>> def focal(logits, targets, *, gamma=2.0, classes: int = 3, mode="hard"): ...
     >>> [(h.name, h.default, h.form) for h in of_function(focal)]
@@ -117,7 +117,7 @@ def of_function(function: Callable[..., Any], inputs: int | None = None) -> tupl
     >>> [h.name for h in of_function(lambda bank, power=2.0, *, root=1: ..., inputs=1)]
     ['power', 'root']
     """
-    found = []
+    hyperparameters = []
     for place, parameter in enumerate(inspect.signature(function).parameters.values()):
         keyword_only = parameter.kind is inspect.Parameter.KEYWORD_ONLY
         named = keyword_only or parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -129,5 +129,5 @@ def of_function(function: Callable[..., Any], inputs: int | None = None) -> tupl
             form = "integer"
         elif parameter.annotation in (float, "float") or type(default) in (int, float):
             form = "number"
-        found.append(Hyperparameter(parameter.name, default, form=form))
-    return tuple(found)
+        hyperparameters.append(Hyperparameter(parameter.name, default, form=form))
+    return tuple(hyperparameters)

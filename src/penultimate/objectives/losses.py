@@ -1,7 +1,7 @@
 """Losses: pure functions of logits [n k] and target distributions [n k], one value per example.
 
-A plug-in has the same form: `f(logits, targets, *, hyperparameter=default) -> [n]`. What a loss takes its
-logits to mean (how they become class probabilities, where the bias starts) is its `Reading`; without one,
+A plug-in has the same form: `f(logits, targets, *, hyperparameter=default) -> [n]`. How a loss interprets its
+logits (how they become class probabilities, where the bias starts) is its `Reading`; without one,
 probabilities are the softmax of the logits and the bias starts at zero.
 """
 
@@ -35,8 +35,8 @@ def _minus_log(num_classes: int) -> float:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a loss reads logits: `log_scores` gives log-probabilities up to a constant per example,
-    `initial_bias` the bias at the start of training for a number of classes."""
+    """How a loss interprets logits: `log_scores` gives log-probabilities up to a constant per example,
+    `initial_bias` the bias at the start of training for a given number of classes."""
 
     log_scores: Callable[[Tensor], Tensor] = _unchanged
     initial_bias: Callable[[int], float] = _zero
@@ -60,7 +60,7 @@ def reads(reading: Reading) -> Callable[[Loss], Loss]:
 
 
 def reading_of(loss: Callable[..., Any]) -> Reading:
-    """The reading of a loss; the softmax's where it declares none."""
+    """The reading of a loss; the softmax's if it declares none."""
     reading: Reading = getattr(loss, "reading", Reading())
     return reading
 
@@ -97,8 +97,8 @@ def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "
 
     L = sum_k log(1 + exp(z_k)) - t_k z_k
 
-    Logits and target distributions are [n k], the result is [n], in nats. The bias starts at -log K, so that
-    the first probabilities are about 1/K; class probabilities are the sigmoids, renormalised.
+    Logits and target distributions are [n k], the result is [n], in nats. The bias starts at -log K, so
+    probabilities are initially about 1/K; class probabilities are the sigmoids, renormalised.
 
     >>> import torch
     >>> sigmoid_cross_entropy(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
@@ -106,7 +106,7 @@ def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "
 
     Kornblith et al., NeurIPS 2021, eq. 8.
     """
-    # log(1 + e^z) - t z = (1 - t) z - log sigmoid(z), which does not cancel where t = 1 and z is large.
+    # log(1 + e^z) - t z = (1 - t) z - log sigmoid(z), which does not cancel when t = 1 and z is large.
     return ((1 - targets) * logits - F.logsigmoid(logits)).sum(1)
 
 
@@ -118,7 +118,7 @@ def weighted_squared_error(
     L = 1/K sum_k [ kappa t_k (z_k - M)^2 + (1 - t_k) z_k^2 ],   M = target
 
     Logits and target distributions are [n k], the result is [n]; with kappa = M = 1 it is the mean squared
-    error for one-hot targets. The paper names no probabilities for it; ours are the softmax of the logits.
+    error for one-hot targets. The paper defines no probabilities for it; ours are the softmax of the logits.
 
     >>> import torch
     >>> weighted_squared_error(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]), kappa=1, target=2)

@@ -1,4 +1,4 @@
-"""The objective: a head, a loss and penalties composed into one module, as a spec string asks for them."""
+"""The objective: a head, a loss and penalties composed into one module from a spec string."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Array: TypeAlias = Tensor | npt.NDArray[Any]
 def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> Objective:
     """The objective that a spec string names, with its own weight and bias.
 
-    `text` joins presets and plug-ins by `+`; `num_features` is M >= 1, `num_classes` K >= 2; the first
+    `text` joins presets and plug-ins with `+`; `num_features` is M >= 1, `num_classes` K >= 2; the initial
     weights are drawn from `seed`, without touching torch's global generator.
-    Raises RequestError for what `presets.resolve` refuses, and for sizes out of range.
+    Raises RequestError for anything that `presets.resolve` refuses, and for sizes out of range.
 
     >>> from penultimate import objective
     >>> obj = objective("cosine_softmax + dropout(keep=0.9)", num_features=512, num_classes=100)
@@ -46,11 +46,11 @@ class Objective(nn.Module):
     """A head x a loss x penalties on penultimate features [n m]; labels are class indices or distributions.
 
     `obj(features)` are the logits; `obj.loss(features, targets)` is one value per example; the caller takes
-    the mean over the batch. All is computed in float32, or in float64 where the features or the weights are,
-    with autocast off, whatever the body of the network runs in.
+    the mean over the batch. Everything is computed in float32, or in float64 if the features or the weights
+    are, with autocast off, whatever the body of the network runs in.
 
-    Unstated by the paper, and chosen here: W starts normal with standard deviation 0.01, or 1/sqrt(M) for the
-    cosine head; b starts at 0 (the paper: at -log K for the sigmoid loss; here whatever the head); penalties
+    Not stated by the paper, and chosen here: W starts normal with standard deviation 0.01, or 1/sqrt(M) for
+    the cosine head; b starts at 0 (the paper: at -log K for the sigmoid loss; here with any head); penalties
     see the logits of the same forward pass as the loss, dropout included.
     """
 
@@ -93,9 +93,9 @@ class Objective(nn.Module):
 
         Features are [n m]; targets are class indices [n] (any integer dtype) or distributions [n k] (Mixup,
         distillation). In training mode dropout acts on the features: x * mask / keep.
-        `validate=False` leaves out the checks that read values (labels in range, rows that sum to 1), for
-        which a GPU would have to wait; shapes and dtypes are always checked.
-        Raises RequestError where features or targets are not of that form.
+        `validate=False` skips the checks that read values (labels in range, rows that sum to 1), for which a
+        GPU would have to wait; shapes and dtypes are always checked.
+        Raises RequestError if features or targets are not of that form.
 
         >>> obj = objective("softmax", num_features=4, num_classes=3)
         >>> obj.loss(torch.zeros(2, 4), torch.tensor([0, 2]))
@@ -115,7 +115,7 @@ class Objective(nn.Module):
         return per_example
 
     def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
-        """The logarithms of `probabilities`, finite however small these are."""
+        """The logarithms of `probabilities`, finite no matter how small these are."""
         if not (isinstance(temperature, (int, float)) and 0 < temperature < math.inf):
             raise RequestError(f"temperature must be a number in (0, inf), got {temperature!r}")
         logits = _as_tensor(logits, self.head.weight.device)
@@ -128,9 +128,9 @@ class Objective(nn.Module):
 
         p = softmax(z / T);  for sigmoid losses p_k = s_k^(1/T) / sum_j s_j^(1/T), s = sigmoid(z)
 
-        The head's own temperature is in the logits already; T is a calibration temperature. Sigmoids are
-        renormalised to sum to 1, and T acts on their logarithms (our choice), so that fitting T to
-        `log_probabilities(z)` by a softmax likelihood serves every objective.
+        The head's own temperature is already in the logits; T is a calibration temperature. Sigmoids are
+        renormalised to sum to 1, and T acts on their logarithms (our choice), so fitting T to
+        `log_probabilities(z)` by a softmax likelihood works for every objective.
         Raises RequestError unless 0 < T < inf.
 
         >>> obj = objective("sigmoid", num_features=4, num_classes=2)
@@ -143,7 +143,7 @@ class Objective(nn.Module):
         return self.log_probabilities(logits, temperature).exp()
 
     def reseed(self, seed: int, epoch: int, step: int) -> None:
-        """Derive the next dropout masks from (seed, epoch, step) alone, so that a resumed run draws the same.
+        """Derive the next dropout masks from (seed, epoch, step) alone, so a resumed run draws the same ones.
 
         Without it, masks come from torch's default generator.
         """
@@ -157,11 +157,11 @@ class Objective(nn.Module):
         keep = self.composition.keep
         generator = None
         if self._stream is not None:
-            # A generator per mask has no state to save, copy or move between devices.
+            # With a generator per mask there is no state to save, copy or move between devices.
             drawn = _derived_seed("dropout", *self._stream, self._masks_drawn)
             generator = torch.Generator(features.device).manual_seed(drawn)
             self._masks_drawn += 1
-        # Uniform float32 whatever the features are; comparing is 2.5 times as fast as `bernoulli_` on a CPU.
+        # Uniform float32 whatever the dtype of the features: comparing is 2.5 times as fast as `bernoulli_`.
         uniform = torch.rand(features.shape, generator=generator, dtype=torch.float32, device=features.device)
         return features * (uniform < keep).to(features.dtype).div_(keep)
 
@@ -192,7 +192,7 @@ class Objective(nn.Module):
 
     @torch.no_grad()
     def _rehearse(self) -> None:
-        """Run two examples through, so that a plug-in of the wrong form fails here, by name."""
+        """Run two examples through, so that a plug-in of the wrong form fails here, with its name."""
         n, k = 2, self.num_classes
         logits = self.head(self.head.weight.new_zeros(n, self.num_features))
         dtype = self.head.weight.dtype
@@ -204,8 +204,8 @@ class Objective(nn.Module):
 
 
 def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:
-    """Class indices [n] as distributions [n k]. On a CPU `scatter_` itself refuses what is out of range; on a
-    GPU it would end the process, so the range is read first."""
+    """Class indices [n] as distributions [n k]. On a CPU `scatter_` itself refuses indices out of range; on a
+    GPU it would end the process, so the range is checked first."""
     if validate and labels.device.type != "cpu":
         _check_range(labels, num_classes)
     zeros = torch.zeros(len(labels), num_classes, dtype=dtype, device=labels.device)
@@ -227,7 +227,7 @@ def _check_range(labels: Tensor, num_classes: int) -> None:
 
 
 def _check_distributions(targets: Tensor) -> None:
-    # Half-precision probabilities are rounded to 3 digits before they are summed.
+    # Half-precision probabilities are already rounded to 3 digits before they are summed.
     tolerance = 1e-3 if targets.dtype in (torch.float32, torch.float64) else 1e-2
     sums = targets.sum(1, dtype=_working_dtype(targets.dtype, torch.float32))
     fine = ((sums - 1).abs() <= tolerance) & (targets.amin(1) >= 0)
@@ -240,12 +240,12 @@ def _check_distributions(targets: Tensor) -> None:
 
 
 def _check_form(kind: str, name: str, value: Any, expected: tuple[int, ...], dtype: torch.dtype) -> None:
-    came = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
-    if came != list(expected):
+    actual = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    if actual != list(expected):
         hint = "logits for every class" if kind == "head" else "one value per example"
-        raise RequestError(f"{kind} '{name}' must return {hint}, {list(expected)} here, got {came}")
+        raise RequestError(f"{kind} '{name}' must return {hint}, {list(expected)} here, got {actual}")
     if value.dtype != dtype:
-        raise RequestError(f"{kind} '{name}' must return {dtype}, as its inputs are, got {value.dtype}")
+        raise RequestError(f"{kind} '{name}' must return {dtype}, like its inputs, got {value.dtype}")
 
 
 def _as_tensor(values: Array, device: torch.device) -> Tensor:
@@ -273,7 +273,7 @@ def _size(name: str, value: int, at_least: int) -> int:
 
 
 def _derived_seed(purpose: str, *numbers: int) -> int:
-    """63 bits from a purpose and some numbers: the same in every process, apart for every purpose.
+    """63 bits from a purpose and some numbers: the same in every process, different for every purpose.
 
     >>> _derived_seed("dropout", 0, 1, 2)
     1910593973060807192

@@ -15,7 +15,7 @@ from penultimate.objectives.heads import Head
 def squared_logits(
     logits: Float[Tensor, "n k"], head: Head, *, strength: float = 6e-4
 ) -> Float[Tensor, " n"]:
-    """The squared norm of the logits, as the head puts them out (temperature and dropout included).
+    """The squared norm of the logits as the head returns them (temperature and dropout included).
 
     P = strength ||z||^2
 
@@ -39,8 +39,8 @@ def squared_weight(
 
     P = strength ||W||_F^2
 
-    The result is [n] for logits [n k], so that the mean over any batch has the penalty once. It stands beside
-    the optimiser's own weight decay; the bias is left out.
+    The result is [n] for logits [n k], so the mean over any batch contains the penalty once. It adds to the
+    optimiser's own weight decay; the bias is left out.
 
     >>> import torch
     >>> from penultimate.objectives.objective import objective

@@ -1,9 +1,9 @@
-"""The nine objectives of the paper as data, and the algebra that combines them by `+` (no tensor library).
+"""The nine objectives of the paper as data, and the algebra that combines them with `+` (no tensor library).
 
 An objective is a head x a loss x penalties, with dropout on the features and a scale of the data loss. A
 preset names only the slots in which it differs from {linear head, softmax cross-entropy, no penalty, no
-dropout, scale 1}; `+` fills the slots of several presets at once, in any order, and each slot at most once.
-`softmax` differs in nothing: it is the neutral element. A slot set to its default value is not set (so
+dropout, scale 1}; `+` fills the slots of several presets at once, in any order, each slot at most once.
+`softmax` differs in nothing and is the neutral element. A slot set to its default value counts as unset (so
 `cosine_softmax(scale=1)` leaves the scale to others).
 """
 
@@ -34,7 +34,7 @@ class Component:
         return dict(self.arguments)
 
     def resolve(self) -> Any:
-        """The function itself (imports it, and the tensor library with it)."""
+        """The function itself (imports it, and with it the tensor library)."""
         return registry.entry(self.kind, self.name).resolve()
 
 
@@ -51,7 +51,7 @@ class Preset:
     """An objective of the paper: the slots it sets, and the hyperparameters that fill them.
 
     `head`, `loss` and `penalty` are (function, {argument of the function: hyperparameter of the preset});
-    `keep` and `scale` name the hyperparameter that is the dropout's keep probability and the loss's scale.
+    `keep` and `scale` name the hyperparameters for the dropout's keep probability and the loss's scale.
     `label` is the paper's, `equation` its number in the NeurIPS text.
     """
 
@@ -185,7 +185,7 @@ PRESETS: dict[str, Preset] = {
 class Composition:
     """An objective with every slot filled and every hyperparameter known.
 
-    `terms` are the presets and plug-ins it was written with, sorted; the rest is what they come to.
+    `terms` are the presets and plug-ins it was written with, sorted; the other fields are their result.
     """
 
     terms: tuple[Spec, ...]
@@ -197,12 +197,12 @@ class Composition:
 
     @property
     def canonical(self) -> str:
-        """The identity: the same string for every way to write this sum, with no default left out."""
+        """The identity: the same string for every way to write this sum, with all defaults written out."""
         return " + ".join(map(str, self.terms))
 
     @property
     def preset(self) -> str | None:
-        """The preset's name if this is a preset alone, whatever its hyperparameters."""
+        """The preset's name if this is a single preset, whatever its hyperparameters."""
         return self.terms[0].name if len(self.terms) == 1 and self.terms[0].name in PRESETS else None
 
     @property
@@ -227,6 +227,11 @@ class Composition:
     def components(self) -> tuple[Component, ...]:
         return (self.head, self.loss, *self.penalties)
 
+    @property
+    def gives_log_probabilities(self) -> bool:
+        """Whether the scores are the logarithms of probabilities; squared error's aim at fixed values."""
+        return self.loss.name != "weighted_squared_error"
+
     def plugin_digests(self) -> dict[str, str]:
         """sha256 of the source of every plug-in in use, by "kind:name" (part of a step's identity)."""
         entries = [registry.entry(component.kind, component.name) for component in self.components]
@@ -234,7 +239,7 @@ class Composition:
 
 
 def resolve(text: str) -> Composition:
-    """The composition that a spec string asks for: presets and plug-ins, joined by `+` in any order.
+    """The composition that a spec string names: presets and plug-ins, joined with `+` in any order.
 
     Raises RequestError for an unknown name (with the nearest one), a hyperparameter that is unknown, of the
     wrong type or out of range, and a slot that two terms set (with the slot and both terms).
@@ -266,9 +271,9 @@ def resolve(text: str) -> Composition:
                 )
             filled[slot] = value
             setter[slot] = term.name
-    told = [term for term in terms if term.name != SOFTMAX.name] or terms[:1]
+    named = [term for term in terms if term.name != SOFTMAX.name] or terms[:1]
     return Composition(
-        terms=tuple(sorted(told, key=str)),
+        terms=tuple(sorted(named, key=str)),
         head=filled.get("head", DEFAULTS["head"]),
         loss=filled.get("loss", DEFAULTS["loss"]),
         penalties=tuple(filled[slot] for slot in sorted(filled) if slot.startswith("penalty ")),
@@ -301,7 +306,7 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
 
 
 def _slot(kind: str, name: str) -> str:
-    """Penalties add up, so each is a slot of its own; there is one head and one loss."""
+    """Penalties add up, so each has its own slot; there is one head and one loss."""
     return f"penalty {name}" if kind == "penalty" else kind
 
 

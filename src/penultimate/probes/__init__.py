@@ -1,6 +1,6 @@
-"""Probes: what a fixed network's features are worth for a task, by the simplest classifiers on them.
+"""Probes: the value of a fixed network's features for a task, measured by the simplest classifiers on them.
 
-This file imports no tensor library: it declares what the room holds.
+This file imports no tensor library: it only declares the room's probes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One spelling for two homes: NumPy on the host (its BLAS is the faster there), torch on a device.
+"""One notation for two libraries: NumPy on the host (where its BLAS is faster), torch on a device.
 
-The probes' arithmetic is written once, in the names that both libraries share; what differs is here.
+The probes' arithmetic is written once, with the names that both libraries share; the differences are here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 Array: TypeAlias = Any
-"""A NumPy array or a torch tensor: whichever library holds the features holds everything made of them."""
+"""A NumPy array or a torch tensor: the library of the features is that of everything computed from them."""
 
 NumpyFloats: TypeAlias = npt.NDArray[np.float64]
 NumpyInts: TypeAlias = npt.NDArray[np.int64]
@@ -25,7 +25,7 @@ def library(array: Array) -> Any:
 
 
 def cast(array: Array, dtype: str) -> Array:
-    """The array in another dtype, by name; itself when it has that dtype already."""
+    """The array in the dtype of that name; the array itself if it already has it."""
     if isinstance(array, torch.Tensor):
         return array.to(getattr(torch, dtype))
     return array.astype(dtype, copy=False)
@@ -60,7 +60,7 @@ def counting(length: int, like: Array) -> Array:
 
 
 def beside(values: Array, like: Array) -> Array:
-    """The values brought to where `like` lives."""
+    """The values moved to where `like` lives."""
     return torch.as_tensor(values).to(like.device) if isinstance(like, torch.Tensor) else to_numpy(values)
 
 
@@ -70,7 +70,7 @@ def to_numpy(array: Array) -> npt.NDArray[Any]:
 
 
 def at_home(tensor: torch.Tensor) -> Array:
-    """The same memory as a NumPy array if it lies on the host, as a tensor if it lies on a device."""
+    """The same memory as a NumPy array if it is on the host, as a tensor if it is on a device."""
     return tensor.numpy() if on_host(tensor) else tensor
 
 

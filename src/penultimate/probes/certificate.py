@@ -1,14 +1,14 @@
-"""A bound, in float64 and on the caller's own features, of how far F is from its minimum.
+"""A bound, in float64 and on the caller's own features, on how far F is from its minimum.
 
-F is convex, and strongly so in W: with theta* the optimum, g = grad F(theta),
+F is convex, and strongly so in W: with theta* the optimum and g = grad F(theta),
 
     F(theta*) >= F + <g_W, W* - W> + <g_b, b* - b> + lambda/2 |W* - W|^2,
     F - F*    <= |g_W|^2 / (2 lambda) + <g_b, b - b*>.                                                    (1)
 
-Newton steps in b alone (K unknowns) make g_b vanish but for rounding; what is left is bounded, not ignored.
+Newton steps in b alone (K unknowns) make g_b vanish up to rounding; the rest is bounded, not ignored.
 sum_k g_bk = 0, so <g_b, v> <= |g_b|_1 spread(v)/2, where spread(v) = max v - min v. And b* cannot be large:
-take the features as centred, R the longest. A class k has an example i; its cross-entropy is at most F* <=
-F, and it is at least z_il - z_ik for any l; |W*|_F^2 <= 2 F/lambda; so
+let the features be centred and R be the length of the longest. A class k has an example i; its cross-entropy
+is at most F* <= F and at least z_il - z_ik for any l; |W*|_F^2 <= 2 F/lambda; so
 
     b*_l - b*_k <= F + |w*_k - w*_l| |x_i| <= F + sqrt(2) |W*|_F R <= F + 2 R sqrt(F/lambda) =: B,
     F - F*      <= |g_W|^2 / (2 lambda) + |g_b|_1 (spread(b) + B)/2.                                      (2)
@@ -34,7 +34,7 @@ INTERCEPT_SHARE = 0.02
 
 
 class Certificate(NamedTuple):
-    """F at (W, b), b as improved on the way, and a bound on (F - F*)/F*."""
+    """F at (W, b), the improved b, and a bound on (F - F*)/F*."""
 
     objective: float
     intercept: Float[Array, " k"]
@@ -42,7 +42,7 @@ class Certificate(NamedTuple):
 
 
 class Certifier:
-    """Certificates for one training set; keeps its logits [k n] in float64 while it measures one."""
+    """Certificates for one training set; keeps its logits [k n] in float64 while computing one."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Certifier:
     def certify(
         self, weight: Float[Array, "k p"], intercept: Float[Array, " k"], penalty: float, tolerance: float
     ) -> Certificate:
-        """The bound at W and the best b; `tolerance` says how small g_b has to be made, not the result.
+        """The bound at W and the best b; `tolerance` sets how small g_b is made, not the bound itself.
 
         The features are used as they are: z = W x + b, and sum_i r_i (x_i - mu) = sum_i r_i x_i - g_b mu.
         """
@@ -89,7 +89,7 @@ class Certifier:
     def _remainder(
         self, slope: NumpyFloats, centered: NumpyFloats, objective: float, penalty: float
     ) -> float:
-        """What g_b != 0 adds in (2); `centered` is the intercept for centred features."""
+        """The contribution of g_b != 0 to (2); `centered` is the intercept for centred features."""
         bound = objective + 2 * self.radius * math.sqrt(objective / penalty)
         return 0.5 * float(abs(slope).sum()) * (float(np.ptp(centered)) + bound)
 
@@ -103,8 +103,8 @@ class Certifier:
     ) -> Float[Array, " k"]:
         """Newton's method in b with W fixed; a step that raises the loss is halved.
 
-        Near the optimum the loss changes by less than its rounding: there the gradient is the judge. There,
-        a step v multiplies the gradient by about spread(v), so that the last one need not be looked at.
+        Near the optimum the loss changes by less than its rounding, so there the gradient decides. A step v
+        multiplies the gradient there by about spread(v), so the last one need not be evaluated.
         """
         best, step = intercept, 0.0 * intercept
         best_loss = best_size = math.inf
@@ -127,7 +127,7 @@ class Certifier:
         """Loss, gradient and Hessian in b.
 
         H = diag(sum_i q_i) - sum_i q_i q_i' has zero row sums, and its off-diagonal terms are sums of
-        products of probabilities: taken from these, the diagonal is free of the cancellation in 1 - q_y.
+        products of probabilities: computed from these, the diagonal avoids the cancellation in 1 - q_y.
         """
         classes = len(intercept)
         loss = 0.0

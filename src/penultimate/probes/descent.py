@@ -1,9 +1,9 @@
 """Minimising F along a path of lambdas: L-BFGS whose memory survives the change of lambda.
 
-The data term does not know lambda. So when lambda changes by d, everything already measured is brought to
-the new objective exactly and at no cost: F += d/2 |W|^2, its gradient += d W, and each remembered pair
-(step s, change of gradient y) becomes (s, y + d s_W). Thousands of passes of a cold start become a handful
-per lambda.
+The data term does not depend on lambda. So when lambda changes by d, everything measured so far carries over
+to the new objective exactly and at no cost: F += d/2 |W|^2, its gradient += d W, and each remembered pair
+(step s, change of gradient y) becomes (s, y + d s_W). The thousands of passes of a cold start become a
+handful per lambda.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from penultimate.probes.logistic import LogisticProblem
 
 MEMORY = 20
 SUFFICIENT = 1e-4
-"""Of the decrease that the slope promises, the share that a step must deliver (Armijo)."""
+"""The share of the decrease promised by the slope that a step must deliver (Armijo)."""
 ROUNDING = {"float32": 1e-6, "float64": 1e-13}
-"""Changes of F below this share of it are rounding: they neither accept nor refuse a step."""
+"""Changes of F below this share of it are rounding: they neither accept nor reject a step."""
 PATIENCE = 200
-"""Steps that lower neither F nor its gradient, after which rounding is taken to have won."""
+"""Steps that lower neither F nor its gradient after which only rounding is assumed to be left."""
 LEAST_COSINE = 1e-6
 TINY = 1e-30
-"""A pair whose inner product is smaller has left the range of float32."""
+"""A pair with a smaller inner product has left the range of float32."""
 SHORTEST = 1e-10
 MARGIN = 0.9
-"""The certificate is taken in other coordinates and in float64; a tenth is left to the difference."""
+"""The certificate is computed in other coordinates and in float64; a tenth allows for the difference."""
 
 
 class Pair(NamedTuple):
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 
 class Descent:
-    """Where a minimisation stands: the point, F and its gradient there, and the curvature met on the way."""
+    """The state of a minimisation: the point, F and its gradient there, and the curvature met on the way."""
 
     def __init__(self, problem: LogisticProblem, theta: Float[Array, " d"], penalty: float) -> None:
         self.problem, self.theta, self.penalty = problem, theta, penalty
@@ -49,7 +49,7 @@ class Descent:
         self.pairs: deque[Pair] = deque(maxlen=MEMORY)
 
     def move(self, penalty: float) -> None:
-        """Change lambda at the present point."""
+        """Change lambda at the current point."""
         change, self.penalty = penalty - self.penalty, penalty
         weight, _ = self.problem.split(self.theta)
         slope, _ = self.problem.split(self.gradient)
@@ -64,14 +64,14 @@ class Descent:
             self._remember(pair.step, pair.change)
 
     def jump(self, theta: Float[Array, " d"]) -> None:
-        """Look at a predicted point: go there unless F is higher; the curvature in between is kept anyhow."""
+        """Try a predicted point: go there unless F is higher; the curvature on the way is kept anyway."""
         value, gradient = self.problem.evaluate(theta, self.penalty)
         self._remember(theta - self.theta, gradient - self.gradient)
         if value <= self.value * (1 + ROUNDING[self.problem.dtype]):
             self.theta, self.value, self.gradient = theta, value, gradient
 
     def run(self, tolerance: float, most_passes: int) -> bool:
-        """Descend until the bound on (F - F*)/F* is within `tolerance`; False when it cannot be reached."""
+        """Descend until the bound on (F - F*)/F* is within `tolerance`; False if that cannot be reached."""
         last = self.problem.passes + most_passes
         inverse = self.problem.preconditioner(self.penalty)
         best_value = smallest = math.inf
@@ -80,7 +80,7 @@ class Descent:
             if not self._advance(self._direction(inverse), last):
                 if not self.pairs:
                     return False
-                self.pairs.clear()  # rounding has spoilt the memory: begin anew from here
+                self.pairs.clear()  # rounding has spoilt the memory: start again from here
                 continue
             inverse = self.problem.preconditioner(self.penalty)
             slope, _ = self.problem.split(self.gradient)
@@ -92,7 +92,7 @@ class Descent:
         return True
 
     def _within(self, tolerance: float, inverse: Float[Array, " d"]) -> bool:
-        """F - F* <= |g_W|^2/(2 lambda) if g_b = 0; what g_b adds is only estimated here, for speed."""
+        """F - F* <= |g_W|^2/(2 lambda) if g_b = 0; the part of g_b is only estimated here, for speed."""
         slope, intercept_slope = self.problem.split(self.gradient)
         _, intercept_inverse = self.problem.split(inverse)
         gap = _square(slope) / (2 * self.penalty)
@@ -120,11 +120,11 @@ class Descent:
         return direction
 
     def _advance(self, direction: Float[Array, " d"], last_pass: int) -> bool:
-        """One step along `direction`, shortened until it is good enough; False when none is.
+        """One step along `direction`, shortened until it is good enough; False if none is.
 
-        F must fall by a share of what its slope promises. Where F is level but for rounding, its slope is the
-        judge: F is convex, so it has fallen if that is still negative (the approximate Wolfe condition of
-        Hager & Zhang, 2005).
+        F must fall by a share of what its slope promises. If F is level up to rounding, its slope decides: F
+        is convex, so it has fallen if the slope is still negative (the approximate Wolfe condition of Hager &
+        Zhang, 2005).
         """
         slope = float(self.gradient @ direction)
         length = 1.0
@@ -146,7 +146,7 @@ class Descent:
         return False
 
     def _remember(self, step: Float[Array, " d"], change: Float[Array, " d"]) -> None:
-        """Keep a pair unless step and change are all but orthogonal: there rounding makes the curvature."""
+        """Keep a pair unless step and change are almost orthogonal: then the curvature is mere rounding."""
         product = float(step @ change)
         scale = math.sqrt(float(step @ step) * float(change @ change))
         if product > max(LEAST_COSINE * scale, TINY):

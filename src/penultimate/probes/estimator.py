@@ -1,29 +1,34 @@
-"""What makes a probe a scikit-learn estimator, without importing scikit-learn."""
+"""The base of every probe: a scikit-learn classifier that leaves tensors on their device."""
 
 from __future__ import annotations
 
-import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics.accuracy import accuracy, mean_per_class
 from penultimate.metrics.inputs import ArrayLike
-from penultimate.probes.arrays import NumpyInts
-from penultimate.probes.inputs import as_labels
+from penultimate.probes.arrays import Array
+from penultimate.probes.inputs import Data, TrainingSet, as_features, as_labels, encoded, naming, training_set
 
 ACCURACIES: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "top1": accuracy,
     "mean_per_class": mean_per_class,
 }
-"""How predictions are scored; a class without examples in `y` is skipped, as by `balanced_accuracy_score`."""
+"""How predictions are scored; a class without examples in `y` is skipped, as in `balanced_accuracy_score`."""
+
+
+class UnfittedError(RequestError, NotFittedError):  # type: ignore[misc]
+    """The probe has not learnt anything yet."""
 
 
 def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
-    """The accuracy of that name; raises RequestError with the nearest known one.
+    """The accuracy of that name, for class indices; raises RequestError with the nearest known one.
 
     >>> accuracy_of("mean_per_class")([0, 0, 0, 1], [0, 0, 0, 2])
     0.5
@@ -33,56 +38,30 @@ def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
     return ACCURACIES[metric]
 
 
-class Probe(ABC):
-    """A classifier on fixed features: parameters in `__init__`, what was learnt in names that end in `_`."""
+class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier on fixed features: parameters in `__init__`, learnt attributes end in `_`."""
 
-    classes_: NumpyInts
-    n_features_in_: int
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments, by name."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
-
-    def set_params(self, **parameters: Any) -> Probe:
-        """Change constructor arguments; raises RequestError on a name that is none."""
-        for name, value in parameters.items():
-            if name not in self._parameter_names():
-                raise unknown(f"parameter of {type(self).__name__}", name, self._parameter_names())
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({given})"
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
-            input_tags=InputTags(),
-        )
-
-    @abstractmethod
-    def predict(self, X: ArrayLike) -> NumpyInts:
-        """The class of each example [n]."""
-
-    def _scored(self, X: ArrayLike, y: ArrayLike, metric: str) -> float:
+    def score(self, X: Data, y: Data, metric: str = "top1") -> float:
+        """The accuracy on (X, y): "top1" or "mean_per_class" (classes absent from y are skipped)."""
         measure = accuracy_of(metric)
         predictions = self.predict(X)
-        return measure(predictions, as_labels(y, len(predictions)))
+        return measure(*encoded(predictions, as_labels(y, len(predictions))))
 
-    def _fitted_on(self) -> int:
-        """The number of features it was fitted on; raises RequestError before that."""
+    def _training_set(self, X: Data, y: Data) -> TrainingSet:
+        """The checked examples; remembers the number of features and a table's column names."""
+        examples = training_set(X, y)
+        with naming("X"):
+            validate_data(self, X, skip_check_array=True)
+        return examples
+
+    def _queries(self, X: Data, what: str = "X") -> Float[Array, "n p"]:
+        """Checked features, with the number and the names of those in `fit`."""
         if not hasattr(self, "n_features_in_"):
-            raise RequestError(f"this {type(self).__name__} is not fitted yet: call .fit(X, y) first")
-        return self.n_features_in_
+            raise UnfittedError(f"this {type(self).__name__} is not fitted yet: call .fit(X, y) first")
+        features = as_features(X, what)
+        with naming(what):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return features
 
 
 def whole_number(value: object, name: str, least: int) -> int:

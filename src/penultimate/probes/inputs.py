@@ -1,40 +1,74 @@
-"""What a probe takes: features and labels, NumPy or tensors, checked once, with errors for people."""
+"""The input of a probe: features and labels, NumPy or tensors, checked once, with errors for people."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import type_of_target
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows
+from penultimate.metrics.inputs import as_matrix, listed_rows
 from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, library
 
 ROWS_CHECKED = 1 << 16
+
+Data: TypeAlias = Any
+"""Anything that scikit-learn accepts (arrays, lists, tables), and tensors on any device."""
+
+Labels: TypeAlias = npt.NDArray[Any]
+"""Classes as the caller names them: whole numbers, strings, booleans."""
+
+
+class WrongTypeError(RequestError, TypeError):
+    """The data are of a type that no probe accepts."""
 
 
 class TrainingSet(NamedTuple):
     """Features [n p], the classes that occur [k], ascending, and each example's position among them [n]."""
 
     features: Float[Array, "n p"]
-    classes: Int[np.ndarray, " k"]
+    classes: Shaped[np.ndarray, " k"]
     codes: Int[np.ndarray, " n"]
 
 
-def as_features(values: ArrayLike, what: str = "X", columns: int | None = None) -> Float[Array, "n p"]:
-    """Features [n p] in float32 or float64: NumPy if they lie on the host, a tensor if they lie on a device.
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Turn scikit-learn's refusals into RequestErrors that name what was refused."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = WrongTypeError if isinstance(error, TypeError) else RequestError
+        message = str(error)
+        raise kind(message if message.startswith(what) else f"{what}: {message}") from None
 
-    Half precision is raised to float32, integers to float64. Raises RequestError on anything but finite
-    numbers (which rows), on no rows, and when there are not as many columns as the probe was fitted on.
+
+def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
+    """Features [n p] in float32 or float64: NumPy if they are on the host, a tensor if they are on a device.
+
+    Half precision is converted to float32, integers to float64. Raises RequestError for anything but finite
+    numbers (with the rows), and without rows or columns.
     """
+    if not isinstance(values, torch.Tensor):
+        with naming(what):
+            values = check_array(
+                values, ensure_all_finite=False, ensure_2d=False, allow_nd=True, ensure_min_samples=0
+            )
+    if values.ndim == 1:
+        raise RequestError(
+            f"{what} must be [examples, features]; got shape {list(values.shape)}. Reshape your data:"
+            f" {what}.reshape(-1, 1) if it is one feature, {what}.reshape(1, -1) if it is one example"
+        )
     matrix = as_matrix(values, what, "features")
     if len(matrix) == 0:
         raise RequestError(f"{what} has no examples: shape {list(matrix.shape)}")
-    if columns is not None and matrix.shape[1] != columns:
-        raise RequestError(f"{what} has {matrix.shape[1]} features; this probe was fitted on {columns}")
     if matrix.dtype not in (torch.float32, torch.float64):
         matrix = matrix.float() if matrix.is_floating_point() else matrix.double()
     for block in blocks(len(matrix), ROWS_CHECKED):
@@ -44,15 +78,41 @@ def as_features(values: ArrayLike, what: str = "X", columns: int | None = None) 
     return at_home(matrix)
 
 
-def as_labels(values: ArrayLike, examples: int, what: str = "y") -> NumpyInts:
-    """Class indices [n] on the host; raises RequestError unless they are one integer >= 0 per example."""
-    return np.asarray(as_classes(values, what, examples).cpu().numpy())
+def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
+    """Labels [n] on the host, of any kind that scikit-learn accepts; raises RequestError for other values."""
+    with naming(what):
+        given = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+        given = check_array(given, input_name=what, dtype=None, ensure_2d=False, ensure_min_samples=0)
+        kind = type_of_target(given)
+        if kind not in ("binary", "multiclass"):
+            raise RequestError(
+                f"Unknown label type: {kind}. {what} should be a 1d array of whole numbers or strings (for"
+                f" one-hot rows pass their argmax(1)); got {given.dtype} of shape {list(given.shape)}"
+            )
+        labels: Labels = column_or_1d(given, warn=True)
+    if len(labels) != examples:
+        raise RequestError(f"{examples} examples but {len(labels)} {what}; each example needs one")
+    return labels
 
 
-def training_set(features: ArrayLike, labels: ArrayLike) -> TrainingSet:
-    """The checked training set; raises UndefinedError where nothing can be learnt from it.
+def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:
+    """Two arrays of labels as positions among the values that occur in either, ascending.
 
-    >>> training_set([[0.0], [1.0], [2.0]], [7, 3, 7]).codes
+    Raises RequestError if one holds numbers and the other does not.
+
+    >>> encoded(np.array(["dog", "cat"]), np.array(["ant", "dog"]))
+    (array([2, 1]), array([0, 2]))
+    """
+    if (first.dtype.kind in "biuf") != (second.dtype.kind in "biuf"):
+        raise RequestError(f"labels must be of one kind; got both {first[0]!r} and {second[0]!r}")
+    codes = np.unique(np.concatenate([first, second]), return_inverse=True)[1]
+    return codes[: len(first)], codes[len(first) :]
+
+
+def training_set(features: Data, labels: Data) -> TrainingSet:
+    """The checked training set; raises UndefinedError if nothing can be learnt from it.
+
+    >>> training_set([[0.0], [1.0], [2.0]], ["b", "a", "b"]).codes
     array([1, 0, 1])
     """
     matrix = as_features(features)

@@ -1,4 +1,4 @@
-"""The k-nearest-neighbour probe: k by leave-one-out, every k of 1..max_k from one search."""
+"""The k-nearest-neighbour probe: k chosen by leave-one-out, every k in 1..max_k from one search."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ import numpy as np
 from jaxtyping import Int
 
 from penultimate.errors import unknown
-from penultimate.metrics.inputs import ArrayLike
-from penultimate.probes.arrays import NumpyFloats, NumpyInts, beside
+from penultimate.probes.arrays import NumpyFloats, beside
 from penultimate.probes.estimator import Probe, whole_number
-from penultimate.probes.inputs import as_features, training_set
+from penultimate.probes.inputs import Data, Labels
 from penultimate.probes.neighbours import METRICS, Neighbours
 
 
 class KNNProbe(Probe):
-    """The class of most of the k nearest training examples; k has the best leave-one-out accuracy.
+    """The majority class of the k nearest training examples; k has the best leave-one-out accuracy.
 
         y(x) = argmax_c sum_{i in N_k(x)} 1[y_i = c]
 
-    Equal distances are ranked by index, equal votes won by the smallest class, equal accuracies by the
+    Equal distances are ranked by index; ties of votes go to the smallest class, ties of accuracy to the
     smallest k. Distances are float64; those that agree to 1e-12 of the squared norms are equal. The paper
-    does not say its distance: "cosine" (a zero vector is at distance 1 from everything) by default, or
+    does not state its distance: it is "cosine" by default (a zero vector is at distance 1 from everything) or
     "euclidean".
 
-    Parameters: `metric`; `max_k`, cut to n - 1. Learnt: `classes_` [k], `k_`, `leave_one_out_` (top-1
-    accuracy for k = 1, 2, ..., the example itself left out by its index).
+    Parameters: `metric`; `max_k`, limited to n - 1. Learnt: `classes_` [k], `k_`, `leave_one_out_` (top-1
+    accuracy for k = 1, 2, ..., with the example itself left out by its index).
 
     >>> probe = KNNProbe(max_k=3, metric="euclidean")
     >>> probe.fit([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]], [0, 0, 0, 1, 1, 1]).k_
@@ -41,45 +40,39 @@ class KNNProbe(Probe):
         self.metric = metric
         self.max_k = max_k
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> KNNProbe:
+    def fit(self, X: Data, y: Data) -> KNNProbe:
         """Measure leave-one-out accuracy for every k and keep the best.
 
-        X [n p], y [n] class indices. Time O(n^2 p), memory O(n p). Raises RequestError on NaN (which rows),
-        wrong shapes or parameters; UndefinedError on one class only or constant features.
+        X [n p]; y [n] classes: numbers or strings. Time O(n^2 p), memory O(n p). Raises RequestError for NaN
+        (with the rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
         """
         if self.metric not in METRICS:
             raise unknown("distance", str(self.metric), METRICS)
         most = whole_number(self.max_k, "max_k", 1)
-        features, self.classes_, self._codes = training_set(X, y)
-        self.n_features_in_ = features.shape[1]
+        features, self.classes_, self._codes = self._training_set(X, y)
         self._neighbours = Neighbours(features, self.metric)
         most = min(most, len(features) - 1)
         hits = np.zeros(most, dtype=np.int64)
         for block, indices in self._neighbours.nearest(most):
-            own = self._codes[block]
+            labels = self._codes[block]
             for place, elected in enumerate(elections(self._codes[indices], len(self.classes_))):
-                hits[place] += np.count_nonzero(elected == own)
+                hits[place] += np.count_nonzero(elected == labels)
         self.leave_one_out_: NumpyFloats = hits / len(features)
         self.k_ = int(np.argmax(hits)) + 1
         return self
 
-    def predict(self, X: ArrayLike) -> NumpyInts:
-        """The class of each example [n], by the vote of its `k_` nearest training examples."""
-        columns = self._fitted_on()
-        queries = beside(as_features(X, columns=columns), self._neighbours.points)
-        predicted = np.empty(len(queries), dtype=np.int64)
+    def predict(self, X: Data) -> Labels:
+        """The class of each example [n], by vote of its `k_` nearest training examples."""
+        queries = beside(self._queries(X), self._neighbours.points)
+        winners = np.empty(len(queries), dtype=np.int64)
         for block, indices in self._neighbours.nearest(self.k_, queries):
             for elected in elections(self._codes[indices], len(self.classes_)):
-                predicted[block] = self.classes_[elected]
-        return predicted
-
-    def score(self, X: ArrayLike, y: ArrayLike, metric: str = "top1") -> float:
-        """The accuracy on (X, y): "top1" or "mean_per_class" (classes absent from y are skipped)."""
-        return self._scored(X, y, metric)
+                winners[block] = elected
+        return self.classes_[winners]
 
 
 def elections(votes: Int[np.ndarray, "q m"], classes: int) -> Iterator[Int[np.ndarray, " q"]]:
-    """The winners [q] after 1, 2, ..., m votes; of equals the smallest class.
+    """The winners [q] after 1, 2, ..., m votes; ties go to the smallest class.
 
     A vote changes one count by one, so only its class can overtake the leader: O(1) per vote.
 

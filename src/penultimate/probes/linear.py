@@ -7,33 +7,23 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from jaxtyping import Float, Int
+from jaxtyping import Float, Shaped
+from scipy.special import softmax
 
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike
-from penultimate.probes.arrays import (
-    Array,
-    NumpyFloats,
-    NumpyInts,
-    beside,
-    blocks,
-    cast,
-    dtype_name,
-    library,
-    to_numpy,
-)
+from penultimate.probes.arrays import Array, NumpyFloats, beside, blocks, cast, dtype_name, library, to_numpy
 from penultimate.probes.estimator import Probe, accuracy_of, whole_number
-from penultimate.probes.inputs import TrainingSet, as_features, as_labels, training_set
+from penultimate.probes.inputs import Data, Labels, TrainingSet, as_labels, encoded, training_set
 from penultimate.probes.path import Optimum, Solver
 from penultimate.probes.validation import split_off
 
 LAMBDAS: NumpyFloats = np.logspace(-6, 5, 45)
-"""The paper's 45 values, against the SUM of the examples' losses."""
+"""The paper's 45 values, relative to the SUM of the examples' losses."""
 ROWS_SCORED = 1 << 14
 
 
 class UncertifiedWarning(UserWarning):
-    """An optimum is not known to be within the tolerance: float64 does not suffice for these features."""
+    """An optimum is not known to be within the tolerance: float64 is not enough for these features."""
 
 
 class LinearProbe(Probe):
@@ -42,24 +32,25 @@ class LinearProbe(Probe):
         F(W, b) = sum_i CE(W x_i + b, y_i) + lambda/2 |W|_F^2,    the intercept b unpenalised
 
     For each lambda the optimum on the training examples is found and certified: F <= (1 + tolerance) F*, by a
-    bound taken in float64 on the features as given (`certificates_`). The lambda with the best validation
+    bound computed in float64 on the features as given (`certificates_`). The lambda with the best validation
     accuracy (the largest of equals) is refitted on training and validation examples together.
 
     This is scikit-learn's `LogisticRegression(C=1/lambda)` for three classes or more. For two, scikit-learn
-    penalises one vector w = w_1 - w_0 and this probe both (|W|^2 = |w|^2/2): there it is `C=2/lambda`.
+    penalises one vector w = w_1 - w_0 and this probe both (|W|^2 = |w|^2/2), so there it is `C=2/lambda`.
 
-    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5; `metric`, "top1" or "mean_per_class", by
-    which lambda is chosen and `score` counts; `tolerance`; `validation_fraction` and `seed`, of the
-    stratified split that is made when `fit` is given no validation examples.
+    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5; `metric`, "top1" or "mean_per_class", by which
+    lambda is chosen and `score` is computed; `tolerance`; `validation_fraction` and `seed` of the stratified
+    split that is made if `fit` is given no validation examples.
 
     Learnt: `classes_` [k]; `lambda_`; `coef_` [k p] and `intercept_` [k] (float64, k rows also for k = 2);
-    `lambdas_` ascending, and along it `validation_accuracy_`, `certificates_` (bounds on (F - F*)/F*),
-    `objectives_` (F) and `n_iter_` (passes over the features); `certificate_`, the refit's own.
+    `lambdas_` ascending, and for each of them `validation_accuracy_`, `certificates_` (bounds on
+    (F - F*)/F*), `objectives_` (F) and `n_iter_` (passes over the features); `certificate_` of the refit.
 
     Memory: the features in the caller's float32 or float64 at most three times (given, divided, rotated),
     8 n k bytes for a certificate's logits, about 40 k p numbers for the descent. A pass costs 4 n p k flop,
     and a lambda takes 2 to 10: at n = 1e6, p = 2048, k = 1000 in float32 that is 25 GB of features, 8 GB of
-    logits and some 2 Pflop for the path: hours on a core, minutes on a GPU. CUDA tensors stay where they lie.
+    logits and some 2 Pflop for the path: hours on a core, minutes on a GPU. CUDA tensors stay on their
+    device.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -87,28 +78,27 @@ class LinearProbe(Probe):
         self.validation_fraction = validation_fraction
         self.seed = seed
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None
-    ) -> LinearProbe:
+    def fit(self, X: Data, y: Data, X_val: Data = None, y_val: Data = None) -> LinearProbe:
         """Choose lambda on (X_val, y_val), or on a fifth of (X, y) split off by class; refit on everything.
 
-        X [n p], X_val [v p]; y, y_val class indices, not necessarily contiguous. A class that only occurs in
-        validation counts as error there, and is learnt in the refit. Raises RequestError on NaN (which rows),
-        wrong shapes or parameters; UndefinedError on one class only or constant features.
+        X [n p], X_val [v p]; y [n], y_val [v] classes: numbers or strings. A class that occurs only in
+        validation counts as an error there and is learnt in the refit. Raises RequestError for NaN (with the
+        rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
         """
         measure = accuracy_of(self.metric)
         lambdas = self._checked_lambdas()
-        whole = training_set(X, y)
+        whole = self._training_set(X, y)
         train, validation, validation_labels = self._divide(whole, X_val, y_val)
+        known, truth = encoded(train.classes, validation_labels)
 
         optima = []
         accuracies = []
         solver = Solver(train.features, train.codes, len(train.classes), self.tolerance)
         for penalty in lambdas[::-1]:
             optimum = solver.solve(float(penalty))
-            predicted = _largest(validation, train.classes, optimum.weight, optimum.intercept)
+            predicted = _largest(validation, known, optimum.weight, optimum.intercept)
             optima.append(optimum)
-            accuracies.append(measure(predicted, validation_labels))
+            accuracies.append(measure(predicted, truth))
         del solver
 
         best = int(np.argmax(accuracies))
@@ -117,7 +107,6 @@ class LinearProbe(Probe):
         refit = self._refit(whole, train.classes, optima[best])
         optima.reverse()
 
-        self.n_features_in_ = whole.features.shape[1]
         self.classes_ = whole.classes
         self.lambda_ = refit.penalty
         self.coef_, self.intercept_ = refit.weight, refit.intercept
@@ -130,27 +119,26 @@ class LinearProbe(Probe):
         self._warn([*optima, refit])
         return self
 
-    def decision_function(self, X: ArrayLike) -> NumpyFloats:
-        """The logits W x + b [n k], in float64; one column per class, in the order of `classes_`."""
-        columns = self._fitted_on()
-        return np.concatenate(
-            [to_numpy(part) for part in _logits(as_features(X, columns=columns), self.coef_, self.intercept_)]
-        )
+    def decision_function(self, X: Data) -> NumpyFloats:
+        """The logits W x + b [n k] in the order of `classes_`; for two classes, z_1 - z_0 [n]."""
+        logits = self._all_logits(X)
+        return logits if len(self.classes_) > 2 else logits[:, 1] - logits[:, 0]
 
-    def predict(self, X: ArrayLike) -> NumpyInts:
+    def predict(self, X: Data) -> Labels:
         """The class of the largest logit [n]."""
-        columns = self._fitted_on()
-        return _largest(as_features(X, columns=columns), self.classes_, self.coef_, self.intercept_)
+        return _largest(self._queries(X), self.classes_, self.coef_, self.intercept_)
 
-    def predict_proba(self, X: ArrayLike) -> NumpyFloats:
+    def predict_proba(self, X: Data) -> NumpyFloats:
         """softmax(W x + b) [n k], in the order of `classes_`."""
-        logits = self.decision_function(X)
-        exponentials = np.exp(logits - logits.max(1, keepdims=True))
-        return np.asarray(exponentials / exponentials.sum(1, keepdims=True))
+        return np.asarray(softmax(self._all_logits(X), axis=1))
 
-    def score(self, X: ArrayLike, y: ArrayLike, metric: str | None = None) -> float:
-        """The accuracy on (X, y): "top1", "mean_per_class" (absent classes skipped), or the probe's own."""
-        return self._scored(X, y, self.metric if metric is None else metric)
+    def score(self, X: Data, y: Data, metric: str | None = None) -> float:
+        """The accuracy on (X, y): "top1" or "mean_per_class" (absent classes skipped), else the probe's."""
+        return super().score(X, y, self.metric if metric is None else metric)
+
+    def _all_logits(self, X: Data) -> NumpyFloats:
+        parts = _logits(self._queries(X), self.coef_, self.intercept_)
+        return np.concatenate([to_numpy(part) for part in parts])
 
     def _checked_lambdas(self) -> NumpyFloats:
         given = LAMBDAS if self.lambdas is None else self.lambdas
@@ -163,28 +151,28 @@ class LinearProbe(Probe):
         return lambdas
 
     def _divide(
-        self, whole: TrainingSet, X_val: ArrayLike | None, y_val: ArrayLike | None
-    ) -> tuple[TrainingSet, Float[Array, "v p"], Int[np.ndarray, " v"]]:
+        self, whole: TrainingSet, X_val: Data, y_val: Data
+    ) -> tuple[TrainingSet, Float[Array, "v p"], Shaped[np.ndarray, " v"]]:
         """Training examples, validation features, validation labels."""
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
-        if X_val is not None and y_val is not None:
-            validation = beside(as_features(X_val, "X_val", whole.features.shape[1]), whole.features)
+        if X_val is not None:
+            validation = beside(self._queries(X_val, "X_val"), whole.features)
             return whole, validation, as_labels(y_val, len(validation), "y_val")
         chosen = split_off(whole.codes, self.validation_fraction, self.seed)
         labels = whole.classes[whole.codes]
         train = training_set(whole.features[beside(~chosen, whole.features)], labels[~chosen])
         return train, whole.features[beside(chosen, whole.features)], labels[chosen]
 
-    def _refit(self, whole: TrainingSet, classes: NumpyInts, found: Optimum) -> Optimum:
-        """The optimum on everything at the chosen lambda, started from that on the training examples."""
+    def _refit(self, whole: TrainingSet, classes: Labels, optimum: Optimum) -> Optimum:
+        """The optimum on everything at the chosen lambda, started from the one on the training examples."""
         places = np.searchsorted(whole.classes, classes)
         weight = np.zeros((len(whole.classes), whole.features.shape[1]))
-        intercept = np.full(len(whole.classes), found.intercept.min())
-        weight[places], intercept[places] = found.weight, found.intercept
+        intercept = np.full(len(whole.classes), optimum.intercept.min())
+        weight[places], intercept[places] = optimum.weight, optimum.intercept
         solver = Solver(whole.features, whole.codes, len(whole.classes), self.tolerance)
-        solver.start_at(weight, intercept, found.penalty)
-        return solver.solve(found.penalty)
+        solver.start_at(weight, intercept, optimum.penalty)
+        return solver.solve(optimum.penalty)
 
     def _warn(self, optima: list[Optimum]) -> None:
         worst = max(optima, key=lambda optimum: optimum.gap)
@@ -207,15 +195,15 @@ def _logits(
 
 
 def _largest(
-    features: Float[Array, "n p"], classes: NumpyInts, weight: NumpyFloats, intercept: NumpyFloats
-) -> NumpyInts:
-    """The class of the largest logit; of equals the smallest class."""
+    features: Float[Array, "n p"], classes: Labels, weight: NumpyFloats, intercept: NumpyFloats
+) -> Labels:
+    """The class of the largest logit; among equals the smallest class."""
     return np.concatenate(
         [classes[to_numpy(part.argmax(1))] for part in _logits(features, weight, intercept)]
     )
 
 
-def _union(train: TrainingSet, validation: Float[Array, "v p"], labels: Int[np.ndarray, " v"]) -> TrainingSet:
+def _union(train: TrainingSet, validation: Float[Array, "v p"], labels: Labels) -> TrainingSet:
     ops = library(train.features)
     dtype = max(dtype_name(train.features), dtype_name(validation))
     features = ops.concatenate([cast(train.features, dtype), cast(validation, dtype)])

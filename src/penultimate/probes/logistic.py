@@ -1,4 +1,4 @@
-"""Multinomial logistic regression as an objective to minimise, in the coordinates in which that is quick.
+"""Multinomial logistic regression as an objective to minimise, in coordinates that make this fast.
 
     F(W, b) = sum_i CE(W x_i + b, y_i) + lambda/2 |W|_F^2          (the intercept b is free)
 
@@ -6,10 +6,10 @@ Let mu be the mean of the features and X - mu = U diag(s) V'. Then
 
     z = W x + b = (W V) (V'(x - mu)) + (b + W mu),        |W V|_F = |W|_F:
 
-centring and rotating are exact changes of variable, which neither move the optimum nor touch the penalty
+centring and rotating are exact changes of variable that neither move the optimum nor change the penalty
 (standardising would). In these coordinates the features are uncorrelated, and a diagonal preconditioner sees
-their true scales. One unit for all features, x = unit x', W' = unit W, lambda' = lambda/unit^2, is exact as
-well, and keeps float32 within its range.
+their true scales. A common unit for all features, x = unit x', W' = unit W, lambda' = lambda/unit^2, is exact
+as well and keeps float32 within its range.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from penultimate.probes.arrays import (
 
 LEAST_ROWS = 1024
 BLOCK_LOGITS = {"host": 1 << 17, "device": 1 << 26}
-"""Logits in flight: on a host they stay in a core's cache; below LEAST_ROWS the matrix product starves."""
+"""Logits computed at once: on a host they fit a core's cache; below LEAST_ROWS the matrix product starves."""
 
 
 def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Array, " n"]:
     """Turn logits into softmax residuals q - t, in place; return the cross-entropies.
 
-    CE = log(1 + sum_{k != y} e^{z_k - z_y}) through log1p: an example that is right by a wide margin has a
-    CE far below the rounding of logsumexp(z) - z_y, and at small lambda the objective is made of nothing but
-    such examples. With m = max_k z_k - z_y >= 0 and o = sum_{k != y} e^{z_k - max z}, this is
-    m + log1p(o + expm1(-m)), which cannot overflow. For the same reason the label's residual q_y - 1 is taken
-    as minus the others' sum.
+    CE = log(1 + sum_{k != y} e^{z_k - z_y}) through log1p: an example that is right by a wide margin has a CE
+    far below the rounding of logsumexp(z) - z_y, and at small lambda the objective consists entirely of such
+    examples. With m = max_k z_k - z_y >= 0 and o = sum_{k != y} e^{z_k - max z}, this is
+    m + log1p(o + expm1(-m)), which cannot overflow. For the same reason the label's residual q_y - 1 is
+    computed as minus the sum of the others.
     """
     ops = library(logits)
     examples = counting(logits.shape[1], logits)
@@ -60,7 +60,7 @@ def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Arr
 
 
 class LogisticProblem:
-    """F on one training set, in one dtype; a parameter is one flat vector: W row by row, then b.
+    """F on one training set, in one dtype; parameters are a flat vector: W row by row, then b.
 
     `features` [n p] are the caller's; a rotated copy [n r] is kept, r = min(n, p). Everything else is
     O(K r + block of logits): a pass costs 4 n r K flop.
@@ -95,7 +95,7 @@ class LogisticProblem:
         ops = library(features)
         mean = sum(cast(features[block], "float64").sum(0) for block in self.blocks) / self.examples
         if self.examples <= features.shape[1]:
-            # The row space holds the optimum (a component of W outside it only costs), and is small.
+            # The row space is small and contains the optimum (a component of W outside it only adds cost).
             _, singular, axes = ops.linalg.svd(cast(features, "float64") - mean, full_matrices=False)
             return mean, axes.T, singular**2
         gram = zeros((features.shape[1], features.shape[1]), "float64", features)
@@ -120,11 +120,11 @@ class LogisticProblem:
         return cast(theta, self.dtype)
 
     def own_penalty(self, penalty: float) -> float:
-        """lambda' = lambda/unit^2, of the features as they are kept here."""
+        """lambda' = lambda/unit^2, for the features as they are stored here."""
         return float(penalty) / self.unit**2  # a NumPy scalar would raise float32 to float64
 
     def evaluate(self, theta: Float[Array, " d"], penalty: float) -> tuple[float, Float[Array, " d"]]:
-        """F and its gradient at lambda' = `penalty`: one pass; `curvature` then holds that of the loss."""
+        """F and its gradient at lambda' = `penalty`: one pass; `curvature` is then that of the loss."""
         self.passes += 1
         ops = library(theta)
         weight, intercept = self.split(theta)
@@ -149,7 +149,7 @@ class LogisticProblem:
         return loss, gradient
 
     def preconditioner(self, penalty: float) -> Float[Array, " d"]:
-        """1/(c_k s_j^2 + lambda) for W, 1/(n c_k) for b; c_k = mean_i q_ik (1 - q_ik) where F was last taken.
+        """1/(c_k s_j^2 + lambda) for W, 1/(n c_k) for b; c_k = mean_i q_ik (1 - q_ik) at the last evaluation.
 
         It would be the inverse diagonal of the Hessian if q(1 - q) were the same for all examples.
         """
@@ -164,8 +164,8 @@ class LogisticProblem:
     def balanced(self, theta: Float[Array, " d"]) -> Float[Array, " d"]:
         """The vector without its mean over classes, in place.
 
-        That mean changes no probability. Nothing in F holds b's, which would drift until the logits had no
-        digits left; W's is 0 at the optimum. Gradients have none.
+        That mean changes no probability. Nothing in F constrains b's, which would drift until the logits had
+        no digits left; W's is 0 at the optimum. Gradients have none.
         """
         weight, intercept = self.split(theta)
         weight -= weight.mean(0)
@@ -181,7 +181,7 @@ class LogisticProblem:
     def rotated(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"]) -> Float[Array, " d"]:
         """The flat vector of a W and b given in the caller's coordinates (projected on the row space)."""
         theta = empty((self.classes * (self.rank + 1),), "float64", self.mean)
-        own_weight, own_intercept = self.split(theta)
-        own_weight[:] = weight @ self.rotation * self.unit
-        own_intercept[:] = intercept + weight @ self.mean
+        weight_part, intercept_part = self.split(theta)
+        weight_part[:] = weight @ self.rotation * self.unit
+        intercept_part[:] = intercept + weight @ self.mean
         return cast(theta, self.dtype)

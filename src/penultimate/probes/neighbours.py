@@ -1,12 +1,12 @@
 """Exact nearest neighbours, block by block: one order of distances, the same on every machine.
 
-Distances come from a float64 matrix product, so they carry rounding that depends on the BLAS; two examples
-at the same distance must not be ranked by it. Distances that agree to TIE of the squared norms are equal, and
-equals are ranked by index.
+Distances come from a float64 matrix product, so their rounding depends on the BLAS; two examples at the same
+distance must not be ranked by it. Distances that agree to TIE of the squared norms count as equal, and equals
+are ranked by index.
 
 Selecting the few nearest of many costs more than the product. So a sample of each row sets a threshold below
-which a little more than enough of the row is expected to lie; only that is sorted. A row in which it was not
-enough, or whose last place is tied, is sorted whole: the sample decides the time, never the answer.
+which slightly more than enough of the row is expected to lie; only that part is sorted. A row in which it was
+not enough, or whose last place is tied, is sorted completely: the sample affects the time, never the result.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ METRICS = ("cosine", "euclidean")
 TIE = 1e-12
 BLOCK_DISTANCES = {"host": 1 << 20, "device": 1 << 27}
 LEAST_QUERIES = 64
-"""Distances in flight; with fewer queries at a time than these the matrix product starves."""
+"""The fewest queries at a time; with fewer the matrix product starves."""
 SAMPLED = 6
-"""One column in so many is sampled."""
+"""One column in this many is sampled."""
 
 
 class Candidates(NamedTuple):
@@ -49,11 +49,11 @@ class Candidates(NamedTuple):
 
 
 class Neighbours:
-    """Examples [n p] in which neighbours are looked for, made ready once.
+    """Examples [n p] among which neighbours are searched, prepared once.
 
-    With "cosine" a point is x/|x| and d = 1 - u.v; a zero vector has no direction and lies at distance 1 from
-    everything. With "euclidean" the points are centred (which changes no distance, and spares digits) and
-    d = |u - v|^2 / 2. Both read d = h_u + h_v - u.v, with h = 1/2 or |u|^2/2.
+    With "cosine" a point is x/|x| and d = 1 - u.v; a zero vector has no direction and is at distance 1 from
+    everything. With "euclidean" the points are centred (which changes no distance and saves digits) and
+    d = |u - v|^2 / 2. Both are d = h_u + h_v - u.v, with h = 1/2 or |u|^2/2.
     """
 
     def __init__(self, features: Float[Array, "n p"], metric: str) -> None:
@@ -69,7 +69,7 @@ class Neighbours:
         if self.center is not None:
             points = points - self.center
             return points, 0.5 * (points * points).sum(1)
-        # In two steps: the square of a very large or very small feature leaves the range of float64.
+        # In two steps, since the square of a very large or very small feature leaves the range of float64.
         points = points / _nonzero(library(points).amax(abs(points), 1))[:, None]
         points = points / _nonzero((points * points).sum(1) ** 0.5)[:, None]
         return points, library(points).full_like(points[:, 0], 0.5)
@@ -79,8 +79,8 @@ class Neighbours:
     ) -> Iterator[tuple[slice, NumpyInts]]:
         """For each block of queries: its rows, and the indices [rows, count] of their neighbours in order.
 
-        Without `queries` every example looks among the others: it is left out by its index, not by distance
-        zero, since it may have duplicates.
+        Without `queries` every example is compared with the others: it is left out by its index, not by
+        distance zero, since it may have duplicates.
 
         >>> import numpy as np
         >>> line = Neighbours(np.array([[0.0], [1.0], [3.0], [1.0]]), "euclidean")
@@ -92,11 +92,11 @@ class Neighbours:
         limit = BLOCK_DISTANCES["host" if on_host(points) else "device"]
         for block in blocks(len(points), max(LEAST_QUERIES, limit // len(self.points))):
             products = points[block] @ self.points.T
-            # h_u is the same along a row, and ranks nothing.
+            # h_u is constant along a row and does not affect the ranking.
             distances = library(products).subtract(self.halves, products, out=products)
             if queries is None:
-                own = np.arange(block.start, block.stop)
-                distances[own - block.start, own] = np.inf
+                itself = np.arange(block.start, block.stop)
+                distances[itself - block.start, itself] = np.inf
             yield block, self._ranked(distances, count, halves, to_numpy(own_halves[block]))
 
     def _ranked(
@@ -121,7 +121,7 @@ class Neighbours:
         return indices
 
     def _threshold(self, distances: Float[Array, "q n"], wanted: int) -> Float[Array, " q"]:
-        """A distance that, by the sample, about `wanted` of each row and some more do not exceed."""
+        """A distance below which, judging by the sample, slightly more than `wanted` of each row lie."""
         expected = wanted * len(self.sample) / distances.shape[1]
         rank = int(expected + 2.5 * expected**0.5) + 1
         if rank >= len(self.sample):
@@ -133,7 +133,7 @@ class Neighbours:
 
 
 def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted: int) -> Candidates:
-    """What lies within the threshold of each row, at least `wanted` places wide; indices ascend."""
+    """The entries within the threshold of each row, padded to at least `wanted`; indices ascend."""
     within = distances <= threshold[:, None]
     places = within.ravel().nonzero()
     flat = places[0] if isinstance(places, tuple) else places[:, 0]
@@ -160,8 +160,8 @@ def _order(
 ) -> tuple[NumpyInts, Bool[np.ndarray, "q _"]]:
     """The order of each row by (distance, index), and which places of it are tied with the next.
 
-    The candidates' indices ascend along a row; one in which equals have come out of order is sorted again, by
-    (group of equals, place).
+    The candidates' indices ascend along a row; a row in which equals have come out of order is sorted again,
+    by (group of equals, place).
     """
     order = np.argsort(candidates.distances, axis=1)
     ordered = np.take_along_axis(candidates.distances, order, 1)

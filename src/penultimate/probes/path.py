@@ -1,8 +1,8 @@
 """The regularisation path: one certified optimum per lambda, from the largest to the smallest.
 
-Descending, each optimum starts from its neighbours': W is nearly linear in log lambda (on separable data
-|W| grows like log 1/lambda), so the secant through the last two optima predicts the next. Ascending, as the
-paper goes, starts at the hardest problem, cold.
+In descending order each optimum starts from its neighbours: W is nearly linear in log lambda (on separable
+data |W| grows like log 1/lambda), so the secant through the last two optima predicts the next. Ascending
+order, the paper's, would start cold at the hardest problem.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from penultimate.probes.descent import Descent
 from penultimate.probes.logistic import LogisticProblem
 
 MOST_PASSES = {"float32": 3000, "float64": 10000}
-"""Per lambda. Float32 that needs more is stuck in its rounding, and float64 takes over."""
+"""Per lambda. If float32 needs more it is stuck in its rounding, and float64 takes over."""
 STRIDE = 10.0
 ROUGH = 0.01
-"""To what an optimum on the way, which nobody asked for, is solved."""
+"""The tolerance of intermediate optima, which were not requested."""
 ATTEMPTS = 10
 FLOAT32_ATTEMPTS = 3
 
@@ -40,7 +40,7 @@ class Optimum:
 
 
 class Solver:
-    """One training set on which optima are asked for, each started from the last."""
+    """Finds optima on one training set, each started from the last."""
 
     def __init__(
         self, features: Float[Array, "n p"], codes: NumpyInts, classes: int, tolerance: float
@@ -63,8 +63,8 @@ class Solver:
         """The optimum at lambda = `penalty`, certified to `tolerance` if float64 can do it at all.
 
         A certificate fails when the best b differs from the descent's, or when float32 has rounded too much
-        away. So the descent goes on from the best b with a tighter goal of its own; where float32 does not
-        get there, the rest of the path is done in float64.
+        away. The descent then continues from the best b with a tighter goal; if float32 does not reach it,
+        the rest of the path is solved in float64.
         """
         descent = self._approach(penalty)
         goal = self.tolerance
@@ -93,10 +93,10 @@ class Solver:
         return replace(best, passes=total)
 
     def _approach(self, penalty: float) -> Descent:
-        """The descent, moved to the new lambda and to where its optimum is predicted.
+        """The descent, moved to the new lambda and to the predicted optimum.
 
-        A cold start far down a separable problem is flat in all directions, so no lambda is approached in
-        strides longer than STRIDE: a first one from where W = 0 is nearly the optimum, lambda = |X - mu|^2.
+        A cold start far down a separable problem is flat in all directions, so lambda never changes by more
+        than a factor STRIDE at once, starting where W = 0 is nearly the optimum, at lambda = |X - mu|^2.
         """
         if self.descent is None:
             self.penalty = max(penalty, len(self.features) * self.problem.unit**2)
@@ -109,7 +109,7 @@ class Solver:
         return self.descent
 
     def _advance(self, descent: Descent, penalty: float) -> None:
-        """Change lambda, and follow the secant in log lambda through the last two optima."""
+        """Change lambda and follow the secant in log lambda through the last two optima."""
         self.penalty = penalty
         descent.move(self.problem.own_penalty(penalty))
         if len(self.trail) == 2:
@@ -139,10 +139,10 @@ def trace(
     penalties: Iterable[float],
     tolerance: float = 1e-4,
 ) -> Iterator[Optimum]:
-    """The certified optima at `penalties`, which are visited from the largest to the smallest.
+    """The certified optima at `penalties`, from the largest to the smallest.
 
     `features` [n p] are float32 or float64, and the descent runs in their dtype; `codes` [n] are class
-    numbers 0..classes-1, each of which occurs.
+    numbers 0..classes-1, all of which occur.
 
     >>> import numpy as np
     >>> features = np.array([[0.0], [1.0], [2.0], [3.0]])

@@ -1,4 +1,4 @@
-"""The validation examples that a probe splits off its training set when it is given none."""
+"""The validation examples that a probe splits off its training set if none are given."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penultimate.errors import RequestError
 
 
 def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0) -> Bool[np.ndarray, " n"]:
-    """Which examples validate: `fraction` of them, every class by its share, the same for the same seed.
+    """Which examples validate: `fraction` of them, stratified by class, the same for the same seed.
 
-    The examples, shuffled inside their class, stand in line class by class; evenly spaced places of the
-    line are drawn. A class of m examples so gives fraction * m, rounded down or up; its only example is
-    never taken.
+    The examples, shuffled within their classes, are lined up class by class, and evenly spaced places of the
+    line are taken. A class of m examples thus gives fraction * m, rounded down or up; a class's only example
+    is never taken.
 
-    `codes` [n] are class numbers. Raises RequestError on a fraction outside (0, 1), or if every class has one
-    example.
+    `codes` [n] are class numbers. Raises RequestError for a fraction outside (0, 1), or if every class has a
+    single example.
 
     >>> split_off(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])).nonzero()[0].size
     2

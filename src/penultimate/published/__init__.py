@@ -1,8 +1,8 @@
-"""The paper's printed numbers: one CSV file a table, and notes on what they are and where they err.
+"""The paper's printed numbers: one CSV file per table, and notes on what they are and where they err.
 
-They stand beside a study's own numbers and are never mixed with them. Names are those of the files:
-`neurips_table1_linear` (Kornblith et al., NeurIPS 2021) or `iclr_table1_accuracy` (the earlier version);
-a NeurIPS table also answers to `table1_linear`, and to `table3` where its number says it all.
+They are shown beside a study's own numbers and never mixed with them. Tables are named after their files:
+`neurips_table1_linear` (Kornblith et al., NeurIPS 2021) or `iclr_table1_accuracy` (the earlier version); the
+prefix `neurips_` may be left out, and `table3` is enough if no other table has that number.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def tables() -> tuple[str, ...]:
 def table(name: str) -> list[dict[str, Value]]:
     """The rows of a table, in its order: {column: value}, numbers as numbers, an empty cell as None.
 
-    A column whose every entry is a whole number holds ints, of numbers floats, else text. `*_percent` runs
-    from 0 to 100, `*_se` is the standard error in the unit of what it follows. Raises RequestError on a name
-    that there is not (the nearest).
+    A column of whole numbers holds ints, a column of numbers floats, any other text. `*_percent` runs from 0
+    to 100, `*_se` is the standard error in the unit of the value that it follows. Raises RequestError for an
+    unknown name (with the nearest).
 
     >>> table("neurips_table3_class_separation")[0]["class_separation_r2"]
     0.349
@@ -55,10 +55,10 @@ def printed(name: str) -> list[dict[str, str]]:
 
 
 def value(name: str, objective: str | None, column: str, **where: Value) -> Value:
-    """One number of a table: that of an objective (None in a table without objectives) in a column.
+    """One number of a table, by objective (None in a table without objectives) and column.
 
-    Where an objective has several rows, `where` says which: column=value. Raises RequestError when no row
-    fits, or several do (what they differ in), or the column is unknown (the nearest).
+    If an objective has several rows, `where` selects one: column=value. Raises RequestError when no row fits,
+    several do (with the columns in which they differ), or the column is unknown (with the nearest).
 
     >>> value("table3", "squared_error", "class_separation_r2")
     0.845
@@ -68,23 +68,23 @@ def value(name: str, objective: str | None, column: str, **where: Value) -> Valu
     resolved = _resolve(name)
     rows = table(resolved)
     wanted = where if objective is None else {"objective": objective, **where}
-    for asked in (column, *wanted):
-        if asked not in rows[0]:
-            raise unknown(f"column of {resolved}", asked, rows[0])
+    for key in (column, *wanted):
+        if key not in rows[0]:
+            raise unknown(f"column of {resolved}", key, rows[0])
     fitting = [row for row in rows if all(row[key] == cell for key, cell in wanted.items())]
     if len(fitting) == 1:
         return fitting[0][column]
-    said = ", ".join(f"{key}={cell!r}" for key, cell in wanted.items())
+    conditions = ", ".join(f"{key}={cell!r}" for key, cell in wanted.items())
     if fitting:
-        apart = [key for key in rows[0] if len({row[key] for row in fitting}) > 1]
+        differing = [key for key in rows[0] if len({row[key] for row in fitting}) > 1]
         raise RequestError(
-            f"{resolved} has {len(fitting)} rows with {said}; they differ in {', '.join(apart)}"
+            f"{resolved} has {len(fitting)} rows with {conditions}; they differ in {', '.join(differing)}"
         )
-    raise RequestError(f"{resolved} has no row with {said}. Its first column: {_listed(rows)}.")
+    raise RequestError(f"{resolved} has no row with {conditions}. Its first column: {_listed(rows)}.")
 
 
 def notes(name: str | None = None) -> str:
-    """What a reader has to know of a table (source, runs behind a number, misprints); without a name, of all.
+    """What a reader has to know about a table (source, number of runs, misprints); without a name, about all.
 
     >>> notes("table4").splitlines()[0]
     'NeurIPS table 4. One value a cell; the number of runs is not stated.'
@@ -97,16 +97,16 @@ _FOLDER = resources.files(__name__)
 
 
 def _resolve(name: str) -> str:
-    """The file's name for a name: itself, without `neurips_`, or the only one that begins so."""
+    """The file name that a name stands for: itself, with `neurips_`, or the only one that begins with it."""
     known = tables()
     for exact in (name, f"neurips_{name}"):
         if exact in known:
             return exact
-    begun = [one for one in known if one.startswith((f"{name}_", f"neurips_{name}_"))]
-    if len(begun) == 1:
-        return begun[0]
-    if begun:
-        raise RequestError(f"published table '{name}' could be any of {', '.join(begun)}")
+    matches = [other for other in known if other.startswith((f"{name}_", f"neurips_{name}_"))]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise RequestError(f"published table '{name}' could be any of {', '.join(matches)}")
     raise unknown("published table", name, known)
 
 
@@ -122,7 +122,7 @@ def _columns(name: str) -> dict[str, tuple[Value, ...]]:
 
 
 def _typed(cells: list[str]) -> tuple[Value, ...]:
-    """A column's cells as ints, else as floats, else as text, whichever all of them can be."""
+    """A column's cells as ints, floats or text: the first that fits all of them."""
     for kind in (int, float):
         try:
             return tuple(kind(cell) if cell else None for cell in cells)

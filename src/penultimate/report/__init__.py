@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penultimate.report.exhibits.base import Exhibit, StudyResults
-    from penultimate.report.page import render_report, write_report
+    from penultimate.report.base import Built, StudyResults
+    from penultimate.report.page.page import render_report, write_report
     from penultimate.report.tables import render_exhibit_text
 
 _LOCATIONS = {
-    "Exhibit": "penultimate.report.exhibits.base",
-    "StudyResults": "penultimate.report.exhibits.base",
+    "Built": "penultimate.report.base",
+    "StudyResults": "penultimate.report.base",
     "render_exhibit_text": "penultimate.report.tables",
-    "render_report": "penultimate.report.page",
-    "write_report": "penultimate.report.page",
+    "render_report": "penultimate.report.page.page",
+    "write_report": "penultimate.report.page.page",
 }
 
 __all__ = [
-    "Exhibit",
+    "Built",
     "StudyResults",
     "exhibit",
     "read_reference",
@@ -36,24 +36,24 @@ __all__ = [
 
 def exhibit(
     name: str, source: StudyResults | Path | str = "runs", study: str = "", allow_limited: bool = False
-) -> Exhibit:
+) -> Built:
     """An exhibit of the paper, by its name, from a study's results or from the folder that holds them.
 
     `study` picks one of several in a folder (default: the one run last). Raises RequestError for an unknown
     exhibit (with the nearest one), a folder without a study, and a limited study unless `allow_limited`.
     """
     from penultimate.registry import entry
+    from penultimate.report.spec import build
 
-    build = entry("exhibit", name).resolve()
+    wanted = entry("exhibit", name).resolve()
     results = read_study(source, study) if isinstance(source, Path | str) else source
-    made: Exhibit = build(results, allow_limited=allow_limited)
-    return made
+    return build(wanted, results, allow_limited)
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     """What a study has left in its folder (or in that of all studies), for exhibits and the page."""
-    from penultimate.report.exhibits.base import StudyResults
-    from penultimate.study.reading import study_folder
+    from penultimate.records.reading import study_folder
+    from penultimate.report.base import StudyResults
 
     folder = study_folder(path, study)
     return StudyResults(
@@ -66,8 +66,8 @@ def read_reference(study: str = "") -> StudyResults:
 
     Raises RequestError where there is none.
     """
-    from penultimate.report.exhibits.base import StudyResults
-    from penultimate.study.kept import reference
+    from penultimate.records.archive import reference
+    from penultimate.report.base import StudyResults
 
     kept = reference(study)
     provenance = {**kept.provenance, "rows_sha256": kept.digest}

@@ -9,8 +9,8 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator
 
-from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, Panel, Raster, TableRow
-from penultimate.report.rasters import cell_name
+from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Raster, TableRow
+from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.text import fixed, plain
 
 TAGS = {"ours": "measured here", "published": "published in the paper"}
@@ -202,7 +202,7 @@ def _coordinate(value: float) -> Cell:
     return Cell(fixed(value, 3 if abs(value) <= 1 else 1), value)
 
 
-def points_csv(exhibit: Exhibit) -> str:
+def points_csv(exhibit: Built) -> str:
     """The marks of an exhibit's figures as comma-separated values, and the cells of its maps.
 
     A cell's x is the number of its column, its y that of its row, from 1. Empty without figures.
@@ -252,7 +252,7 @@ def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]
             yield row, column, cell_name(name, other), value
 
 
-def render_exhibit_text(exhibit: Exhibit) -> str:
+def render_exhibit_text(exhibit: Built) -> str:
     """An exhibit for the terminal: its tables, the numbers behind its figures, and its notes."""
     heading = f"{exhibit.number}. {plain(exhibit.title)}"
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]

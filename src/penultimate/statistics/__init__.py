@@ -1,6 +1,6 @@
-"""Statistics of results: means over runs, which of a column are not significantly worse than its best, ranks.
+"""Statistics of results: means over runs, entries not significantly worse than a column's best, ranks.
 
-Names are resolved when first used; nothing here needs a tensor library.
+Names are resolved on first use; nothing here needs a tensor library.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Cells: TypeAlias = Mapping[str, Mapping[str, Iterable[float]]]
 
 @dataclass(frozen=True)
 class Anova:
-    """The main effect of the objective: F, its degrees of freedom, p, and what F was measured against."""
+    """The main effect of the objective: F, its degrees of freedom, p, and the source of its error term."""
 
     f: float
     degrees_of_freedom: int
@@ -29,17 +29,17 @@ class Anova:
 def two_way_anova(cells: Cells) -> Anova:
     """Do the objectives differ in their average over the data sets?
 
-    With y_adr run r of objective a on data set d, n_ad runs in a cell, cell means m_ad, D data sets,
+    With y_adr run r of objective a on data set d, n_ad runs in a cell, cell means m_ad, and D data sets,
 
         M_a = mean_d m_ad,    w_a = D^2 / sum_d (1/n_ad),    M = sum_a w_a M_a / sum_a w_a
         F = [ sum_a w_a (M_a - M)^2 / (A - 1) ] / [ sum_adr (y_adr - m_ad)^2 / (N - A D) ]
 
-    which is the classical F when all cells are of one size, and its type III form otherwise (every data set
-    weighs the same). With one run in every cell nothing is left within the cells; the interaction of
-    objective and data set takes their place, and `error` says "interaction" instead of "within cells".
+    which is the classical F when all cells have the same size, and its type III form otherwise (every data
+    set has equal weight). With one run in every cell there is no variation within cells; the interaction of
+    objective and data set takes its place, and `error` says "interaction" instead of "within cells".
 
-    Raises RequestError when an objective lacks a data set (which), there are fewer than two objectives, or
-    one run of one data set leaves nothing to compare with.
+    Raises RequestError when an objective lacks a data set (naming it), there are fewer than two objectives,
+    or a single run on a single data set leaves nothing to compare with.
 
     >>> softmax = {"food": [1.0, 2.0], "cars": [5.0, 6.0]}
     >>> two_way_anova({"softmax": softmax, "sigmoid": {"food": [2.0, 3.0], "cars": [6.0, 7.0]}})
@@ -58,15 +58,15 @@ def two_way_anova(cells: Cells) -> Anova:
     grand = math.fsum(weight[a] * average[a] for a in objectives) / math.fsum(weight.values())
     effect = math.fsum(weight[a] * (average[a] - grand) ** 2 for a in objectives) / (A - 1)
 
-    every = [(a, d, value) for a in objectives for d in datasets for value in runs[a][d]]
-    error_degrees = len(every) - A * D
+    values = [(a, d, value) for a in objectives for d in datasets for value in runs[a][d]]
+    error_degrees = len(values) - A * D
     if error_degrees:
         error = "within cells"
-        squares = math.fsum((value - means[a][d]) ** 2 for a, d, value in every)
+        squares = math.fsum((value - means[a][d]) ** 2 for a, d, value in values)
     else:
         error, error_degrees = "interaction", (A - 1) * (D - 1)
         column = {d: math.fsum(means[a][d] for a in objectives) / A for d in datasets}
-        squares = math.fsum((value - average[a] - column[d] + grand) ** 2 for a, d, value in every)
+        squares = math.fsum((value - average[a] - column[d] + grand) ** 2 for a, d, value in values)
     if not error_degrees:
         raise RequestError(
             "one run of each objective on one data set: nothing to measure a difference against"
@@ -84,7 +84,7 @@ def two_way_anova(cells: Cells) -> Anova:
 def bold_averages(cells: Cells, higher_is_better: bool = True, level: float = LEVEL) -> BoldSet:
     """The objectives whose average over the data sets is not significantly worse than the best average.
 
-    Each is tested against the best by `two_way_anova` of the two alone. Raises RequestError as that does.
+    Each is tested against the best by `two_way_anova` of just the two. Raises RequestError as that does.
 
     >>> softmax = {"food": [1.0, 1.2], "cars": [5.0, 5.2]}
     >>> bold_averages({"softmax": softmax, "sigmoid": {"food": [3.0, 3.2], "cars": [6.0, 6.2]}}).best
@@ -114,7 +114,7 @@ def bold_averages(cells: Cells, higher_is_better: bool = True, level: float = LE
 
 
 def _runs(cells: Cells) -> dict[str, dict[str, list[float]]]:
-    """The same cells as lists; every objective must have runs on every data set."""
+    """The cells as lists; every objective must have runs on every data set."""
     runs = {
         a: {d: [float(value) for value in values] for d, values in row.items()} for a, row in cells.items()
     }

@@ -22,19 +22,19 @@ class TTest:
 
 
 def welch(first: Runs, second: Runs) -> TTest:
-    """Welch's t-test: do two sets of runs, whose variances may differ, have one mean?
+    """Welch's t-test: do two sets of runs, whose variances may differ, have the same mean?
 
     t = (m_1 - m_2) / sqrt(e_1^2 + e_2^2),    df = (e_1^2 + e_2^2)^2 / (e_1^4/(n_1 - 1) + e_2^4/(n_2 - 1))
 
-    with means m and standard errors e; p is two-sided. Runs that do not vary at all differ with p = 0, or
-    agree with p = 1. Raises RequestError when either has one run only.
+    with means m and standard errors e; p is two-sided. Runs that do not vary at all differ with p = 0 or
+    agree with p = 1. Raises RequestError when either has only one run.
 
     >>> from penultimate.statistics import Summary
     >>> sigmoid, softmax = Summary(77.2, 0.04, 8), Summary(77.0, 0.06, 8)
     >>> round(welch(sigmoid, softmax).p, 3)
     0.017
 
-    Welch, 1947. The paper says "t-test" and no more; Welch's asks least of the variances.
+    Welch, 1947. The paper only says "t-test"; Welch's assumes least about the variances.
     """
     a, b = summarise(first), summarise(second)
     if a.is_single or b.is_single:
@@ -53,9 +53,9 @@ def welch(first: Runs, second: Runs) -> TTest:
 
 @dataclass(frozen=True)
 class BoldSet:
-    """The best of a column, what is bold in it, the p against the best of what was tested, and a remark.
+    """The best of a column, its bold entries, the p of tested entries against the best, and a remark.
 
-    `note` is empty, or says what could not be tested.
+    `note` is empty or says what could not be tested.
     """
 
     best: tuple[str, ...]
@@ -70,8 +70,8 @@ class BoldSet:
 def bold(column: Mapping[str, Runs], higher_is_better: bool = True, level: float = LEVEL) -> BoldSet:
     """The entries whose mean is not significantly worse than the column's best (Welch's t-test, p < level).
 
-    `column` maps names to runs or summaries. An entry of one run cannot be tested: it is bold only when
-    it is the best. Raises RequestError on an empty column or a level outside (0, 1).
+    `column` maps names to runs or summaries. An entry with a single run cannot be tested: it is bold only
+    when it is the best. Raises RequestError for an empty column or a level outside (0, 1).
 
     >>> from penultimate.statistics import Summary
     >>> top1 = {"softmax": Summary(77.0, 0.06, 8), "sigmoid": Summary(77.9, 0.05, 8)}
@@ -111,7 +111,7 @@ def against_best(
     best = tuple(name for name, value in means.items() if value == top)
     p_values = {}
     for name in means:
-        tested = [p for one in best if name not in best and (p := p_value(name, one)) is not None]
+        tested = [p for rival in best if name not in best and (p := p_value(name, rival)) is not None]
         if tested:
             p_values[name] = max(tested)
     kept = {name for name, p in p_values.items() if p >= level}
@@ -119,7 +119,7 @@ def against_best(
 
 
 def untested(single: list[str], entries: int) -> str:
-    """The remark about the entries of one run, of so many entries; empty where there is none."""
+    """The remark about entries with a single run, out of `entries`; empty if there are none."""
     if not single or entries == 1:
         return ""
     lead = "only the best is bold: one" if len(single) == entries else "one"

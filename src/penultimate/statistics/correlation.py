@@ -1,4 +1,4 @@
-"""Spearman's rank correlation, with an exact p for the small samples that objectives are."""
+"""Spearman's rank correlation, with an exact p for samples as small as a set of objectives."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EXACT_UP_TO = 12
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rho of n pairs, two-sided p values and an interval; what does not exist is NaN.
+    """Spearman's rho of n pairs, two-sided p values and an interval; undefined values are NaN.
 
-    `p_t` by the t approximation, `p_exact` from all n! orders (None above 12 pairs); `low` and `high` bound
-    an approximate 95 % interval. `p` is the exact value where there is one.
+    `p_t` is from the t approximation, `p_exact` from all n! orders (None above 12 pairs); `low` and `high`
+    bound an approximate 95 % interval. `p` is the exact value if there is one.
     """
 
     rho: float
@@ -42,7 +42,7 @@ def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -
     interval: tanh(artanh rho +- z sqrt((1 + rho^2/2)/(n - 3))) (n >= 4, |rho| < 1)
 
     If all x or all y are equal there is no rho: NaN throughout. Raises RequestError when the lengths differ,
-    there are fewer than two pairs, or a value is not finite (which pair).
+    there are fewer than two pairs, or a value is not finite (naming the pair).
 
     >>> spearman([0.35, 0.42, 0.60, 0.85], [75.9, 74.3, 70.2, 71.0])
     Correlation(rho=-0.8, n=4, p_t=0.19..., p_exact=0.33..., low=-0.99..., high=0.81...)
@@ -71,7 +71,7 @@ def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -
 
 
 def _centred_ranks(values: list[float]) -> list[int]:
-    """Twice the ranks, less n + 1: whole numbers even for shared ranks, so that sums compare exactly."""
+    """Twice the ranks, less n + 1: whole numbers even for shared ranks, so sums compare exactly."""
     return [
         sum(other < value for other in values) - sum(other > value for other in values) for value in values
     ]
@@ -98,10 +98,10 @@ def _interval(rho: float, n: int, confidence: float) -> tuple[float, float]:
 
 
 def _exact_p(a: list[int], b: list[int], observed: int) -> float:
-    """The share of orders pi with |sum_i a_i b_pi(i)| >= observed, counted without visiting the n! orders.
+    """The share of orders pi with |sum_i a_i b_pi(i)| >= observed, counted without visiting all n! orders.
 
     Row s of `counts` is the distribution of the sum over the first |s| of a, matched to the set s of b in
-    every order; a set grows by one element j, which shifts its distribution by a_i b_j.
+    every order; adding an element j to a set shifts its distribution by a_i b_j.
     """
     import numpy as np
 
@@ -109,12 +109,12 @@ def _exact_p(a: list[int], b: list[int], observed: int) -> float:
     # Every partial sum stays within this bound (Cauchy and Schwarz).
     bound = math.isqrt(sum(v * v for v in a) * sum(v * v for v in b))
     width = 2 * bound + 1
-    every = np.arange(1 << n)
-    sizes = sum((every >> j) & 1 for j in range(n))
-    sets, counts = every[:1], np.zeros((1, width), np.int64)
+    subsets = np.arange(1 << n)
+    sizes = sum((subsets >> j) & 1 for j in range(n))
+    sets, counts = subsets[:1], np.zeros((1, width), np.int64)
     counts[0, bound] = 1
     for i in range(n):
-        larger = every[sizes == i + 1]
+        larger = subsets[sizes == i + 1]
         grown = np.zeros((len(larger), width), np.int64)
         for j in range(n):
             free = (sets >> j) & 1 == 0

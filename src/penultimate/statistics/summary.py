@@ -12,9 +12,9 @@ from penultimate.errors import RequestError
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and standard error of n runs, as measured by `summarise` or as printed in a paper.
+    """Mean and standard error of n runs, as computed by `summarise` or as printed in a paper.
 
-    The standard error of one run is NaN, and `is_single` says so.
+    The standard error of a single run is NaN; `is_single` is then True.
 
     >>> Summary(mean=77.0, standard_error=0.06, n=8).is_single
     False
@@ -30,18 +30,18 @@ class Summary:
 
     @property
     def is_single(self) -> bool:
-        """One run: how far runs lie apart is not known."""
+        """Whether there is one run, so that the variation between runs is unknown."""
         return self.n == 1
 
 
 Runs: TypeAlias = Summary | Iterable[float]
-"""What a test compares: the values of the runs, or what is known of them."""
+"""What a test compares: the values of the runs, or their summary."""
 
 
 def summarise(values: Runs) -> Summary:
-    """The mean of the runs, and its standard error s / sqrt(n) with s^2 = sum_i (x_i - mean)^2 / (n - 1).
+    """The mean of the runs and its standard error s / sqrt(n) with s^2 = sum_i (x_i - mean)^2 / (n - 1).
 
-    Raises RequestError when there is no value, or one is not finite (leave diverged runs out, and say so).
+    Raises RequestError when there is no value or one is not finite (leave out diverged runs, and say so).
 
     >>> summarise([77.1, 76.9, 77.0, 77.0])
     Summary(mean=77.0, standard_error=0.0408..., n=4)

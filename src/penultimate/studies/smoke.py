@@ -1,27 +1,39 @@
 """Every step once, in seconds, on a tiny world: for tests and for a first look. It is evidence of nothing.
 
-penultimate run smoke
+    penultimate run smoke
+
+At most fifteen seconds on two CPU cores. Expect accuracies near chance.
 """
 
 from penultimate.data.augmentation import Augmentation
-from penultimate.study.spec import INSTRUMENTS, Study
+from penultimate.studies.quickstart import MEASURE
+from penultimate.study.spec import Runs, Study
 from penultimate.training.recipe import Recipe
 
 STUDY = Study(
     name="smoke",
     title="Every step once, on a tiny world",
     question="Does every part of the system work on this machine?",
-    objectives=(
-        "softmax",
-        "cosine_softmax(temperature=0.06, scale=0.5)",
-        "squared_error(kappa=9, target=10, scale=0.5)",
-    ),
     source="glyphs_smoke",
     targets=("syllabics_smoke", "digits_smoke"),
-    recipe=Recipe(
-        epochs=3, batch_size=32, learning_rate=0.3, augmentation=Augmentation(shift=1), snapshot_every=1
+    networks=(
+        Runs(
+            (
+                "softmax",
+                "cosine_softmax(temperature=0.06, scale=0.5)",
+                "squared_error(kappa=9, target=10, scale=0.5)",
+            ),
+            Recipe(
+                epochs=3,
+                batch_size=32,
+                learning_rate=0.3,
+                augmentation=Augmentation(shift=1),
+                snapshot_every=1,
+            ),
+            backbones=("glyphnet(width=8, features=32)",),
+        ),
     ),
-    backbones=("glyphnet(width=8, features=32)",),
+    measure=MEASURE,
     limited=True,
-    instruments=tuple(INSTRUMENTS),
+    expected_seconds={"train": 1.0, "hard": 1.0, "similarity": 1.0, "distances": 0.2, "robustness": 0.5},
 )

@@ -1,292 +1,250 @@
-"""What a study is: frozen data that names a grid of runs and the measurements on them."""
+"""What a study is: frozen data that names grids of networks and the measurements on them."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from penultimate import registry
 from penultimate.data.catalog import card
-from penultimate.errors import RequestError, nearest, unknown
+from penultimate.errors import RequestError
+from penultimate.measures.catalogue import Requested, requested
+from penultimate.networks.key import NetworkKey
+from penultimate.networks.sources import read_source
+from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
 from penultimate.objectives.presets import resolve
-from penultimate.study.measures import canonical as canonical_measure
-from penultimate.study.measures import check_settings
 from penultimate.training.recipe import Recipe
 
-PROBES = ("linear", "knn")
-METRICS = ("accuracy", "class_separation")
-INSTRUMENTS: dict[str, dict[str, Any]] = {
-    "collapse": {"split": "train"},
-    "sparsity": {"split": "test"},
-    "hardness": {"split": "test"},
-    "spectra": {"split": "train"},
-    "distances": {"split": "train", "count": 10_000, "seed": 0},
-    "calibration": {},
-    "agreement": {},
-    "layers": {"splits": ["test"]},
-    "similarity": {"split": "test", "images": 5120, "batch_size": 256, "passes": 1},
-    "dynamics": {"splits": ["train", "test"], "images": 5120},
-    "robustness": {
-        "per_class": 2,
-        "outside": {
-            "objective": "softmax",
-            "backbone": "glyphnet(width=8, features=128)",
-            "recipe": {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentation": {"shift": 0}},
-            "seed": 0,
-        },
-    },
-}
-"""What looks inside each network or at its predictions, on which of the source's splits, and its settings."""
+MEASURE = ("accuracy", "class_separation", "linear", "knn")
+"""What is measured of a network unless a study says otherwise."""
+SOURCE_SPLITS = ("train", "holdout", "test")
+"""Splits without which nothing can be trained on a data set."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A grid of networks to train: objectives x backbones x seeds, under one recipe.
+
+    draws     "seed": every seed sees its own draw of a generated world; an integer: all see that one
+    arm       the condition that the grid stands for, where a study has several (another recipe, a sweep);
+              exhibits show the main one, whose name is empty, unless they say otherwise
+    measure   what is measured of these networks; None: what the study measures
+    """
+
+    objectives: tuple[str, ...]
+    recipe: Recipe = field(default_factory=Recipe)
+    backbones: tuple[str, ...] = ("glyphnet",)
+    seeds: tuple[int, ...] = (0,)
+    draws: int | str = "seed"
+    arm: str = ""
+    measure: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("objectives", "backbones", "seeds"):
+            values = _as_tuple(self, what)
+            if not values:
+                raise RequestError(f"{what} is empty; at least one is needed")
+        object.__setattr__(self, "objectives", tuple(resolve(text).canonical for text in self.objectives))
+        object.__setattr__(self, "backbones", tuple(_backbone(text) for text in self.backbones))
+        for what in ("objectives", "backbones", "seeds"):
+            _no_repeats(what, getattr(self, what))
+        for seed in self.seeds:
+            if not _is_whole(seed) or not 0 <= seed < 2**31:
+                raise RequestError(f"a seed is an integer from 0 to 2^31 - 1, not {seed!r}")
+        if self.draws != "seed" and (not _is_whole(self.draws) or int(self.draws) < 0):
+            raise RequestError(f"draws is 'seed' or an integer >= 0, not {self.draws!r}")
+        _check_arm(self.arm)
+        if not isinstance(self.recipe, Recipe):
+            raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
+        _check_measure(self)
+
+    def keys(self) -> Iterator[NetworkKey]:
+        """Its networks, one seed after the other."""
+        for seed in self.seeds:
+            draw = seed if self.draws == "seed" else int(self.draws)
+            for backbone in self.backbones:
+                for objective in self.objectives:
+                    yield NetworkKey(objective, backbone, self.arm, seed, draw)
+
+    def described(self) -> dict[str, Any]:
+        """The grid as JSON."""
+        kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return {**_as_lists(kept), "recipe": dataclasses.asdict(self.recipe)}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Networks that were not trained here: {name: where it comes from}, such as {"ours": "timm:resnet18"}.
+
+    `classifies` says that their final layers tell the source's classes apart, in its order; without it,
+    nothing that needs a final layer is measured of them.
+    """
+
+    networks: Mapping[str, str]
+    classifies: bool = False
+    measure: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.networks, Mapping) or not self.networks:
+            raise RequestError(f"given networks are {{name: source}}, one or more, not {self.networks!r}")
+        object.__setattr__(self, "networks", {str(name): str(text) for name, text in self.networks.items()})
+        for name, text in self.networks.items():
+            if not name or any(sign in name for sign in "|,=\n"):
+                raise RequestError(
+                    f"a given network is named by a word or two without '|', ',' and '=', not {name!r}"
+                )
+            read_source(text)
+        _check_measure(self)
+
+    def keys(self) -> Iterator[NetworkKey]:
+        for name in self.networks:
+            yield NetworkKey(name)
+
+    def described(self) -> dict[str, Any]:
+        """The networks as JSON."""
+        return {
+            "given": dict(self.networks),
+            **_as_lists({"classifies": self.classifies, "measure": self.measure}),
+        }
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the hyperparameters of a study are searched: the values to try, by name, and cells an objective."""
+
+    grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    budget: int | None = None
 
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of runs (objectives x backbones x seeds) on one source, and what is measured on each network.
+    """Networks, the data they are trained on (`source`) and transferred to (`targets`), and what is measured.
 
-    `draw` chooses the draw of a generated world: "seed" gives every seed its own, an integer gives all
-    seeds the same. `relearning` lists the numbers of fresh images a class from which the source's own classes
-    are learnt anew on the fixed features. `metrics` and `probes` may name plug-ins too.
-    `adjustments` change the recipe for single objectives, named by spec or by preset: {"cosine_softmax":
-    {"learning_rate": 4.0}}; `seeds_of` names, in the same way, those that have only some of the seeds, and
-    backbones too, by spec; `objectives_of` names, by the spec of a backbone, the only objectives that are
-    trained with it. The first backbone is the one that exhibits speak of.
-    `tuned_by` is the study in whose tuning the hyperparameters were chosen. `limited` marks a study too
-    small to be read as evidence: its rows say so, and exhibits refuse them unasked. `expected_seconds` are
-    the costs of a step of each kind, measured on two CPU cores, which `plan` uses where the store knows none.
+    `networks` are grids of runs and networks given; `measure` lists what is measured of each, as spec strings
+    ("similarity(passes=10)"), plug-ins included. A seed is shared by all that differ in nothing else.
+    `threads` are those of a step. `limited` marks a study too small to be evidence: its rows say so, and
+    exhibits refuse them unless asked. `tuned_by` is the study whose search chose the hyperparameters,
+    `search` says how this study's own are searched. `expected_seconds` are the costs of steps by kind, on one
+    core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
     """
 
     name: str
     title: str
     question: str
-    objectives: tuple[str, ...]
     source: str
     targets: tuple[str, ...]
-    recipe: Recipe
-    backbones: tuple[str, ...] = ("glyphnet",)
-    seeds: tuple[int, ...] = (0,)
-    draw: int | str = "seed"
-    probes: tuple[str, ...] = PROBES
-    metrics: tuple[str, ...] = METRICS
-    instruments: tuple[str, ...] = ()
-    relearning: tuple[int, ...] = ()
+    networks: tuple[Runs | Given, ...]
+    measure: tuple[str, ...] = MEASURE
     threads: int = 1
     limited: bool = False
-    adjustments: dict[str, dict[str, Any]] = field(default_factory=dict)
-    seeds_of: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    objectives_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tuned_by: str = ""
-    expected_seconds: dict[str, float] = field(default_factory=dict)
+    search: Search | None = None
+    expected_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what in ("objectives", "targets", "backbones", "seeds", "probes", "metrics", "instruments"):
-            values = getattr(self, what)
-            if isinstance(values, str) or not isinstance(values, Sequence):
-                raise RequestError(f"study '{self.name}': {what} must be a tuple, not {values!r}")
-            object.__setattr__(self, what, tuple(values))
-            if what in ("objectives", "backbones", "seeds") and not values:
-                raise RequestError(f"study '{self.name}': {what} is empty; at least one is needed")
+        try:
+            self._check()
+        except RequestError as error:
+            raise RequestError(f"study '{self.name}': {error}") from None
+
+    def _check(self) -> None:
         if not self.name.replace("-", "_").isidentifier():
-            raise RequestError(f"a study is named by letters, digits, '_' and '-', not '{self.name}'")
-        canonical = tuple(resolve(text).canonical for text in self.objectives)
-        _no_repeats(self.name, "objectives", canonical)
-        object.__setattr__(self, "objectives", canonical)
-        backbones = tuple(str(registry.parse(text)) for text in self.backbones)
-        for text in backbones:
-            check_settings("backbone", registry.parse(text))
-        object.__setattr__(self, "backbones", backbones)
-        for what in ("seeds_of", "objectives_of"):
-            named = {_as_listed(key, backbones): value for key, value in getattr(self, what).items()}
-            object.__setattr__(self, what, named)
-        for what in ("targets", "backbones", "seeds", "relearning"):
-            _no_repeats(self.name, what, getattr(self, what))
-        for seed in self.seeds:
-            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-                raise RequestError(
-                    f"study '{self.name}': a seed is an integer from 0 to 2^31 - 1, not {seed!r}"
-                )
-        if self.draw != "seed" and (
-            isinstance(self.draw, bool) or not isinstance(self.draw, int) or self.draw < 0
-        ):
-            raise RequestError(f"study '{self.name}': draw is 'seed' or an integer >= 0, not {self.draw!r}")
-        if card(self.source).role != "pretraining":
-            raise RequestError(f"study '{self.name}': '{self.source}' is no pretraining data set")
+            raise RequestError("a study's name consists of letters, digits, '_' and '-'")
+        _as_tuple(self, "targets")
+        if not _as_tuple(self, "networks"):
+            raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
+        for block in self.networks:
+            if not isinstance(block, Runs | Given):
+                raise RequestError(f"networks are Runs(...) and Given(...), not {block!r}")
+        _no_repeats("targets", self.targets)
+        _check_measure(self)
+        if not _is_whole(self.threads) or self.threads < 1:
+            raise RequestError(f"threads is an integer >= 1, not {self.threads!r}")
+        if any(isinstance(block, Runs) for block in self.networks):
+            _expect_splits(self.source, SOURCE_SPLITS, "be trained on")
         for target in self.targets:
-            if card(target).role != "transfer":
-                raise RequestError(f"study '{self.name}': '{target}' is no transfer data set")
-        for shots in self.relearning:
-            if isinstance(shots, bool) or not isinstance(shots, int) or shots < 2:
+            _expect_splits(target, ("train", "test"), "be a target")
+        self._check_keys()
+
+    def _check_keys(self) -> None:
+        recipes: dict[NetworkKey, Recipe] = {}
+        draws: dict[NetworkKey, int | None] = {}
+        sources: dict[str, tuple[str, bool]] = {}
+        for block in self.networks:
+            if isinstance(block, Given):
+                self._check_given(block, sources)
+                continue
+            for key in block.keys():
+                if recipes.setdefault(key, block.recipe) != block.recipe:
+                    raise RequestError(f"'{key}' has two recipes; give one of them an arm of its own")
+                run = dataclasses.replace(key, draw=None)
+                if draws.setdefault(run, key.draw) != key.draw:
+                    raise RequestError(f"'{run}' sees two draws; give one of them an arm of its own")
+
+    def _check_given(self, block: Given, sources: dict[str, tuple[str, bool]]) -> None:
+        """A given network has one source, and a name that no objective has."""
+        taken = {*self.objectives, *self.slugs().values()}
+        for name, text in block.networks.items():
+            if name in taken:
                 raise RequestError(
-                    f"study '{self.name}': relearning counts images a class, 2 or more, not {shots!r}"
+                    f"the given network '{name}' is called like an objective; give it another name"
                 )
-        if self.relearning and "relearn" not in card(self.source).sizes:
-            raise RequestError(f"study '{self.name}': '{self.source}' has no images for relearning")
-        for what, known in (("probes", PROBES), ("metrics", METRICS)):
-            measures = tuple(canonical_measure(what[:-1], text, known) for text in getattr(self, what))
-            _no_repeats(self.name, what, measures)
-            object.__setattr__(self, what, measures)
-        for name in self.instruments:
-            if name not in INSTRUMENTS:
-                raise unknown("instrument", name, INSTRUMENTS)
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
-            raise RequestError(f"study '{self.name}': threads is an integer >= 1, not {self.threads!r}")
-        self._check_adjustments()
-        self._check_seeds_of()
-        self._check_objectives_of()
-        self._check_grid()
+            if sources.setdefault(name, (text, block.classifies)) != (text, block.classifies):
+                raise RequestError(f"'{name}' is given twice, and otherwise; give one of them another name")
 
-    def _check_adjustments(self) -> None:
-        known = [item.name for item in dataclasses.fields(self.recipe)]
-        names = {name for text in self.objectives for name in _names(text)}
-        for key, changes in self.adjustments.items():
-            resolve(key)
-            if key not in names:
-                raise RequestError(
-                    f"study '{self.name}': adjustments name '{key}', and no objective of the study is"
-                    f" called so.{nearest(key, names)}"
-                )
-            for setting in changes:
-                if setting not in known:
-                    raise unknown("recipe setting", setting, known)
-        for text in self.objectives:
-            self.recipe_of(text)
+    def of(self, key: NetworkKey) -> Runs | Given:
+        """The first grid that a network belongs to."""
+        return next(block for block in self.networks if key in block.keys())
 
-    def _check_seeds_of(self) -> None:
-        names = {*self.backbones, *(name for text in self.objectives for name in _names(text))}
-        for key, seeds in self.seeds_of.items():
-            if key not in names:
-                raise RequestError(
-                    f"study '{self.name}': seeds_of names '{key}', and no objective or backbone of the study"
-                    f" is called so.{nearest(key, names)}"
-                )
-            if not seeds or set(seeds) - set(self.seeds):
-                raise RequestError(
-                    f"study '{self.name}': seeds_of gives '{key}' the seeds {tuple(seeds)!r}; they have to be"
-                    f" some of the study's, {self.seeds!r}"
-                )
+    def keys(self) -> tuple[NetworkKey, ...]:
+        """All networks, each once, one seed after the other."""
+        listed = dict.fromkeys(key for block in self.networks for key in block.keys())
+        seeds = list(dict.fromkeys(key.seed for key in listed))
+        return tuple(sorted(listed, key=lambda key: seeds.index(key.seed)))
 
-    def _check_objectives_of(self) -> None:
-        names = {name for text in self.objectives for name in _names(text)}
-        for backbone, objectives in self.objectives_of.items():
-            if backbone not in self.backbones:
-                raise RequestError(
-                    f"study '{self.name}': objectives_of names '{backbone}', and no backbone of the study is"
-                    f" called so.{nearest(backbone, self.backbones)} It has: {', '.join(self.backbones)}."
-                )
-            if isinstance(objectives, str) or not isinstance(objectives, Sequence) or not objectives:
-                raise RequestError(
-                    f"study '{self.name}': objectives_of gives '{backbone}' a tuple of one objective or more,"
-                    f" not {objectives!r}"
-                )
-            for name in objectives:
-                if name not in names:
-                    raise RequestError(
-                        f"study '{self.name}': objectives_of gives '{backbone}' the objective '{name}', and"
-                        f" none of the study is called so.{nearest(name, names)}"
-                    )
-            _no_repeats(self.name, f"objectives_of['{backbone}']", objectives)
+    def measured(self) -> dict[NetworkKey, tuple[Requested, ...]]:
+        """What is measured of each network, in the order of the study."""
+        known = {text: requested(text) for block in (self, *self.networks) for text in block.measure or ()}
+        wanted: dict[NetworkKey, dict[str, Requested]] = {key: {} for key in self.keys()}
+        for block in self.networks:
+            texts = self.measure if block.measure is None else block.measure
+            for key in block.keys():
+                wanted[key].update({text: known[text] for text in texts})
+        return {key: tuple(requests.values()) for key, requests in wanted.items()}
 
-    def _check_grid(self) -> None:
-        """Every backbone and every objective has a network."""
-        for backbone in self.backbones:
-            if not any(self.seeds_for(objective, backbone) for objective in self.objectives):
-                raise RequestError(
-                    f"study '{self.name}': nothing is trained with the backbone '{backbone}': its seeds,"
-                    f" {self._own_seeds((backbone,))!r}, are none of its objectives'; see seeds_of"
-                )
-        for objective in self.objectives:
-            if not any(self.seeds_for(objective, backbone) for backbone in self.backbones):
-                raise RequestError(
-                    f"study '{self.name}': '{objective}' is trained with no backbone: objectives_of and"
-                    " seeds_of leave it none; name it there, or take it out of objectives"
-                )
+    @property
+    def runs(self) -> tuple[Runs, ...]:
+        """The grids that are trained here."""
+        return tuple(block for block in self.networks if isinstance(block, Runs))
 
-    def objectives_for(self, backbone: str) -> tuple[str, ...]:
-        """The objectives of the study that are trained with one of its backbones, in the study's order.
+    @property
+    def main(self) -> Runs:
+        """The first grid that is trained: the one that exhibits speak of. Raises RequestError for none."""
+        if not self.runs:
+            raise RequestError(f"study '{self.name}' trains no network")
+        return self.runs[0]
 
-        >>> from penultimate.study import load_study
-        >>> study = load_study("smoke")
-        >>> study = study.with_backbones(("glyphnet", "glyphplain"))
-        >>> study = dataclasses.replace(study, objectives_of={"glyphplain": ("softmax",)})
-        >>> [len(study.objectives_for(backbone)) for backbone in study.backbones]
-        [3, 1]
-        """
-        named = self.objectives_of.get(backbone)
-        return tuple(text for text in self.objectives if named is None or {*named} & {*_names(text)})
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Every objective that is trained, by its canonical spec."""
+        return tuple(dict.fromkeys(text for block in self.runs for text in block.objectives))
 
-    def seeds_for(self, objective: str, backbone: str) -> tuple[int, ...]:
-        """The seeds with which an objective is trained with a backbone: those that both have, if any.
+    @property
+    def backbones(self) -> tuple[str, ...]:
+        """Every architecture that is trained, the main grid's first."""
+        return tuple(dict.fromkeys(text for block in self.runs for text in block.backbones))
 
-        >>> from penultimate.study import load_study
-        >>> study = load_study("smoke")
-        >>> study = dataclasses.replace(study, seeds=(0, 1), seeds_of={"softmax": (1,)})
-        >>> [study.seeds_for(text, study.backbones[0]) for text in study.objectives]
-        [(1,), (0, 1), (0, 1)]
-        """
-        if objective not in self.objectives_for(backbone):
-            return ()
-        also = self._own_seeds((backbone,))
-        return tuple(seed for seed in self._own_seeds(_names(objective)) if seed in also)
+    @property
+    def first_draw(self) -> int:
+        """The draw of data that all networks see when they are compared: that of the first network."""
+        return next((key.draw for key in self.keys() if key.draw is not None), 0)
 
-    def _own_seeds(self, names: Sequence[str]) -> tuple[int, ...]:
-        return tuple(next((self.seeds_of[name] for name in names if name in self.seeds_of), self.seeds))
-
-    def recipe_of(self, objective: str) -> Recipe:
-        """The recipe with which an objective of the study is trained: its adjustments by spec, or by preset.
-
-        >>> from penultimate.study import load_study
-        >>> study = load_study("smoke")
-        >>> study = dataclasses.replace(study, adjustments={"softmax": {"learning_rate": 0.1}})
-        >>> [study.recipe_of(text).learning_rate for text in study.objectives]
-        [0.1, 0.3, 0.3]
-        """
-        changes = next((self.adjustments[name] for name in _names(objective) if name in self.adjustments), {})
-        return dataclasses.replace(self.recipe, **changes)
-
-    def with_objectives(self, objectives: Sequence[str]) -> Study:
-        """The study of other objectives; what it says of none of them is left out.
-
-        So is a backbone with which only others are trained.
-        """
-        names = {name for text in objectives for name in _names(text)}
-        left = {
-            backbone: tuple(name for name in own if name in names)
-            for backbone, own in self.objectives_of.items()
-        }
-        backbones = tuple(one for one in self.backbones if left.get(one, True))
-        return dataclasses.replace(
-            self,
-            objectives=tuple(objectives),
-            backbones=backbones,
-            adjustments={key: changes for key, changes in self.adjustments.items() if key in names},
-            seeds_of={key: seeds for key, seeds in self.seeds_of.items() if key in {*names, *backbones}},
-            objectives_of={backbone: own for backbone, own in left.items() if own},
-        )
-
-    def with_backbones(self, backbones: Sequence[str]) -> Study:
-        """The study of other backbones; what it says of none of them is left out.
-
-        So is an objective that is trained only with others: the study of glyphs' second backbone alone has
-        that one's objectives.
-
-        >>> from penultimate.study import load_study
-        >>> glyphs = load_study("glyphs")
-        >>> alone = glyphs.with_backbones(("glyphplain",))
-        >>> len(glyphs.objectives), len(alone.objectives)
-        (14, 4)
-        """
-        backbones = tuple(str(registry.parse(text)) for text in backbones)
-        gone = set(self.backbones) - set(backbones)
-        limits = [self.objectives_of.get(backbone) for backbone in backbones]
-        named = {name for own in limits for name in own or self.objectives}
-        fewer = self.with_objectives([text for text in self.objectives if named & {*_names(text)}])
-        return dataclasses.replace(
-            fewer,
-            backbones=backbones,
-            seeds_of={key: seeds for key, seeds in fewer.seeds_of.items() if key not in gone},
-            objectives_of={key: own for key, own in fewer.objectives_of.items() if key not in gone},
-        )
+    def with_runs(self, change: Callable[[Runs], Runs | None]) -> Study:
+        """The study with every grid of runs changed; one for which None comes back is left out."""
+        changed = [change(block) if isinstance(block, Runs) else block for block in self.networks]
+        return dataclasses.replace(self, networks=tuple(block for block in changed if block is not None))
 
     def slugs(self) -> dict[str, str]:
         """A short name for each objective: its preset's, or, where taken or none, its spec."""
@@ -299,28 +257,23 @@ class Study:
     def describe(self) -> dict[str, Any]:
         """The study as JSON: what its report and its results are read with."""
         slugs = self.slugs()
+        given = [name for block in self.networks if isinstance(block, Given) for name in block.networks]
         return {
             "name": self.name,
             "title": self.title,
             "question": self.question,
-            "objectives": [
-                {"slug": slugs[text], "label": _label(text, slugs[text]), "spec": text}
-                for text in self.objectives
-            ],
-            "backbones": list(self.backbones),
-            "seeds": list(self.seeds),
             "source": self.source,
             "targets": list(self.targets),
-            "probes": list(self.probes),
-            "metrics": list(self.metrics),
-            "instruments": list(self.instruments),
-            "relearning": list(self.relearning),
-            "draw": self.draw,
+            "networks": [block.described() for block in self.networks],
+            "measure": list(self.measure),
+            "objectives": [
+                *(
+                    {"slug": slugs[text], "label": _label(text, slugs[text]), "spec": text}
+                    for text in self.objectives
+                ),
+                *({"slug": name, "label": name, "spec": name} for name in given),
+            ],
             "threads": self.threads,
-            "recipe": dataclasses.asdict(self.recipe),
-            "adjustments": self.adjustments,
-            "seeds_of": {key: list(seeds) for key, seeds in self.seeds_of.items()},
-            "objectives_of": {key: list(names) for key, names in self.objectives_of.items()},
             "tuned_by": self.tuned_by,
             "limited": self.limited,
             "cards": [
@@ -331,29 +284,87 @@ class Study:
         }
 
 
+def runs_by_recipe(
+    objectives: Sequence[str], recipe: Recipe, changes: Mapping[str, Mapping[str, Any]], **settings: Any
+) -> tuple[Runs, ...]:
+    """Grids of objectives of which some change the recipe: {objective: {setting: value}}, by spec.
+
+    >>> changes = {"sigmoid": {"learning_rate": 0.3}}
+    >>> [(block.objectives, block.recipe.learning_rate)
+    ...  for block in runs_by_recipe(("softmax", "sigmoid"), Recipe(), changes)]
+    [(('softmax',), 0.6), (('sigmoid',), 0.3)]
+    """
+    canonical = {resolve(text).canonical: dict(change) for text, change in changes.items()}
+    groups: dict[Recipe, list[str]] = {}
+    for text in (resolve(text).canonical for text in objectives):
+        groups.setdefault(dataclasses.replace(recipe, **canonical.get(text, {})), []).append(text)
+    return tuple(Runs(tuple(own), changed, **settings) for changed, own in groups.items())
+
+
 def _label(text: str, slug: str) -> str:
     composition = resolve(text)
     return composition.label if composition.preset == slug else composition.detailed_label
 
 
-def _names(objective: str) -> tuple[str, ...]:
-    """What an adjustment can call an objective: its canonical spec, then its preset."""
-    composition = resolve(objective)
-    return (composition.canonical, *([composition.preset] if composition.preset else []))
+def _as_tuple(owner: Any, what: str) -> tuple[Any, ...]:
+    values = getattr(owner, what)
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise RequestError(f"{what} must be a tuple, not {values!r}")
+    object.__setattr__(owner, what, tuple(values))
+    return tuple(values)
 
 
-def _as_listed(text: str, backbones: Sequence[str]) -> str:
-    """A backbone's spec as the study lists it; whatever else is named, as it is."""
+def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _backbone(text: str) -> str:
+    """The canonical spec of an architecture, its hyperparameters checked where a plug-in declares them."""
+    spec = registry.parse(str(text))
+    entry = registry.entry("backbone", spec.name)
+    if not entry.is_plugin:
+        return str(spec)
     try:
-        canonical = str(registry.parse(text))
-    except RequestError:
-        return text
-    return canonical if canonical in backbones else text
+        settings = of_function(entry.resolve(), 0)
+    except (TypeError, ValueError):
+        raise RequestError(f"the backbone '{spec.name}' has no signature to read") from None
+    values = bind(spec.name, settings, spec.arguments)
+    usual = bind(spec.name, [one for one in settings if one.default is not REQUIRED], {})
+    changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
+    return str(registry.Spec(spec.name, changed))
 
 
-def _no_repeats(study: str, what: str, values: Sequence[Any]) -> None:
+def _check_measure(owner: Study | Runs | Given) -> None:
+    if owner.measure is None:
+        return
+    _as_tuple(owner, "measure")
+    texts = tuple(requested(text).text for text in owner.measure)
+    named = [registry.parse(text).name for text in texts]
+    _no_repeats("measure", named)
+    object.__setattr__(owner, "measure", texts)
+
+
+def _check_arm(arm: str) -> None:
+    if not isinstance(arm, str) or any(sign in arm for sign in "|,=\n"):
+        raise RequestError(f"an arm is named by a word or two without '|', ',' and '=', not {arm!r}")
+
+
+def _expect_splits(name: str, splits: Sequence[str], what: str) -> None:
+    sizes = card(name).sizes
+    missing = [split for split in splits if split not in sizes]
+    if missing:
+        raise RequestError(
+            f"'{name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(sizes)})"
+        )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _no_repeats(what: str, values: Sequence[Any]) -> None:
     seen = set()
     for value in values:
         if value in seen:
-            raise RequestError(f"study '{study}': {what} names {value!r} twice; name it once")
+            raise RequestError(f"{what} names {value!r} twice; name it once")
         seen.add(value)

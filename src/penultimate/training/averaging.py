@@ -14,10 +14,10 @@ Module = TypeVar("Module", bound=nn.Module)
 class WeightAverage(Generic[Module]):
     """average <- d average + (1 - d) weights, over parameters and batch-norm moments alike.
 
-    d = min(momentum, (1 + t) / (10 + t)) after t steps: the start is forgotten before the window is
-    full, as TensorFlow's average with `num_updates` does. Averaging the moments with the weights is our
-    choice (the paper does not say): they then belong to about the same steps. A window of at most one
-    step keeps the weights.
+    d = min(momentum, (1 + t) / (10 + t)) after t steps, so the start is forgotten before the window is full,
+    as in TensorFlow's average with `num_updates`. Averaging the moments along with the weights is our choice
+    (the paper does not say): they then belong to about the same steps. With a window of at most one step, the
+    average is the weights themselves.
     """
 
     def __init__(self, module: Module, momentum: float) -> None:
@@ -29,14 +29,14 @@ class WeightAverage(Generic[Module]):
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take in the weights after step 0, 1, ..."""
+        """Include the weights after step 0, 1, ..."""
         decay = min(self.momentum, (1 + step) / (10 + step))
         average, current = self._pairs
         torch._foreach_lerp_(average, current, 1 - decay)
 
     @torch.no_grad()
     def synchronise(self) -> None:
-        """Copy what is counted, not averaged (the number of batches that batch norm has seen)."""
+        """Copy what is counted rather than averaged (the number of batches that batch norm has seen)."""
         for average, current in zip(*self._counts, strict=True):
             average.copy_(current)
 

@@ -1,4 +1,4 @@
-"""Checkpoints that survive a kill at any moment: two files in turn, each whole, each under its sha256."""
+"""Checkpoints that survive a kill at any moment: two files written in turn, each complete with its sha256."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Checkpoints:
         return [self.folder / f"checkpoint-{turn}" for turn in (0, 1)]
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write a state (it has a "step") over the older of the two."""
+        """Write a state, which has a "step", over the older of the two."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
         content = buffer.getvalue()
@@ -41,15 +41,15 @@ class Checkpoints:
         atomic_write(target, digest_bytes(content).encode() + content)
 
     def load(self) -> dict[str, Any] | None:
-        """The newest state that is what was written, or None; damaged files are named in `damaged`."""
-        found = []
+        """The newest intact state, or None; damaged files are named in `damaged`."""
+        states = []
         for path in self._paths():
             if path.exists():
                 try:
-                    found.append(_read(path))
+                    states.append(_read(path))
                 except DamagedFileError as error:
                     self.damaged.append(str(error))
-        return max(found, key=lambda state: state["step"], default=None)
+        return max(states, key=lambda state: state["step"], default=None)
 
 
 def _read(path: Path) -> dict[str, Any]:

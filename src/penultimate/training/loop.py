@@ -1,4 +1,4 @@
-"""The one training loop: every objective, every backbone, resident data, bit-identical when resumed."""
+"""The one training loop: any objective, any backbone, data in memory, bit-identical when resumed."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import augment, normalise
 from penultimate.errors import RequestError
+from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
 from penultimate.store import canonical_json
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.network import build, save_network, snapshot
 from penultimate.training.recipe import Recipe
 from penultimate.training.schedules import learning_rate
 
 PREPARED, PREPARED_VALUES = 8, 2**20
-"""Batches gathered and augmented at once, and values in them at most: on small images the calls cost more."""
+"""How many batches are prepared at once, and of how many values at most; small images save on calls."""
 
-LOOK_EVERY = 50
-"""Steps between looks at the loss: each makes an accelerator wait."""
+CHECK_EVERY = 50
+"""Steps between checks of the loss, each of which makes an accelerator wait."""
 
 Progress = Callable[[dict[str, Any]], None]
 
 
 @dataclass
 class TrainingResult:
-    """What became of a run: its curves (a point an epoch, split and metric), the epoch kept, the status."""
+    """The outcome of a run: its curves (a point per epoch, split and metric), the epoch kept, the status."""
 
     status: str
     epoch: int
@@ -57,17 +57,16 @@ def train(
     checkpoint_seconds: float = 20.0,
     device: str = "cpu",
 ) -> TrainingResult:
-    """Train a network and leave it (`network.safetensors`, `network.json`) in a folder.
+    """Train a network and write it (`network.safetensors`, `network.json`) to a folder.
 
-    Where the recipe keeps snapshots, the averaged weights of earlier epochs lie in folders beside it.
+    If the recipe keeps snapshots, the averaged weights of earlier epochs are in folders beside it.
 
-    The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout
-    derive from (seed, epoch, step), so a run killed at any moment and called again ends in the same bits.
-    A loss that is not a number ends the run as "diverged": the curves so far come back, and no network is
+    The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout derive
+    from (seed, epoch, step), so a run that is killed at any moment and called again ends in the same bits. A
+    loss that is not a number ends the run as "diverged": the curves so far are returned and no network is
     written.
 
-    Raises RequestError where the folder holds the checkpoints of another run, or the sets do not fit the
-    recipe.
+    Raises RequestError if the folder holds the checkpoints of another run, or a set has no images.
 
     Kornblith et al., NeurIPS 2021, appendix A.1.
     """
@@ -92,7 +91,7 @@ def train(
             return TrainingResult("diverged", run.epoch, run.curves, run.reason, run.checkpoints.damaged)
         if progress is not None:
             rate = (run.step - step_began) * recipe.batch_size / (time.monotonic() - began)
-            # A run resumed at an epoch's very end has no step of its own to time yet.
+            # A run resumed at the very end of an epoch has not timed any step yet.
             images_left = (recipe.epochs - run.epoch) * run.steps_per_epoch * recipe.batch_size
             left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
@@ -101,7 +100,7 @@ def train(
 
 
 class _Whole(nn.Module):
-    """Backbone and objective as one module: what is optimised, averaged and kept."""
+    """Backbone and objective as one module, which is optimised, averaged and kept."""
 
     def __init__(self, backbone: nn.Module, objective: Objective) -> None:
         super().__init__()
@@ -110,7 +109,7 @@ class _Whole(nn.Module):
 
 
 class _Run:
-    """The state of a training: what a checkpoint holds, and the steps that change it."""
+    """The state of a training run, as checkpoints hold it, and the steps that change it."""
 
     def __init__(
         self,
@@ -164,7 +163,7 @@ class _Run:
 
     @property
     def ended(self) -> bool:
-        """Whether the holdout has not improved for as long as the recipe waits."""
+        """Whether the holdout accuracy has not improved within the recipe's patience."""
         return 0 < self.recipe.patience <= self.stale
 
     def _open_sums(self) -> None:
@@ -172,20 +171,20 @@ class _Run:
         self.seen = 0
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches of this epoch that are still to come, augmented; an incomplete last one is left out."""
+        """The remaining batches of this epoch, augmented; an incomplete last one is left out."""
         generator = derived_generator("order", self.seed, self.epoch)
         order = torch.randperm(len(self.images), generator=generator).to(self.device)
         first = self.step - self.epoch * self.steps_per_epoch
         size = self.recipe.batch_size
         together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images[0].numel())))
         for start in range(first - first % together, self.steps_per_epoch, together):
-            some = order[start * size : min(start + together, self.steps_per_epoch) * size]
+            chosen = order[start * size : min(start + together, self.steps_per_epoch) * size]
             generator = derived_generator("augmentation", self.seed, self.epoch, start)
-            images = augment(self.images.index_select(0, some), self.recipe.augmentation, generator)
+            images = augment(self.images.index_select(0, chosen), self.recipe.augmentation, generator)
             images = normalise(images, self.statistics, self._body_dtype())
-            for place in range(max(0, first - start), len(some) // size):
+            for place in range(max(0, first - start), len(chosen) // size):
                 part = slice(place * size, (place + 1) * size)
-                yield images[part], self.labels[some[part]]
+                yield images[part], self.labels[chosen[part]]
 
     def advance(self, batch: tuple[Tensor, Tensor]) -> None:
         """One step: forward, backward, update, average."""
@@ -206,10 +205,10 @@ class _Run:
         self.loss_sum += losses.detach().sum()
         self.seen += len(labels)
         self.step += 1
-        if self.step % LOOK_EVERY == 0:
-            self._look()
+        if self.step % CHECK_EVERY == 0:
+            self._check_loss()
 
-    def _look(self) -> None:
+    def _check_loss(self) -> None:
         if not math.isfinite(float(self.loss_sum)):
             self.reason = f"the loss was no longer a number by step {self.step}, epoch {self.epoch + 1}"
 
@@ -222,8 +221,8 @@ class _Run:
         return torch.autocast(self.device.type, torch.bfloat16)
 
     def close_epoch(self) -> None:
-        """Measure, keep the best, and note the epoch in the curves."""
-        self._look()
+        """Measure, keep the best, and record the epoch in the curves."""
+        self._check_loss()
         if self.reason:
             return
         self.epoch += 1
@@ -252,22 +251,21 @@ class _Run:
 
     @torch.inference_mode()
     def _evaluate(self, batch_size: int = 256) -> float:
-        """Top-1 of the averaged weights on the holdout."""
+        """The top-1 accuracy of the averaged weights on the holdout."""
         self.average.synchronise()
         body, head = self.average.module.backbone, self.average.module.objective
-        right = 0
+        correct = 0
         for first in range(0, len(self.holdout), batch_size):
-            some = slice(first, first + batch_size)
-            images = torch.from_numpy(self.holdout.images[some]).to(self.device)
+            part = slice(first, first + batch_size)
+            images = torch.from_numpy(self.holdout.images[part]).to(self.device)
             with self._autocast():
                 features = body(normalise(images, self.statistics, self._body_dtype()))
-            right += int(
-                (head(features).argmax(1).cpu() == torch.from_numpy(self.holdout.labels[some])).sum()
-            )
-        return right / len(self.holdout)
+            labels = torch.from_numpy(self.holdout.labels[part])
+            correct += int((head(features).argmax(1).cpu() == labels).sum())
+        return correct / len(self.holdout)
 
     def finish(self) -> int:
-        """Write the network that the recipe keeps; its epoch comes back."""
+        """Write the network that the recipe keeps; returns its epoch."""
         self.average.synchronise()
         kept = self.epoch
         if self.recipe.stopping == "best" and self.best is not None:
@@ -302,7 +300,7 @@ class _Run:
         )
 
     def resume(self) -> None:
-        """Go on from the newest checkpoint, if there is one."""
+        """Continue from the newest checkpoint, if there is one."""
         state = self.checkpoints.load()
         if state is None:
             return
@@ -327,7 +325,7 @@ def _parameter_groups(network: nn.Module, recipe: Recipe) -> list[dict[str, Any]
         for parameter in module.parameters()
     }
     decayed: list[Tensor] = []
-    free: list[Tensor] = []
+    undecayed: list[Tensor] = []
     for name, parameter in network.named_parameters():
         if id(parameter) in norms:
             decays = recipe.decay_batch_norm
@@ -335,8 +333,11 @@ def _parameter_groups(network: nn.Module, recipe: Recipe) -> list[dict[str, Any]
             decays = recipe.decay_biases
         else:
             decays = True
-        (decayed if decays else free).append(parameter)
-    return [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": free, "weight_decay": 0.0}]
+        (decayed if decays else undecayed).append(parameter)
+    return [
+        {"params": decayed, "weight_decay": recipe.weight_decay},
+        {"params": undecayed, "weight_decay": 0.0},
+    ]
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""How a network is trained, as data: what the loop reads, and what goes into a step's identity."""
+"""How a network is trained, as data: read by the loop, and part of a step's identity."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ STOPPING = ("last", "best")
 class Recipe:
     """SGD with momentum, warm-up, schedule, decay and averaging; the defaults are the glyph world's.
 
-    epochs, batch_size          the last, short batch of an epoch is dropped
+    epochs, batch_size          a short last batch of an epoch is dropped
     learning_rate               the peak, reached linearly after `warmup`, a share of all steps
-    schedule, final_fraction    from the peak to final_fraction of it, smoothly by step: "exponential" (a
-                                constant factor a step), "cosine", or "constant"
+    schedule, final_fraction    from the peak to final_fraction of it, step by step: "exponential" (a
+                                constant factor per step), "cosine" or "constant"
     momentum, nesterov          of SGD
-    weight_decay                of conv kernels and W; of batch-norm gains and shifts, and of biases, where
-                                `decay_batch_norm` and `decay_biases` say so
+    weight_decay                of conv kernels and W, and also of batch-norm gains and shifts if
+                                `decay_batch_norm`, of biases if `decay_biases`
     averaging_window            an exponential moving average of the weights over this share of all steps
                                 (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
                                 directly (the paper's 0.9999); 0 and None: none
     precision                   of the backbone: "bfloat16" (autocast) or "float32"; float32 from features on
     augmentation                `Augmentation`, or its fields as a mapping
-    stopping, patience          the weights kept are the "last" ones or those of the "best" holdout accuracy
-                                (the first of equals); training ends `patience` evaluations after the best,
-                                0: never early
-    evaluate_every              epochs between evaluations on the holdout; the last is always evaluated
+    stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
+                                first of equals); training ends `patience` evaluations after the best; 0:
+                                never early
+    evaluate_every              epochs between evaluations on the holdout; the last epoch is always evaluated
     snapshot_every              epochs between networks (averaged weights) that are kept beside the last;
                                 0: none
 
@@ -85,7 +85,7 @@ class Recipe:
             self._check(name, _is_number(getattr(self, name), 0, 1), "a share of all steps, from 0 to 1")
         self._check("momentum", _is_number(self.momentum, 0, 1) and self.momentum < 1, "from 0 to below 1")
         fits = _is_number(self.final_fraction, 0, 1, open_left=self.schedule != "cosine")
-        self._check("final_fraction", fits, "a share of the peak, above 0 (0 too for cosine), up to 1")
+        self._check("final_fraction", fits, "a share of the peak, above 0 (or 0 for cosine), up to 1")
         if self.averaging_momentum is not None:
             fits = _is_number(self.averaging_momentum, 0, 1) and self.averaging_momentum < 1
             self._check("averaging_momentum", fits, "from 0 to below 1, or None")
@@ -102,7 +102,7 @@ class Recipe:
             raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
 
     def momentum_of_average(self, steps: int) -> float:
-        """The averaging's momentum for a run of so many steps; with 0 the weights are their own average.
+        """The momentum of the average for a run of `steps` steps; 0 means that the average is the weights.
 
         >>> Recipe(averaging_window=0.15).momentum_of_average(4000) == 1 - 1 / 600
         True
@@ -113,7 +113,7 @@ class Recipe:
 
 
 def _augmentation(values: Mapping[str, Any]) -> Augmentation:
-    known = [one.name for one in fields(Augmentation)]
+    known = [setting.name for setting in fields(Augmentation)]
     for name in values:
         if name not in known:
             raise unknown("augmentation setting", name, known)

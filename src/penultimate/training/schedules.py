@@ -10,9 +10,9 @@ from penultimate.training.recipe import Recipe
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
     """The rate of step 0 <= step < steps.
 
-    peak (step + 1) / w in the w = round(warmup steps) steps of the warm-up; then, with f = final_fraction and
-    t = (step - w) / (steps - w): peak f^t (exponential), peak (f + (1 - f) (1 + cos pi t) / 2) (cosine), or
-    the peak (constant).
+    During the warm-up of w = round(warmup steps) steps: peak (step + 1) / w. Then, with f = final_fraction
+    and t = (step - w) / (steps - w): peak f^t (exponential), peak (f + (1 - f) (1 + cos pi t) / 2) (cosine)
+    or peak (constant).
 
     >>> recipe = Recipe(learning_rate=1.0, warmup=0.1, schedule="exponential", final_fraction=0.01)
     >>> [round(learning_rate(recipe, step, 100), 3) for step in (0, 9, 10, 55, 99)]

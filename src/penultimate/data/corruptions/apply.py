@@ -1,4 +1,4 @@
-"""`corrupt`: one corruption at one severity, over a batch of images."""
+"""`corrupt`: one corruption at one severity applied to a batch of images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penultimate.data.corruptions.randomness import generators
 from penultimate.errors import RequestError
 
 ROUNDING = 1e-3
-"""Levels this near below a whole number are that number: only float32's rounding lies between them."""
+"""Levels this little below a whole number count as that number: the gap is float32's rounding."""
 
 _ROOMS = (noise, blur, weather, digital, spatter)
 FUNCTIONS: Mapping[str, Corruption] = MappingProxyType(
@@ -31,17 +31,18 @@ def corrupt(
     seed: int = 0,
     indices: Sequence[int] | np.ndarray | None = None,
 ) -> UInt8[np.ndarray, "n h w 3"]:
-    """Images under one of ImageNet-C's corruptions, at severity 1 to 5; of any size, read only.
+    """Images of any size under one of ImageNet-C's corruptions at severity 1 to 5; the input is not changed.
 
-    At 224 x 224 the published definition; at another size lengths are scaled (`corruptions.lengths`). Levels
-    are cut to 0..255 and truncated, as published; the published files were then saved as JPEG of quality 85,
-    which is left to the caller. `frost` uses a procedural texture in place of photographs.
+    At 224 x 224 this is the published definition; at other sizes lengths are scaled (`corruptions.lengths`).
+    Levels are clipped to 0..255 and truncated, as published; the published files were then saved as JPEG of
+    quality 85, which is left to the caller. `frost` uses a procedural texture in place of photographs.
 
-    Random numbers derive from (seed, name, severity, index of the example), indices 0 to n - 1 unless given:
-    give each batch of a longer set its own stretch (or the examples' ids), and the split changes nothing.
+    Random numbers derive from (seed, name, severity, index of the example), with indices 0 to n - 1 unless
+    given. Give each batch of a longer set its own range (or the examples' ids); the result then does not
+    depend on how the set is split into batches.
 
-    Raises RequestError for images that are no colour uint8 [n h w 3] or smaller than 8 x 8, an unknown name
-    (the nearest), a severity or an index out of range, a seed or an index that is no whole number.
+    Raises RequestError for images that are not colour uint8 [n h w 3] or are smaller than 8 x 8, an unknown
+    name (with the nearest), a severity or index out of range, a seed or index that is not a whole number.
 
     >>> images = np.full((4, 32, 32, 3), 128, np.uint8)
     >>> noisy = corrupt(images, "gaussian_noise", severity=3)
@@ -52,8 +53,8 @@ def corrupt(
     """
     check_corruption(name, severity)
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 4:
-        found = f"{images.dtype} {list(images.shape)}" if hasattr(images, "dtype") else type(images).__name__
-        raise RequestError(f"images to corrupt are a uint8 array [n h w 3]; these are {found}")
+        actual = f"{images.dtype} {list(images.shape)}" if hasattr(images, "dtype") else type(images).__name__
+        raise RequestError(f"images to corrupt are a uint8 array [n h w 3]; these are {actual}")
     if images.shape[3] != 3 or min(images.shape[1:3]) < 8:
         raise RequestError(
             f"corruptions are defined for colour images of at least 8 x 8 pixels; these are"
@@ -72,10 +73,10 @@ def corrupt(
 
 
 def _whole(seed: int, indices: Iterable[int]) -> list[int]:
-    """Numpy's whole numbers as Python's; 1.5 would otherwise be the image 1, and "0" the seed 0."""
+    """NumPy's whole numbers as Python's; 1.5 would otherwise become image 1, and "0" seed 0."""
     try:
         return [operator.index(number) for number in (seed, *indices)]
     except TypeError as error:
         raise RequestError(
-            f"the seed is a whole number, and indices are one an image; at least one is not: {error}"
+            f"the seed is a whole number, and so is the index of each image; at least one is not: {error}"
         ) from None

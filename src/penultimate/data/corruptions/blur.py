@@ -11,19 +11,19 @@ from penultimate.data.corruptions.randomness import Draws, uniform
 
 
 def defocus_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Every point a disc."""
+    """Every point becomes a disc."""
     radius, softness = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))[severity - 1]
     return 255 * weighted(unit(images), disc(radius, softness, scale_of(*images.shape[1:3])))
 
 
 def gaussian_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Every point a Gaussian."""
+    """Every point becomes a Gaussian."""
     sigma = (1, 2, 3, 4, 6)[severity - 1]
     return 255 * gaussian(unit(images), sigma * scale_of(*images.shape[1:3]))
 
 
 def motion_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Smeared along a line, at most 45 degrees off the horizontal; rounded, as ImageMagick rounds."""
+    """Smeared along a line at most 45 degrees off the horizontal; rounded as ImageMagick rounds."""
     radius, sigma = ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15))[severity - 1]
     scale = scale_of(*images.shape[1:3])
     angles = uniform(draws, -45, 45)
@@ -42,45 +42,45 @@ def zoom_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def glass_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """A Gaussian blur, pixels taken from places nearby, the blur again.
+    """A Gaussian blur, pixels copied from places nearby, the blur again.
 
-    In the published code neighbours are meant to be swapped; its assignment copies instead, because both of
-    its sides are views, and so the published files hold copies. Rows and columns run from the last to the
-    first, so that a pixel can travel; the frame of `reach` pixels (and one more row and column at the start)
-    stays where it is. Random numbers: for each pass, row and column, the shifts across and down.
+    The published code means to swap neighbours; its assignment copies instead, because both sides are views,
+    so the published files hold copies. Rows and columns run from last to first, so a pixel can travel; a
+    frame of `reach` pixels (and one more row and column at the start) stays in place. Random numbers: for
+    each pass, row and column, the shifts across and down.
     """
     sigma, farthest, passes = ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2))[severity - 1]
     height, width = images.shape[1:3]
     scale = scale_of(height, width)
     reach = whole(farthest, scale)
-    # In float64: what is truncated here is blurred once more, and a level's difference would show.
+    # In float64: the truncated levels are blurred once more, and a difference of one level would show.
     levels = np.floor(gaussian(images.astype(np.float64), sigma * scale) + 1e-6).astype(np.uint8)
     rows, columns = np.arange(height - reach, reach, -1), np.arange(width - reach, reach, -1)
     shifts = np.stack([draw.integers(-reach, reach, (passes, len(rows), len(columns), 2)) for draw in draws])
     flat = levels.reshape(len(images), height * width, -1)
-    for each in range(passes):
-        flat = np.take_along_axis(flat, _origins(shifts[:, each], rows, columns, height, width)[..., None], 1)
+    for turn in range(passes):
+        flat = np.take_along_axis(flat, _origins(shifts[:, turn], rows, columns, height, width)[..., None], 1)
     return 255 * gaussian(unit(flat.reshape(images.shape)), sigma * scale)
 
 
 def _origins(
     shifts: Int64[np.ndarray, "n r c 2"], rows: np.ndarray, columns: np.ndarray, height: int, width: int
 ) -> Int64[np.ndarray, "n p"]:
-    """Whence each pixel comes after one pass, found by following all pixels at once.
+    """Where each pixel comes from after one pass, found by following all pixels at once.
 
-    A pixel copies from its neighbour: from the neighbour's new value where that was set before, from its old
-    one where not. Node p is the new value of pixel p, node P + p the old; each step doubles the way followed.
+    A pixel copies its neighbour's new value if that was set before, else its old one. Node p is the new value
+    of pixel p and node P + p the old; each step doubles the distance followed.
     """
     pixels = height * width
     order = np.full(pixels, pixels)
-    own = (rows[:, None] * width + columns).reshape(-1)
-    order[own] = np.arange(len(own))
+    moving = (rows[:, None] * width + columns).reshape(-1)
+    order[moving] = np.arange(len(moving))
     near = (rows[:, None] + shifts[..., 1]) * width + columns + shifts[..., 0]
     near = near.reshape(len(shifts), -1)
     points = np.tile(np.arange(2 * pixels), (len(shifts), 1))
     points[:, :pixels] += pixels
-    set_before = order[near] < np.arange(len(own))
-    points[:, own] = np.where(set_before, near, pixels + near)
+    set_before = order[near] < np.arange(len(moving))
+    points[:, moving] = np.where(set_before, near, pixels + near)
     while (points[:, :pixels] < pixels).any():
         points = np.take_along_axis(points, points, 1)
     return points[:, :pixels] - pixels

@@ -1,4 +1,4 @@
-"""The corruptions by name, as data: nothing heavy is imported to list them."""
+"""The corruptions by name, as data; listing them imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ TITLES: Mapping[str, str] = MappingProxyType(
 )
 
 BENCHMARK = tuple(TITLES)[:15]
-"""The fifteen over which the mean corruption error is taken, by their published folder names."""
+"""The fifteen over which the mean corruption error is taken, under their published folder names."""
 
 EXTRA = tuple(TITLES)[15:]
 """The four held out for validation."""
 
 
 def check_corruption(name: str, severity: int) -> None:
-    """Raise RequestError for an unknown name (the nearest) or a severity that is not 1 to 5.
+    """Raise RequestError for an unknown name (with the nearest) or a severity that is not 1 to 5.
 
     >>> check_corruption("gausian_blur", 1)
     Traceback (most recent call last):

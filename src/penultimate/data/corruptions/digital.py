@@ -12,23 +12,23 @@ from penultimate.data.corruptions.lengths import scale_of
 from penultimate.data.corruptions.randomness import Draws, uniform
 
 LENGTH = 244
-"""What elastic lengths are a share of: 224 was meant, and 244 was published."""
+"""Elastic lengths are shares of this: 224 was meant, 244 was published."""
 
 
 def contrast(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Differences from the mean of each channel made smaller."""
+    """Differences from the mean of each channel are reduced."""
     kept = (0.4, 0.3, 0.2, 0.1, 0.05)[severity - 1]
     levels = images.astype(np.float32)
     means = images.mean((1, 2), keepdims=True, dtype=np.float64).astype(np.float32)
-    made: np.ndarray = (levels - means) * np.float32(kept) + means
-    return made
+    changed: np.ndarray = (levels - means) * np.float32(kept) + means
+    return changed
 
 
 def elastic_transform(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
     """A random affine map, then a random displacement field, blurred.
 
-    Three points of the middle third move by up to `affine` pixels; the field is uniform noise times alpha,
-    blurred over sigma. At another size it moves pixels by the same share of the picture.
+    Three points of the middle third move by up to `affine`; the field is uniform noise times alpha, blurred
+    over sigma. At other sizes pixels move by the same share of the picture.
     """
     alpha, sigma, affine = (
         (2, 0.7, 0.1),
@@ -56,7 +56,7 @@ def elastic_transform(images: np.ndarray, severity: int, draws: Draws) -> np.nda
 def _inverse_maps(height: int, width: int, moved: np.ndarray) -> np.ndarray:
     """[n 2 3]: from a place (x, y, 1) in the result to its place in the image.
 
-    The points are (h // 2, w // 2) taken as (x, y), as published: in a wide image they are off its middle.
+    The centre is (h // 2, w // 2) taken as (x, y), as published: in a wide image it is off the middle.
     """
     centre = np.array((height // 2, width // 2), np.float64)
     reach = min(height, width) // 3
@@ -69,7 +69,7 @@ def _inverse_maps(height: int, width: int, moved: np.ndarray) -> np.ndarray:
 
 
 def pixelate(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Shrunk to a share of the size by averaging areas, and enlarged again, by Pillow."""
+    """Shrunk to a share of its size by averaging areas and enlarged again, with Pillow."""
     share = (0.6, 0.5, 0.4, 0.3, 0.25)[severity - 1]
     height, width = images.shape[1:3]
     small = (max(1, int(width * share)), max(1, int(height * share)))
@@ -79,7 +79,7 @@ def pixelate(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def jpeg_compression(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Saved as JPEG of a low quality, and read again, by Pillow."""
+    """Saved as a low-quality JPEG and read back, with Pillow."""
     quality = (25, 18, 15, 10, 7)[severity - 1]
     return np.stack([_as_jpeg(image, quality) for image in images])
 
@@ -91,7 +91,7 @@ def _as_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
 
 
 def saturate(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """The saturation of HSV changed to a s + b, the rest kept; grey, whose hue counts as red, reddens."""
+    """HSV saturation s becomes a s + b, the rest is kept; grey, whose hue counts as red, turns reddish."""
     factor, added = ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2))[severity - 1]
     pixels = unit(images)
     value = pixels.max(3, keepdims=True)

@@ -1,4 +1,4 @@
-"""What several corruptions are made of: weighted shifts, Gaussian blur, motion, zoom, resampling, plasma."""
+"""Building blocks of corruptions: weighted shifts, Gaussian blur, motion, zoom, resampling, plasma."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scipy import ndimage
 from penultimate.data.corruptions.randomness import Draws
 
 Image = np.ndarray
-"""float32 arrays [n h w] or [n h w c], in 0..1 unless said."""
+"""float32 arrays [n h w] or [n h w c], in 0..1 unless stated."""
 
 BORDERS = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect"}
-"""How an image goes on beyond its edge: scipy's name, numpy's."""
+"""How an image continues beyond its edge: SciPy's name to NumPy's."""
 
 
 def unit(images: np.ndarray) -> Image:
@@ -46,8 +46,8 @@ def noise_left(sigma: float, truncate: float = 4.0) -> float:
 def grain(noise: Image, sigma: float, scale: float, border: str = "nearest", truncate: float = 4.0) -> Image:
     """Noise blurred over sigma * scale pixels, as strong as it is at scale 1.
 
-    A narrower blur leaves more of the noise; it is weakened to what the blur over sigma pixels leaves, so
-    that thresholds cut off the same share of it at every size.
+    A narrower blur leaves stronger noise, which is scaled to what a blur over sigma pixels leaves, so that
+    thresholds cut off the same share of it at every size.
     """
     narrow = gaussian(noise, sigma * scale, border, truncate)
     strength = noise_left(sigma, truncate) / noise_left(sigma * scale, truncate)
@@ -55,7 +55,7 @@ def grain(noise: Image, sigma: float, scale: float, border: str = "nearest", tru
 
 
 def weighted(images: Image, kernel: np.ndarray, border: str = "mirror") -> Image:
-    """Correlation with a kernel [k k], k odd: shifted images, weighted and added in one order."""
+    """Correlation with a kernel [k k], k odd: shifted images, weighted and added in a fixed order."""
     radius = len(kernel) // 2
     height, width = images.shape[1:3]
     padding = [(0, 0), (radius, radius), (radius, radius), (0, 0)][: images.ndim]
@@ -71,7 +71,7 @@ def motion(images: Image, radius: float, sigma: float, degrees: np.ndarray) -> I
     """ImageMagick's motion blur: each image smeared one way along its own angle.
 
     out(p) = sum_i g_i image(p + o_i), i = 0 .. 2 ceil(radius),  g_i ~ exp(-i^2 / (2 sigma^2)), sum 1,
-    o_i = ceil(i (cos a, sin a) - 1/2) in (columns, rows); the edge pixel goes on outside.
+    o_i = ceil(i (cos a, sin a) - 1/2) in (columns, rows); the edge pixels continue outside.
     """
     taps = np.arange(2 * math.ceil(radius) + 1)
     weights = np.exp(-(taps**2) / (2 * sigma**2))
@@ -91,8 +91,8 @@ def motion(images: Image, radius: float, sigma: float, degrees: np.ndarray) -> I
 def enlarged(images: Image, factor: float) -> Image:
     """The middle of each image, `factor` times as large, in the same frame; linear between pixels.
 
-    The middle ceil(h / factor) rows become round(that * factor), corners on corners, of which the middle h
-    are kept; columns likewise.
+    The middle ceil(h / factor) rows are resized to round(that * factor), corners on corners, and the middle h
+    of these are kept; columns likewise.
     """
     for axis in (1, 2):
         side = images.shape[axis]
@@ -102,7 +102,7 @@ def enlarged(images: Image, factor: float) -> Image:
         start = (grown - side) // 2
         places = np.arange(start, start + side) * ((kept - 1) / max(grown - 1, 1))
         lower = np.minimum(places.astype(int), max(kept - 2, 0))
-        shape = [-1 if each == axis else 1 for each in range(images.ndim)]
+        shape = [-1 if other == axis else 1 for other in range(images.ndim)]
         share = (places - lower).astype(np.float32).reshape(shape)
         below = np.take(images, top + lower, axis)
         above = np.take(images, top + np.minimum(lower + 1, kept - 1), axis)
@@ -111,7 +111,7 @@ def enlarged(images: Image, factor: float) -> Image:
 
 
 def folded(places: Int64[np.ndarray, "..."], side: int, border: str) -> Int64[np.ndarray, "..."]:
-    """Positions outside 0 .. side - 1 brought inside: "mirror" at the edge pixel, "reflect" at the edge.
+    """Positions outside 0 .. side - 1 folded back: "mirror" at the edge pixel, "reflect" at the edge.
 
     >>> folded(np.array([-2, -1, 0, 3, 4]), 3, "mirror"), folded(np.array([-2, -1, 0, 3, 4]), 3, "reflect")
     (array([2, 1, 0, 1, 0]), array([1, 0, 0, 2, 1]))
@@ -121,8 +121,8 @@ def folded(places: Int64[np.ndarray, "..."], side: int, border: str) -> Int64[np
         places = places % period
         return np.minimum(places, period - places) if side > 1 else places * 0
     places = places % (2 * side)
-    made: np.ndarray = np.minimum(places, 2 * side - 1 - places)
-    return made
+    reflected: np.ndarray = np.minimum(places, 2 * side - 1 - places)
+    return reflected
 
 
 def sampled(
@@ -143,11 +143,11 @@ def sampled(
 
 
 def plasma(draws: Draws, side: int, decay: float) -> Float32[np.ndarray, "n side side"]:
-    """Clouds in 0..1 by midpoint displacement on a torus: squares, then diamonds, each half as wide.
+    """Clouds in 0..1 by midpoint displacement on a torus: squares, then diamonds, each level half as wide.
 
     A new point is the mean of its four neighbours plus a uniform number on +- r^2, r = 100 / decay^level.
-    `side` is a power of two. Random numbers are taken level by level: squares, diamonds left and right of
-    them, diamonds above and below, each row by row.
+    `side` is a power of two. Random numbers are used level by level: squares, diamonds to their left and
+    right, diamonds above and below, each row by row.
     """
     numbers = np.stack([draw.uniform(-1, 1, side * side - 1) for draw in draws])
     field = np.zeros((len(draws), side, side))
@@ -161,12 +161,12 @@ def plasma(draws: Draws, side: int, decay: float) -> Float32[np.ndarray, "n side
         return total / 4 + roughness**2 * moved
 
     def ahead(points: np.ndarray, axis: int) -> np.ndarray:
-        made: np.ndarray = points + np.roll(points, -1, axis)
-        return made
+        sums: np.ndarray = points + np.roll(points, -1, axis)
+        return sums
 
     def behind(points: np.ndarray, axis: int) -> np.ndarray:
-        made: np.ndarray = points + np.roll(points, 1, axis)
-        return made
+        sums: np.ndarray = points + np.roll(points, 1, axis)
+        return sums
 
     while step >= 2:
         half = step // 2
@@ -177,30 +177,30 @@ def plasma(draws: Draws, side: int, decay: float) -> Float32[np.ndarray, "n side
         field[:, half::step, ::step] = displaced(behind(middles, 2) + ahead(corners, 1))
         step, roughness = half, roughness / decay
     field -= field.min((1, 2), keepdims=True)
-    made: np.ndarray = (field / field.max((1, 2), keepdims=True)).astype(np.float32)
-    return made
+    clouds: np.ndarray = (field / field.max((1, 2), keepdims=True)).astype(np.float32)
+    return clouds
 
 
 def disc(radius: float, softness: float, scale: float) -> Float32[np.ndarray, "k k"]:
     """A defocused point. At scale 1 the published kernel: pixels within the radius, softened by a Gaussian.
 
-    At another scale, the share of each pixel that a disc of radius * scale covers (16 x 16 points a pixel).
+    At other scales, the share of each pixel covered by a disc of radius * scale (16 x 16 points per pixel).
     """
     if scale == 1:
         reach = max(8, math.ceil(radius))
         offsets = np.arange(-reach, reach + 1)
-        inside = (offsets[:, None] ** 2 + offsets**2 <= radius**2).astype(np.float32)
+        covered = (offsets[:, None] ** 2 + offsets**2 <= radius**2).astype(np.float32)
         taps = np.arange(-1, 2) if radius <= 8 else np.arange(-2, 3)
         weights = np.exp(-(taps**2) / (2 * softness**2))
         soft = np.outer(weights, weights) / weights.sum() ** 2
-        made: np.ndarray = weighted((inside / inside.sum())[None], soft.astype(np.float32))[0]
-        return made
+        kernel: np.ndarray = weighted((covered / covered.sum())[None], soft.astype(np.float32))[0]
+        return kernel
     reach = math.ceil(max(radius * scale - 0.5, 0))
     points = (np.arange((2 * reach + 1) * 16) + 0.5) / 16 - reach - 0.5
-    inside = (points[:, None] ** 2 + points**2 <= (radius * scale) ** 2).astype(np.float32)
-    cover = inside.reshape(2 * reach + 1, 16, -1, 16).sum((1, 3))
+    covered = (points[:, None] ** 2 + points**2 <= (radius * scale) ** 2).astype(np.float32)
+    cover = covered.reshape(2 * reach + 1, 16, -1, 16).sum((1, 3))
     return cover / cover.sum() if cover.any() else np.ones((1, 1), np.float32)
 
 
 Corruption = Callable[[np.ndarray, int, Draws], np.ndarray]
-"""(images uint8 [n h w 3], severity, a generator an image) -> levels 0..255, or uint8 as they are to be."""
+"""(images uint8 [n h w 3], severity, a generator per image) -> float levels 0..255, or final uint8 images."""

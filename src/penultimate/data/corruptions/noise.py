@@ -11,8 +11,8 @@ from penultimate.data.corruptions.randomness import Draws, normal
 def gaussian_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
     """x + s n, n standard normal."""
     strength = (0.08, 0.12, 0.18, 0.26, 0.38)[severity - 1]
-    made: np.ndarray = 255 * (unit(images) + np.float32(strength) * normal(draws, *images.shape[1:]))
-    return made
+    noisy: np.ndarray = 255 * (unit(images) + np.float32(strength) * normal(draws, *images.shape[1:]))
+    return noisy
 
 
 def shot_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
@@ -23,7 +23,7 @@ def shot_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def impulse_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Salt and pepper: a share of the values is set to full or to zero, a half each."""
+    """Salt and pepper: a share of the values is set to full or zero, half each."""
     share = (0.03, 0.06, 0.09, 0.17, 0.27)[severity - 1]
     levels = images.copy()
     for image, draw in zip(levels, draws, strict=True):
@@ -36,5 +36,5 @@ def impulse_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray
 def speckle_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
     """x + x s n: noise in proportion to the brightness."""
     strength = (0.15, 0.2, 0.35, 0.45, 0.6)[severity - 1]
-    made: np.ndarray = 255 * unit(images) * (1 + np.float32(strength) * normal(draws, *images.shape[1:]))
-    return made
+    noisy: np.ndarray = 255 * unit(images) * (1 + np.float32(strength) * normal(draws, *images.shape[1:]))
+    return noisy

@@ -1,4 +1,4 @@
-"""Random numbers of a corruption: a function of the seed, the corruption and the example, of nothing else."""
+"""A corruption's random numbers: a function of the seed, the corruption and the example alone."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 Draws = Sequence[np.random.Generator]
-"""One generator an image."""
+"""One generator per image."""
 
 
 def generators(seed: int, name: str, severity: int, indices: Sequence[int]) -> Draws:
-    """A generator for each example: one Philox key, and a stretch of 2^128 blocks of its counter an index.
+    """A generator for each example: one Philox key, and 2^128 blocks of its counter for each index.
 
-    >>> one, again = generators(0, "snow", 3, [7, 7])
-    >>> one.random() == again.random()
+    >>> first, second = generators(0, "snow", 3, [7, 7])
+    >>> first.random() == second.random()
     True
     """
     text = "\x1f".join(map(str, ("corruption", seed, name, severity)))

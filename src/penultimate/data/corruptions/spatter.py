@@ -1,7 +1,7 @@
 """Spatter: drops of water that glint along their edges (severities 1 to 3), splashes of mud (4 and 5).
 
-The water's shape is worked out by OpenCV in the published code; its steps are written out here: Canny's
-edges, the distance to them by the 5 x 5 chamfer mask in fixed point, equalisation, an embossing kernel.
+The published code shapes the water with OpenCV; its steps are written out here: Canny's edges, the distance
+to them by the 5 x 5 chamfer mask in fixed point, equalisation, an embossing kernel.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ def spatter(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
         return 255 * (pixels + np.float32(strength) * _glints(drops, scale)[..., None] * WATER)
     cover = gaussian((liquid > threshold).astype(np.float32), strength * scale)
     cover[cover < 0.8] = 0
-    made: np.ndarray = 255 * (pixels * (1 - cover[..., None]) + cover[..., None] * MUD)
-    return made
+    muddy: np.ndarray = 255 * (pixels * (1 - cover[..., None]) + cover[..., None] * MUD)
+    return muddy
 
 
 def _glints(drops: UInt8[np.ndarray, "n h w"], scale: float) -> np.ndarray:
-    """How much light each place throws back, 0 to 1 in each image; 0 everywhere where nothing glints."""
+    """How much light each place reflects, 0 to 1 in each image; 0 throughout an image without glints."""
     distance = chamfer(~edges(drops)) / 65536 / scale
     depth = np.floor(weighted(np.minimum(distance, DEEPEST), BOX) / 9 + 1e-6)
     embossed = np.clip(weighted(equalised(depth.astype(np.uint8)).astype(np.float32), EMBOSS), 0, 255)
     light = drops * np.rint(weighted(embossed, BOX) / 9)
-    made: np.ndarray = light / np.maximum(light.max((1, 2), keepdims=True), 1)
-    return made
+    glints: np.ndarray = light / np.maximum(light.max((1, 2), keepdims=True), 1)
+    return glints
 
 
 def edges(images: UInt8[np.ndarray, "n h w"]) -> Bool[np.ndarray, "n h w"]:
-    """Canny's edges: largest across the gradient, above 50 and joined to one above 150 (L1, 3 x 3 Sobel)."""
+    """Canny's edges: maxima along the gradient, above 50 and connected to one above 150 (L1, 3 x 3 Sobel)."""
     levels = images.astype(np.int64)
     wide = np.pad(levels, ((0, 0), (1, 1), (1, 1)), mode="edge")
     smooth = wide[:, :-2] + 2 * wide[:, 1:-1] + wide[:, 2:]
@@ -68,10 +68,10 @@ def edges(images: UInt8[np.ndarray, "n h w"]) -> Bool[np.ndarray, "n h w"]:
     smooth = wide[..., :-2] + 2 * wide[..., 1:-1] + wide[..., 2:]
     down = smooth[:, 2:] - smooth[:, :-2]
     size = np.pad(np.abs(across) + np.abs(down), ((0, 0), (1, 1), (1, 1)))
-    own = size[:, 1:-1, 1:-1]
+    centre = size[:, 1:-1, 1:-1]
 
     def beside(y: int, x: int) -> np.ndarray:
-        height, width = own.shape[1:]
+        height, width = centre.shape[1:]
         return size[:, 1 + y : 1 + y + height, 1 + x : 1 + x + width]
 
     flat, steep = np.abs(across) * TANGENT, np.abs(down) << 15
@@ -80,27 +80,27 @@ def edges(images: UInt8[np.ndarray, "n h w"]) -> Bool[np.ndarray, "n h w"]:
     falling = (across ^ down) >= 0
     diagonal = np.where(
         falling,
-        (own > beside(-1, -1)) & (own > beside(1, 1)),
-        (own > beside(-1, 1)) & (own > beside(1, -1)),
+        (centre > beside(-1, -1)) & (centre > beside(1, 1)),
+        (centre > beside(-1, 1)) & (centre > beside(1, -1)),
     )
     crest = np.where(
         horizontal,
-        (own > beside(0, -1)) & (own >= beside(0, 1)),
-        np.where(vertical, (own > beside(-1, 0)) & (own >= beside(1, 0)), diagonal),
+        (centre > beside(0, -1)) & (centre >= beside(0, 1)),
+        np.where(vertical, (centre > beside(-1, 0)) & (centre >= beside(1, 0)), diagonal),
     )
-    weak, strong = (crest & (own > threshold) for threshold in CANNY)
+    weak, strong = (crest & (centre > threshold) for threshold in CANNY)
     neighbours = np.zeros((3, 3, 3), bool)
     neighbours[1] = True
     parts, count = ndimage.label(weak, neighbours)
     kept = np.zeros(count + 1, bool)
     kept[np.unique(parts[strong])] = True
     kept[0] = False
-    found: np.ndarray = kept[parts]
-    return found
+    connected: np.ndarray = kept[parts]
+    return connected
 
 
 def chamfer(away: Bool[np.ndarray, "n h w"]) -> Int64[np.ndarray, "n h w"]:
-    """2^16 times the distance to the nearest place that is False, by steps of 1, 1.4 and 2.1969.
+    """2^16 times the distance to the nearest False place, in steps of 1, 1.4 and 2.1969.
 
     Two passes: rows from above, then from below; within a row, steps of 1 from the left, then the right.
     """
@@ -125,7 +125,7 @@ def chamfer(away: Bool[np.ndarray, "n h w"]) -> Int64[np.ndarray, "n h w"]:
 
 
 def equalised(images: UInt8[np.ndarray, "n h w"]) -> UInt8[np.ndarray, "n h w"]:
-    """Each image's levels spread by their ranks: 255 (pixels up to it - N) / (all - N), N at the lowest.
+    """Each image's levels spread by rank: 255 (pixels up to it - N) / (all - N), N at the lowest level.
 
     An image of one level stays as it is.
     """

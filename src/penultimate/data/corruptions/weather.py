@@ -12,14 +12,14 @@ from penultimate.data.corruptions.randomness import Draws, normal, uniform
 GREY = np.array((0.299, 0.587, 0.114), np.float32)
 ICE = np.array((0.86, 0.94, 1.0), np.float32)
 RIDGE = 0.25
-"""How far from a crystal's line, in the height of the clouds, its light has fallen to 1/e."""
+"""How far from a crystal's line, in the clouds' height, its light falls to 1/e."""
 
 
 def snow(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
     """Flakes blown down the picture, and again upside down, over a whitened image.
 
-    A flake is enlarged noise above a threshold; it is at least one pixel wide. Enlarging evens noise out;
-    where it enlarges less than at 224 pixels, the noise is weakened to match, so that as much of it snows.
+    A flake is enlarged noise above a threshold, at least one pixel wide. Enlarging smooths noise; where noise
+    is enlarged less than at 224 pixels, it is weakened to match, so that the flakes cover as much.
     """
     mean, spread, flake, threshold, radius, sigma, kept = (
         (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
@@ -45,7 +45,7 @@ def snow(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def frost(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """A darkened image under ice: a x + b ice. The ice is procedural, not the published photographs."""
+    """A darkened image under ice: a x + b ice. The ice is procedural, not from the published photographs."""
     kept, added = ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))[severity - 1]
     height, width = images.shape[1:3]
     return kept * images.astype(np.float32) + added * 255 * ice(draws, height, width)
@@ -54,7 +54,7 @@ def frost(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 def ice(draws: Draws, height: int, width: int) -> Float32[np.ndarray, "n h w 3"]:
     """Frost flowers: bright lines where one field of clouds crosses its middle, thick where another is high.
 
-    Bluish white, from a quarter of full brightness to all of it; the lines scale with the picture.
+    Bluish white, from a quarter of full brightness to full; the lines scale with the picture.
     """
     side = _power_of_two(max(height, width))
     lines, thickness = (plasma(draws, side, 1.5)[:, :height, :width] for _ in range(2))
@@ -64,7 +64,7 @@ def ice(draws: Draws, height: int, width: int) -> Float32[np.ndarray, "n h w 3"]
 
 
 def fog(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """(x + c clouds) max x / (max x + c): clouds added, brought back to the range of the image."""
+    """(x + c clouds) max x / (max x + c): clouds added, rescaled to the image's range."""
     strength, decay = ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4))[severity - 1]
     height, width = images.shape[1:3]
     pixels = unit(images)
@@ -75,7 +75,7 @@ def fog(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def brightness(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """The value of HSV raised by c, hue and saturation kept: all channels times v' / v, black to grey."""
+    """HSV value raised by c, hue and saturation kept: all channels times v' / v; black turns grey."""
     raised = (0.1, 0.2, 0.3, 0.4, 0.5)[severity - 1]
     pixels = unit(images)
     value = pixels.max(3, keepdims=True)

@@ -1,4 +1,4 @@
-"""The embedded image world: characters of the fonts inside matplotlib, drawn under nuisances.
+"""The embedded image world: characters of matplotlib's fonts, drawn under nuisances.
 
 atlas      (character, face) -> a 48 x 48 mask
 nuisance   masks -> coloured 24 x 24 images

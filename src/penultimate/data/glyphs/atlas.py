@@ -1,6 +1,7 @@
-"""Glyph masks: each character drawn large in each face, its longer side scaled to 42 of 48 pixels, centred.
+"""Glyph masks: each character drawn large in each face, centred, its longer side scaled to 42 of 48 pixels.
 
-The fonts are those inside matplotlib; none is copied. Size is no cue, since every mask fills its square.
+The fonts are those that matplotlib ships; none is copied. Size is not a cue, since every mask fills its
+square.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Glyph = tuple[str, str]
 
 
 class Typefaces:
-    """The fonts inside matplotlib, each opened when it is first needed.
+    """The fonts that matplotlib ships, each opened on first use.
 
     >>> faces = Typefaces()
     >>> faces.covers("STIXGeneral", "A"), faces.covers("STIXGeneral", "\u1403")
@@ -41,23 +42,23 @@ class Typefaces:
         self._fonts: dict[str, ImageFont.FreeTypeFont] = {}
 
     def path(self, face: str) -> str:
-        """Where the face's font lies; raises where matplotlib does not carry it."""
+        """The path of the face's font; raises if matplotlib does not ship it."""
         path = self._folder / f"{face}.ttf"
         if not path.is_file():
             raise PenultimateError(
-                f"the image world is drawn with the fonts inside matplotlib, and '{face}.ttf' is not in"
+                f"the image world is drawn with matplotlib's fonts, and '{face}.ttf' is not in"
                 f" {self._folder}; is matplotlib's data folder complete?"
             )
         return str(path)
 
     def covers(self, face: str, character: str) -> bool:
-        """Whether the face has a glyph of its own for the character (the box for missing ones is none)."""
+        """Whether the face has its own glyph for the character (the box for missing ones does not count)."""
         if face not in self._covered:
             self._covered[face] = frozenset(FT2Font(self.path(face)).get_charmap())
         return ord(character) in self._covered[face]
 
     def mask(self, face: str, character: str) -> UInt8[np.ndarray, "48 48"]:
-        """The character's antialiased mask in this face; raises RequestError where the face lacks it."""
+        """The character's antialiased mask in this face; raises RequestError if the face lacks it."""
         if not self.covers(face, character):
             raise RequestError(f"{face} does not cover U+{ord(character):04X} '{character}'")
         if face not in self._fonts:
@@ -70,7 +71,7 @@ class Typefaces:
         ImageDraw.Draw(ink).text((1 - left, 1 - top), character, fill=255, font=font)
         box = ink.getbbox()
         if box is None:
-            raise RequestError(f"U+{ord(character):04X} leaves no ink in {face}: a blank is no glyph")
+            raise RequestError(f"U+{ord(character):04X} leaves no ink in {face}: a blank is not a glyph")
         ink = ink.crop(box)
         scale = GLYPH_SIDE / max(ink.size)
         width, height = (max(1, round(side * scale)) for side in ink.size)
@@ -81,7 +82,7 @@ class Typefaces:
 
 
 class Atlas:
-    """The masks [g 48 48] of a list of (character, face) pairs, and where each one lies.
+    """The masks [g 48 48] of a list of (character, face) pairs, and the position of each.
 
     >>> atlas = Atlas(Typefaces(), [("A", "DejaVuSans"), ("A", "DejaVuSerif")])
     >>> atlas.masks.shape, atlas.positions[("A", "DejaVuSerif")]
@@ -98,5 +99,5 @@ class Atlas:
         self.masks: UInt8[Tensor, "g 48 48"] = torch.from_numpy(masks)
 
     def select(self, glyphs: Iterable[Glyph]) -> UInt8[Tensor, "m 48 48"]:
-        """The masks of some of the pairs, in their order."""
+        """The masks of the given pairs, in their order."""
         return self.masks[[self.positions[glyph] for glyph in glyphs]]

@@ -1,7 +1,7 @@
-"""Which characters and which faces there are, as data: read from `classes.json` and `tasks.json`.
+"""The world's characters and faces as data, read from `classes.json` and `tasks.json`.
 
-`classes.json` is the world's own list: the 128 pretraining classes, and the characters first thought of for
-each transfer task. `tasks.json` holds the characters that the tasks take after `selection` has removed the
+`classes.json` is the world's own list: the 128 pretraining classes and the characters first proposed for each
+transfer task. `tasks.json` holds the characters that remain for the tasks after `selection` has removed the
 look-alikes.
 """
 
@@ -40,10 +40,10 @@ TASKS_FILE = Path(__file__).with_name("tasks.json")
 
 @dataclass(frozen=True)
 class Script:
-    """Characters of one Unicode block, and the faces that draw them.
+    """Characters of one Unicode block and the faces that draw them.
 
-    `classes` is how many are taken (None: all that pass); `categories` are the Unicode categories with which
-    a list may be filled up.
+    `classes` is how many are taken (None: all that pass); `categories` are the Unicode categories from which
+    gaps may be filled.
     """
 
     classes: int | None
@@ -63,7 +63,7 @@ SCRIPTS = {
 
 
 def to_codes(characters: Iterable[str]) -> str:
-    """Code points in hexadecimal, as the files write them.
+    """Code points in hexadecimal, as in the files.
 
     >>> to_codes("A\u2202"), from_codes("0041 2202") == "A\u2202"
     ('0041 2202', True)
@@ -77,7 +77,7 @@ def from_codes(codes: str) -> str:
 
 
 def pretraining_classes() -> tuple[str, ...]:
-    """The 128 classes of the world, four characters each, written as one string a class.
+    """The 128 classes of the world: one string of four characters per class.
 
     >>> pretraining_classes()[0]
     'AaBb'
@@ -87,13 +87,13 @@ def pretraining_classes() -> tuple[str, ...]:
 
 
 def first_thoughts(task: str) -> str:
-    """The characters first listed for a task, before the look-alikes inside it were looked for."""
+    """The characters first listed for a task, before its look-alikes were removed."""
     listed = json.loads(CLASSES_FILE.read_text())["transfer"].get(task, [])
     return from_codes(" ".join(members[0] for members in listed))
 
 
 def selected(task: str) -> tuple[str, ...]:
-    """The characters that a transfer task takes: one string a class for `newfaces`, else one a character.
+    """The characters of a transfer task: a string per class for `newfaces`, else one character per class.
 
     >>> len(selected("syllabics")), selected("newfaces")[0]
     (40, 'AaBb')

@@ -1,4 +1,4 @@
-"""Nuisances: what changes from image to image of one glyph, drawn and applied to whole batches of masks."""
+"""Nuisances: what varies between images of one glyph, drawn and applied to whole batches of masks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Nuisances:
     stroke, bar, blur: probabilities of a changed stroke, an occluding bar, a 3 x 3 blur.
     rotation (rad), scale (of the inverse), aspect (log; on x, its inverse on y), shear, translation, elastic:
     uniform on +- the value.
-    second_colour: how far the background's second colour lies from its first, +- per channel.
+    second_colour: how far the background's second colour may lie from its first, +- per channel.
     noise: the largest standard deviation of the pixel noise.
     """
 
@@ -49,7 +49,7 @@ def luminance(colours: Float[Tensor, "n 3"]) -> Float[Tensor, " n"]:
 
 
 def _with_luminance(colours: Float[Tensor, "n 3"], target: Float[Tensor, " n"]) -> Float[Tensor, "n 3"]:
-    # Mixed with black, L scales; mixed with white, 1 - L scales: either way the target is met exactly,
+    # Mixing with black scales L and mixing with white scales 1 - L: either way the target is met exactly
     # and no channel leaves 0..1.
     old = luminance(colours)
     to_black = colours * (target / old.clamp(min=1e-6))[:, None]
@@ -60,9 +60,9 @@ def _with_luminance(colours: Float[Tensor, "n 3"], target: Float[Tensor, " n"]) 
 def push_apart(
     foreground: Float[Tensor, "n 3"], background: Float[Tensor, "n 3"]
 ) -> tuple[Float[Tensor, "n 3"], Float[Tensor, "n 3"]]:
-    """Colours whose luminances differ by less than .45 are set .55 apart, about their mean as far as it goes.
+    """Colours whose luminances differ by less than .45 are set .55 apart, about their mean where possible.
 
-    The brighter one is mixed with white, the darker one with black. All others stay as they are.
+    The brighter one is mixed with white, the darker one with black. All others are left unchanged.
 
     >>> a, b = push_apart(torch.full((1, 3), 0.5), torch.full((1, 3), 0.4))
     >>> round(float(luminance(a) - luminance(b)), 4)
@@ -90,7 +90,7 @@ def bolder(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
 
 
 def thinner(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
-    """The smallest value of each 3 x 3 neighbourhood, but half the ink stays, so that no hairline is lost."""
+    """The smallest value of each 3 x 3 neighbourhood, but at least half the ink, so no hairline is lost."""
     return torch.maximum(255 - _grown(255 - masks), masks // 2)
 
 
@@ -104,7 +104,7 @@ STROKES = (bolder, thinner, outline)
 
 @cache
 def _axes(size: int) -> tuple[Tensor, Tensor]:
-    """The pixel centres' x and y, in -1..1, each [size * size]."""
+    """The x and y of the pixel centres in -1..1, each [size * size]."""
     centres = (torch.arange(size) + 0.5) * 2 / size - 1
     y, x = torch.meshgrid(centres, centres, indexing="ij")
     return x.reshape(-1), y.reshape(-1)
@@ -119,7 +119,7 @@ def _bicubic(coarse: int, size: int) -> Float[Tensor, "size coarse"]:
 
 
 class _Draws:
-    """Random numbers for n images, in the order in which they are asked for."""
+    """Random numbers for n images, in the order of the calls."""
 
     def __init__(self, n: int, generator: torch.Generator) -> None:
         self.n, self.generator = n, generator
@@ -143,9 +143,9 @@ class _Draws:
 def _restroked(masks: Tensor, nuisances: Nuisances, draws: _Draws) -> Tensor:
     chosen, kind = draws.chosen(nuisances.stroke), draws.which(len(STROKES))
     for index, stroke in enumerate(STROKES):
-        of_kind = chosen[kind[chosen] == index]
-        if len(of_kind):
-            masks[of_kind] = stroke(masks[of_kind])
+        members = chosen[kind[chosen] == index]
+        if len(members):
+            masks[members] = stroke(masks[members])
     return masks
 
 
@@ -178,7 +178,7 @@ def _warped(masks: Tensor, nuisances: Nuisances, draws: _Draws, size: int) -> Te
 def coverage(
     masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator, size: int = SIZE
 ) -> Float[Tensor, "n size size"]:
-    """The share of each pixel that is ink, each mask seen from where the nuisances put it.
+    """The share of each pixel that is ink, with each mask placed and deformed by the nuisances.
 
     >>> coverage(torch.full((1, 48, 48), 255).byte(), Nuisances(), torch.Generator()).amax().round()
     tensor(1.)

@@ -1,7 +1,7 @@
-"""Glyphs drawn otherwise than in pretraining: as outlines on paper, and in four other hands.
+"""Glyphs drawn differently from pretraining: as outlines on paper, and in four other styles.
 
-They stand in for ImageNet-Sketch and ImageNet-R: the classes and the faces are those of pretraining, and so
-is the way a glyph lies in its image; what it is drawn with is new.
+They stand in for ImageNet-Sketch and ImageNet-R: classes, faces and the placement of a glyph in its image are
+those of pretraining; how it is drawn is new.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penultimate.data.glyphs.nuisance import Nuisances, compose, coverage, outli
 
 PAPER, INK = (0.88, 1.0), (0.0, 0.25)
 GRAIN = 0.02
-"""Standard deviation of the pixel noise of what is no photograph."""
+"""Standard deviation of the pixel noise of sketches, embossed glyphs and neon signs."""
 PITCH = (6.0, 9.0)
 """Distance of stripes and dots, in mask pixels (two to an image pixel)."""
 
@@ -41,20 +41,20 @@ def sketch(
 def rendition(
     masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator
 ) -> UInt8[Tensor, "n h w 3"]:
-    """Each glyph in one of four hands, drawn at random: striped, dotted, embossed or as a neon sign.
+    """Each glyph in one of four styles chosen at random: striped, dotted, embossed or as a neon sign.
 
     >>> rendition(torch.zeros(5, 48, 48, dtype=torch.uint8), Nuisances(), torch.Generator()).shape
     torch.Size([5, 24, 24, 3])
     """
-    hand = torch.randint(len(HANDS), (len(masks),), generator=generator)
+    style = torch.randint(len(STYLES), (len(masks),), generator=generator)
     drawn: list[tuple[Tensor, Tensor]] = []
-    for index, draw in enumerate(HANDS):
-        chosen = (hand == index).nonzero().view(-1)
+    for index, draw in enumerate(STYLES):
+        chosen = (style == index).nonzero().view(-1)
         if len(chosen):
             drawn.append((chosen, draw(masks[chosen], nuisances, generator)))
     images = torch.empty(len(masks), *drawn[0][1].shape[1:], dtype=torch.uint8)
-    for chosen, made in drawn:
-        images[chosen] = made
+    for chosen, pixels in drawn:
+        images[chosen] = pixels
     return images
 
 
@@ -88,11 +88,11 @@ def _neon(masks: Tensor, nuisances: Nuisances, generator: torch.Generator) -> Te
     return _pixels(ground + colour * (light + halo), generator)
 
 
-HANDS: tuple[Rendering, ...] = (_striped, _dotted, _embossed, _neon)
+STYLES: tuple[Rendering, ...] = (_striped, _dotted, _embossed, _neon)
 
 
 def _turned_axes(masks: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Two phases at right angles [n 48 48], each image's at an angle and a pitch of its own."""
+    """Two phases at right angles [n 48 48], with an angle and a pitch for each image."""
     angle = _uniform(len(masks), generator, 0, math.pi)
     pitch = _uniform(len(masks), generator, *PITCH)
     rows, columns = torch.meshgrid(*(torch.arange(side) for side in masks.shape[1:]), indexing="ij")

@@ -1,7 +1,7 @@
-"""Which characters a task takes: look-alikes of pretraining and of one another removed, gaps filled.
+"""Which characters a task uses: look-alikes of pretraining and of one another removed, gaps filled.
 
-`python -m penultimate.data.glyphs.selection` writes `tasks.json` anew; a test holds the file against
-`select()`. Rendering only reads the file.
+`python -m penultimate.data.glyphs.selection` rewrites `tasks.json`; a test compares the file with `select()`.
+Rendering only reads the file.
 
 The rule. Two characters are twins when their blurred masks correlate by more than .90: the mean, over those
 of five faces that cover both, of the Pearson correlation of the masks after a Gaussian blur of one mask
@@ -63,7 +63,7 @@ def similarity(
 
 
 def _fillers(script: Script, typefaces: Typefaces, taken: str) -> str:
-    """The block's characters of the right kind, undecomposable, that every face of the task covers."""
+    """The block's characters of the right category, not decomposable, that every face of the task covers."""
     return "".join(
         character
         for character in map(chr, script.block)
@@ -92,7 +92,7 @@ def _greedy(
     return taken, twins
 
 
-def _told(twins: dict[int, int], characters: str, alike: Float[np.ndarray, "n n"]) -> dict[str, str]:
+def _listed(twins: dict[int, int], characters: str, alike: Float[np.ndarray, "n n"]) -> dict[str, str]:
     """Each dropped character with its twin and their correlation."""
     return {to_codes(characters[i]): f"{to_codes(characters[j])} {alike[i, j]:.3f}" for i, j in twins.items()}
 
@@ -113,14 +113,14 @@ def _select_scripts(typefaces: Typefaces) -> dict[str, Any]:
         tasks[name] = {
             "characters": to_codes(everything[index] for index in taken),
             "added": to_codes(everything[index] for index in taken if everything[index] not in listed),
-            "twins": _told(twins, everything, alike),
+            "twins": _listed(twins, everything, alike),
         }
         start = end
     return tasks
 
 
 def _select_new_faces(typefaces: Typefaces) -> dict[str, Any]:
-    """The pretraining classes that the STIX faces cover best, first classes first where equally well."""
+    """The pretraining classes that the STIX faces cover best; ties go to earlier classes."""
     covered = [
         "".join(c for c in members if all(typefaces.covers(face, c) for face in STIX))
         for members in pretraining_classes()
@@ -133,11 +133,11 @@ def _select_new_faces(typefaces: Typefaces) -> dict[str, Any]:
     twins: dict[int, int] = {}
     for index in range(len(characters)):
         others = [other for other in kept if owner[other] != owner[index]]
-        taken, found = _greedy([index], others, None, alike) if others else ([index], {})
+        taken, new_twins = _greedy([index], others, None, alike) if others else ([index], {})
         kept += taken
-        twins |= found
+        twins |= new_twins
     classes = [to_codes(characters[i] for i in kept if owner[i] == index) for index in sorted(best)]
-    return {"classes": classes, "twins": _told(twins, characters, alike)}
+    return {"classes": classes, "twins": _listed(twins, characters, alike)}
 
 
 def select() -> dict[str, Any]:
@@ -151,7 +151,7 @@ def select() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write `tasks.json`, and say what was dropped and added."""
+    """Write `tasks.json` and print what was dropped and added."""
     selection = select()
     TASKS_FILE.write_text(json.dumps(selection, indent=1, ensure_ascii=False) + "\n")
     for name, task in selection["tasks"].items():

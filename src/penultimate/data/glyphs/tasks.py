@@ -19,16 +19,15 @@ from penultimate.data.glyphs.nuisance import Nuisances, compose
 from penultimate.data.glyphs.renderings import Rendering, rendition, sketch
 
 UPRIGHT = Nuisances(stroke=0.0, rotation=0.125, shear=0.0, elastic=0.0)
-"""For telling faces apart: what makes a face is left alone."""
-
+"""For telling faces apart: what distinguishes a face is left unchanged."""
 
 RENDERINGS: Mapping[str, Rendering] = {"r": rendition, "sketch": sketch}
-"""How the shifted sets are drawn that are not drawn as in pretraining."""
+"""How those shifted sets are drawn that differ from pretraining."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Classes with the glyphs that an example is drawn from, uniformly; images per class of each split."""
+    """Classes with the glyphs from which an example is drawn uniformly, and each split's images per class."""
 
     name: str
     classes: Mapping[str, tuple[Glyph, ...]]
@@ -54,14 +53,14 @@ def _by_character(
 
 
 def glyph_task(name: str, typefaces: Typefaces) -> Task:
-    """The task of a data set of the catalogue; raises with the nearest name where the world has none.
+    """The task of a data set in the catalogue; an unknown name raises with the nearest known one.
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))
     (128, 160, 'A a B b')
     """
     described = card(name)
-    shift = name.removeprefix(f"{described.source}_") if described.role == "shifted" else ""
+    shift = name.removeprefix(f"{described.source}_") if described.source else ""
     script, nuisances = name.removesuffix(f"_{shift}").removesuffix("_smoke"), Nuisances()
     if script == "glyphs":
         classes = _by_character(typefaces, pretraining_classes()[: described.classes], DEJAVU)

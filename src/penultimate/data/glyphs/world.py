@@ -1,7 +1,7 @@
 """The data sets of the embedded world: callables from a draw to the images of their splits.
 
-An image depends on (data set, draw, split, class, its number) and on nothing else: not on the other classes,
-the order of rendering or the number of threads.
+An image depends only on (data set, draw, split, class, its number), not on the other classes, the order of
+rendering or the number of threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penultimate.data.seeding import derived_generator
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums are split otherwise between two threads than within one: render with one, then restore."""
+    """Render on one thread, since the thread count changes how sums are split; restore it afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -33,7 +33,7 @@ def one_thread() -> Iterator[None]:
 
 
 def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int = 0) -> ImageSet:
-    """All images of one split: image j of class k stands at j K + k, so that every prefix is balanced.
+    """All images of one split: image j of class k is at position j K + k, so every prefix is balanced.
 
     >>> typefaces = Typefaces()
     >>> task = glyph_task("syllabics_smoke", typefaces)

@@ -6,18 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penultimate.objectives.presets import PRESETS
+from penultimate.report.base import MISSING
+from penultimate.report.claims.aspects import NAMES, Aspect
 from penultimate.report.claims.effects import Effect, Verdict, all_of, contrast, corrected, decide, negated
 from penultimate.report.claims.evidence import (
     BASELINE,
-    NAMES,
     PAPER_RUNS,
-    Finding,
-    Study,
+    Assessment,
+    Evidence,
     paper,
     paper_runs,
     unmeasured,
 )
-from penultimate.report.claims.rules import ALTERNATIVES, Criteria, Quantity
+from penultimate.report.claims.rules import ALTERNATIVES, Criteria
 from penultimate.report.claims.wording import (
     COPIES,
     difference_text,
@@ -28,13 +29,12 @@ from penultimate.report.claims.wording import (
     runs_each,
     signed,
 )
-from penultimate.report.exhibits.base import MISSING
 from penultimate.report.text import counted, fixed
 from penultimate.statistics import Summary, summarise
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AgainstSoftmax:
     """Softmax and the alternatives in one accuracy, in per cent; those with enough runs can be tested."""
 
     softmax: Summary
@@ -76,59 +76,59 @@ class Comparison:
         return difference_text(self.difference(slug), self.effect(slug), self.counts(slug))
 
 
-def compare(study: Study, quantity: Quantity, criteria: Criteria) -> Comparison | None:
-    """The comparison that a study allows; None without softmax."""
-    softmax, alternatives = study.alternatives(quantity)
+def compare(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> AgainstSoftmax | None:
+    """The comparison that a study allows; None where softmax was not measured."""
+    softmax, alternatives = evidence.alternatives(aspect)
     if not softmax:
         return None
     summaries = {slug: summarise(runs.values()) for slug, runs in alternatives.items()}
-    return Comparison(summarise(softmax.values()), summaries, criteria)
+    return AgainstSoftmax(summarise(softmax.values()), summaries, criteria)
 
 
-def better(study: Study, quantity: Quantity, slug: str, criteria: Criteria) -> Finding:
+def better(evidence: Evidence, aspect: Aspect, slug: str, criteria: Criteria) -> Assessment:
     """Is this alternative above softmax? Corrected for being one of several."""
-    compared = compare(study, quantity, criteria)
+    compared = compare(evidence, aspect, criteria)
     if compared is None or slug not in compared.alternatives:
-        return _no_run(study, quantity, BASELINE if compared is None else slug)
+        return _no_run(evidence, aspect, BASELINE if compared is None else slug)
     effects = compared.tested()
     if slug not in effects:
-        return Finding(compared.text(slug), "undecided", compared.untested([slug]))
+        return Assessment(compared.text(slug), "undecided", compared.untested([slug]))
     family = corrected(corrected(list(effects.values()), "p_for"), "p_against")
     effect = dict(zip(effects, family, strict=True))[slug]
     verdict = decide(effect, criteria)
     why = reason(effect, verdict, least_gain(compared.margin), criteria, len(family))
-    return Finding(compared.text(slug), verdict, why)
+    return Assessment(compared.text(slug), verdict, why)
 
 
-def _no_run(study: Study, quantity: Quantity, slug: str) -> Finding:
-    labels = {one.label for one in study.measurements.objectives if one.slug == slug}
-    if labels & {run.objective for run in study.measurements.diverged if not run.backbone}:
-        return Finding(MISSING, "undecided", f"No run of {PRESETS[slug].label} is left: all diverged.")
-    return unmeasured(f"{PRESETS[slug].label}, {NAMES[quantity]}")
+def _no_run(evidence: Evidence, aspect: Aspect, slug: str) -> Assessment:
+    labels = {entry.label for entry in evidence.measurements.objectives if entry.slug == slug}
+    if labels & {run.objective for run in evidence.measurements.diverged if not run.backbone}:
+        return Assessment(MISSING, "undecided", f"No run of {PRESETS[slug].label} is left: all diverged.")
+    return unmeasured(f"{PRESETS[slug].label}, {NAMES[aspect]}")
 
 
-def better_in_paper(quantity: Quantity, slug: str, criteria: Criteria) -> str:
+def better_in_paper(aspect: Aspect, slug: str, criteria: Criteria) -> str:
     """The paper's difference, with the interval of its standard errors where it prints them."""
-    runs = paper_runs(quantity)
+    runs = paper_runs(aspect)
     if not runs:
-        means = paper(quantity)
+        means = paper(aspect)
         return difference_text(means[slug] - means[BASELINE], None, [PAPER_RUNS])
-    return Comparison(runs[BASELINE], {slug: runs[slug]}, criteria).text(slug)
+    return AgainstSoftmax(runs[BASELINE], {slug: runs[slug]}, criteria).text(slug)
 
 
-def against_all(study: Study, quantity: Quantity, criteria: Criteria, unbeaten: bool) -> Finding:
+def against_all(evidence: Evidence, aspect: Aspect, criteria: Criteria, unbeaten: bool) -> Assessment:
     """Softmax against every alternative: ahead of each (best), or behind none (unbeaten).
 
     "Each" is an intersection: to hold, every test must pass, uncorrected; to fail, one must, corrected.
     """
-    compared = compare(study, quantity, criteria)
+    compared = compare(evidence, aspect, criteria)
     if compared is None or not compared.alternatives:
-        return unmeasured(NAMES[quantity])
+        return unmeasured(NAMES[aspect])
     rival = max(compared.alternatives, key=lambda slug: compared.alternatives[slug].mean)
     ours = _rivals_text(compared.softmax.mean, rival, compared.text(rival))
     effects = compared.tested(1 if unbeaten else -1)
     if not effects:
-        return Finding(ours, "undecided", compared.untested(compared.alternatives))
+        return Assessment(ours, "undecided", compared.untested(compared.alternatives))
     family = corrected(list(effects.values()), "p_for" if unbeaten else "p_against")
     single = [decide(effect, criteria) for effect in family]
     verdicts = dict(zip(effects, map(negated, single) if unbeaten else single, strict=True))
@@ -136,12 +136,12 @@ def against_all(study: Study, quantity: Quantity, criteria: Criteria, unbeaten: 
     absent = [slug for slug in ALTERNATIVES if slug not in verdicts]
     if verdict == "holds" and absent:
         why = f"It holds against all but {names_of(absent)}: too few runs, or none."
-        return Finding(ours, "undecided", why)
+        return Assessment(ours, "undecided", why)
     names = names_of(slug for slug, one in verdicts.items() if one == verdict)
     each = f"each of {counted(len(verdicts), 'alternative')}"
     least = f"{fixed(compared.margin, 2)} points or more"
     why = (_UNBEATEN if unbeaten else _BEST)[verdict].format(names=names, each=each, least=least)
-    return Finding(ours, verdict, why)
+    return Assessment(ours, verdict, why)
 
 
 _BEST: dict[Verdict, str] = {
@@ -156,9 +156,9 @@ _UNBEATEN: dict[Verdict, str] = {
 }
 
 
-def best_in_paper(quantity: Quantity) -> str:
+def best_in_paper(aspect: Aspect) -> str:
     """The paper's softmax and its best alternative; it prints no spread of transfer accuracies."""
-    means = paper(quantity)
+    means = paper(aspect)
     rival = max((slug for slug in means if slug != BASELINE), key=means.__getitem__)
     gain = f"{signed(means[rival] - means[BASELINE], 2)} points, {runs_each([PAPER_RUNS])}"
     return _rivals_text(means[BASELINE], rival, gain)

@@ -21,10 +21,11 @@ from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 from penultimate.report.claims.rules import CRITERIA, Criteria
+from penultimate.report.measurements import Seed
 from penultimate.statistics import Summary, spearman
 
 Verdict: TypeAlias = Literal["holds", "does not hold", "undecided"]
-ByRun: TypeAlias = Mapping[int, float]
+BySeed: TypeAlias = Mapping[Seed, float]
 """The values of the runs of one objective, by seed."""
 
 
@@ -85,11 +86,6 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
     if "does not hold" in met:
         return "does not hold"
     return "holds" if met == {"holds"} else "undecided"
-
-
-def any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on "at least one of these claims"."""
-    return negated(all_of(negated(verdict) for verdict in verdicts))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -205,7 +201,7 @@ def rank_effect(
 
 
 def bootstrap_over_seeds(
-    x: Sequence[ByRun], y: Sequence[ByRun], criteria: Criteria = CRITERIA
+    x: Sequence[BySeed], y: Sequence[BySeed], criteria: Criteria = CRITERIA
 ) -> tuple[float, float]:
     """How far rho of the means moves when other seeds are drawn: the central 95 % of resamples of the seeds.
 
@@ -218,7 +214,9 @@ def bootstrap_over_seeds(
     """
     import numpy as np
 
-    seeds = sorted({seed for runs in (*x, *y) for seed in runs})
+    seeds = sorted(
+        {seed for runs in (*x, *y) for seed in runs}, key=lambda seed: -1 if seed is None else seed
+    )
     count = int(criteria.resamples.value)
     draws = np.random.default_rng(0).multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=count)
     ranks = []

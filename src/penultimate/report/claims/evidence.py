@@ -1,4 +1,4 @@
-"""What the claims are judged by: a study's quantities by objective or temperature, and the paper's own."""
+"""What the claims are judged by: a study's numbers by objective or temperature, and the paper's own."""
 
 from __future__ import annotations
 
@@ -7,32 +7,22 @@ from dataclasses import dataclass
 
 from penultimate import published
 from penultimate.data.catalog import card
-from penultimate.report.claims.effects import Verdict
-from penultimate.report.claims.rules import ALTERNATIVES, Over, Quantity, judged_shots
-from penultimate.report.exhibits.base import MISSING, StudyResults
-from penultimate.report.exhibits.cells import not_measured
-from penultimate.report.exhibits.figure6 import RELEARNED, ByShots, admit_relearning
-from penultimate.report.exhibits.measurements import Measurements, Runs
-from penultimate.report.exhibits.numbers import mean_of_printed
-from penultimate.report.exhibits.table4 import MEASURED_BY
+from penultimate.report.base import MISSING, Missing
+from penultimate.report.claims.aspects import MEASURED_BY, QUANTITIES, Among, Aspect
+from penultimate.report.claims.effects import BySeed, Verdict
+from penultimate.report.claims.rules import ALTERNATIVES, judged_shots
+from penultimate.report.measurements import ByRun, Measurements
+from penultimate.report.quantity import SWEEP
+from penultimate.report.shapes.numbers import mean_of_printed
 from penultimate.statistics import Summary
 
 BASELINE = "softmax"
-NAMES: dict[Quantity, str] = {
-    "accuracy": "accuracy on the classes trained on",
-    "separation": "class separation",
-    "linear": "linear transfer",
-    "knn": "kNN transfer",
-    "relearned": "relearned heads",
-    "gap": "relearned heads",
-    "temperature": "cosine softmax at several temperatures",
-}
 PAPER_RUNS = 8
 """Networks behind each mean of the paper's Tables 1 and 3."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class Assessment:
     """What a study says of a claim: its numbers in a line, the verdict, and why."""
 
     ours: str
@@ -40,73 +30,78 @@ class Finding:
     reason: str
 
 
-def unmeasured(what: str) -> Finding:
-    """The finding where there is nothing to find in."""
-    return Finding(MISSING, "undecided", not_measured(f"{what[0].upper()}{what[1:]}", MEASURED_BY))
+def unmeasured(what: str) -> Assessment:
+    """The assessment where there is nothing to assess."""
+    missing = Missing(f"{what[0].upper()}{what[1:]}").run_by(MEASURED_BY)
+    return Assessment(MISSING, "undecided", str(missing))
 
 
 @dataclass(frozen=True)
-class Study:
-    """A study as the claims read it; accuracies and gaps are in per cent."""
+class Evidence:
+    """A study as the claims read it, its heads relearned from `shots` images of each class.
+
+    Accuracies and gaps are in per cent.
+    """
 
     measurements: Measurements
-    relearned: ByShots
     shots: int | None
 
-    def values(self, quantity: Quantity, over: Over = "objectives") -> Runs:
-        """The runs of every objective that is compared, or of every temperature of the sweep."""
-        runs = self._all(quantity)
+    def values(self, aspect: Aspect, over: Among = "objectives") -> ByRun:
+        """The runs of every objective that is compared, or of every temperature of the sweep, ascending."""
+        runs = _values(self.among(over), aspect, self.shots)
         if over == "objectives":
-            return self.measurements.without(runs)
-        return {
-            one.spec: runs[one.spec] for _, one in self.measurements.temperature_sweep if one.spec in runs
-        }
+            return runs
+        in_order = [objective.spec for _, objective in self.among(over).temperatures]
+        return {spec: runs[spec] for spec in in_order if spec in runs}
 
-    def alternatives(self, quantity: Quantity) -> tuple[Mapping[int, float], dict[str, Mapping[int, float]]]:
+    def among(self, over: Among) -> Measurements:
+        """The measurements of the networks that are ranked: the main arm's, or the sweep's."""
+        return self.measurements if over == "objectives" else self.measurements.in_arm(SWEEP)
+
+    def alternatives(self, aspect: Aspect) -> tuple[BySeed, dict[str, BySeed]]:
         """The runs of softmax, and of each of the paper's alternatives by its slug (the first of several)."""
-        by_slug: dict[str, Mapping[int, float]] = {}
-        for spec, runs in self.values(quantity).items():
+        by_slug: dict[str, BySeed] = {}
+        for spec, runs in self.values(aspect).items():
             by_slug.setdefault(self.measurements.objective(spec).slug, runs)
         return by_slug.get(BASELINE, {}), {name: by_slug[name] for name in ALTERNATIVES if name in by_slug}
 
-    def _all(self, quantity: Quantity) -> Runs:
-        measurements = self.measurements
-        if quantity == "separation":
-            return measurements.runs("class_separation", split="train")
-        if quantity == "temperature":
-            found = {}
-            for temperature, objective in measurements.temperature_sweep:
-                found[objective.spec] = dict.fromkeys(measurements.seeds, temperature)
-            return found
-        if quantity in ("linear", "knn"):
-            return _percent(measurements.mean_transfer(quantity))
-        accuracy = _percent(measurements.runs("top1"))
-        if quantity == "accuracy":
-            return accuracy
-        heads = {} if self.shots is None else _percent(self.relearned[self.shots])
-        if quantity == "relearned":
-            return heads
-        pairs = {spec: set(runs) & set(accuracy.get(spec, {})) for spec, runs in heads.items()}
-        return {
-            spec: {seed: heads[spec][seed] - accuracy[spec][seed] for seed in sorted(seeds)}
-            for spec, seeds in pairs.items()
-            if seeds
+
+def _values(measurements: Measurements, aspect: Aspect, shots: int | None) -> ByRun:
+    if aspect == "temperature":
+        seeds = measurements.seeds
+        return {objective.spec: dict.fromkeys(seeds, value) for value, objective in measurements.temperatures}
+    if aspect == "gap":
+        own = _values(measurements, "accuracy", shots)
+        gaps = {
+            spec: {seed: value - own[spec][seed] for seed, value in runs.items() if seed in own.get(spec, {})}
+            for spec, runs in _values(measurements, "relearned", shots).items()
         }
+        return {spec: runs for spec, runs in gaps.items() if runs}
+    if aspect == "relearned":
+        runs = {} if shots is None else relearned(measurements).get(shots, {})
+    else:
+        runs = measurements.values(QUANTITIES[aspect].of_arm(measurements.arm))
+    scale = QUANTITIES[aspect].scale
+    return {
+        spec: {seed: scale * value for seed, value in of_seeds.items()} for spec, of_seeds in runs.items()
+    }
 
 
-def read(results: StudyResults, allow_limited: bool = False) -> Study:
-    """The study; raises RequestError for a limited one unless `allow_limited`."""
-    measurements, relearned = admit_relearning(results, allow_limited)
+def relearned(measurements: Measurements) -> dict[int, ByRun]:
+    """The accuracies of relearned heads, by the images of each class that taught them, the fewest first."""
+    conditions = measurements.conditions("relearn_top1")
+    by_shots = {int(setting.removeprefix("shots=")): runs for setting, runs in conditions.items() if setting}
+    return dict(sorted(by_shots.items()))
+
+
+def gather(measurements: Measurements) -> Evidence:
+    """A study's evidence, with the number of images per class at which relearning is judged."""
     source = card(measurements.source)
     images = source.sizes.get("train", source.images)
-    return Study(measurements, relearned, judged_shots(relearned, images / source.classes))
+    return Evidence(measurements, judged_shots(relearned(measurements), images / source.classes))
 
 
-def _percent(runs: Runs) -> Runs:
-    return {spec: {seed: 100 * value for seed, value in own.items()} for spec, own in runs.items()}
-
-
-def paper(quantity: Quantity, over: Over = "objectives") -> dict[str, float]:
+def paper(aspect: Aspect, over: Among = "objectives") -> dict[str, float]:
     """The paper's means by objective, or by temperature (as printed), in the same units.
 
     >>> paper("linear")["softmax"], paper("temperature", "temperatures")["0.05"]
@@ -114,17 +109,17 @@ def paper(quantity: Quantity, over: Over = "objectives") -> dict[str, float]:
     """
     if over == "temperatures":
         rows = published.printed("iclr_table4_temperature")
-        return {row["temperature"]: _IN_TABLE_4[quantity](row) for row in rows}
-    if quantity == "gap":
+        return {row["temperature"]: _IN_TABLE_4[aspect](row) for row in rows}
+    if aspect == "gap":
         accuracy = paper("accuracy")
-        return {name: relearned - accuracy[name] for name, relearned in paper("relearned").items()}
-    name, value = _IN_TABLES[quantity]
+        return {name: value - accuracy[name] for name, value in paper("relearned").items()}
+    name, value = _IN_TABLES[aspect]
     return {row["objective"]: value(row) for row in published.printed(name)}
 
 
-def paper_runs(quantity: Quantity) -> dict[str, Summary]:
+def paper_runs(aspect: Aspect) -> dict[str, Summary]:
     """The paper's accuracy of each objective with its standard error (table 3); nothing for what has none."""
-    if quantity != "accuracy":
+    if aspect != "accuracy":
         return {}
     return {
         row["objective"]: Summary(
@@ -141,17 +136,18 @@ def _column(name: str) -> _Reader:
     return lambda row: float(row[name])
 
 
-_IN_TABLES: dict[Quantity, tuple[str, _Reader]] = {
+_RELEARNED = _column("imagenet_50k_relearned_top1_percent")
+_IN_TABLES: dict[Aspect, tuple[str, _Reader]] = {
     "accuracy": ("neurips_table3_class_separation", _column("imagenet_top1_percent")),
     "separation": ("neurips_table3_class_separation", _column("class_separation_r2")),
     "linear": ("neurips_table1_linear", mean_of_printed),
     "knn": ("neurips_table1_knn", mean_of_printed),
-    "relearned": ("iclr_table3_linear", _column(RELEARNED)),
+    "relearned": ("iclr_table3_linear", _RELEARNED),
 }
-_IN_TABLE_4: dict[Quantity, _Reader] = {
+_IN_TABLE_4: dict[Aspect, _Reader] = {
     "temperature": _column("temperature"),
     "accuracy": _column("imagenet_top1_percent"),
     "separation": _column("class_separation_r2"),
     "linear": mean_of_printed,
-    "relearned": _column(RELEARNED),
+    "relearned": _RELEARNED,
 }

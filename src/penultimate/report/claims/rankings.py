@@ -6,8 +6,10 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from penultimate.report.base import MISSING
+from penultimate.report.claims.aspects import NAMES, Aspect
 from penultimate.report.claims.effects import (
-    ByRun,
+    BySeed,
     Effect,
     Verdict,
     all_of,
@@ -17,8 +19,14 @@ from penultimate.report.claims.effects import (
     decide,
     rank_effect,
 )
-from penultimate.report.claims.evidence import NAMES, Finding, Study, paper, unmeasured
-from penultimate.report.claims.rules import Criteria, Quantity, Ranked
+from penultimate.report.claims.evidence import (
+    Assessment,
+    Evidence,
+    paper,
+    relearned,
+    unmeasured,
+)
+from penultimate.report.claims.rules import Criteria, Ranked
 from penultimate.report.claims.wording import (
     COPIES,
     least_correlation,
@@ -29,22 +37,21 @@ from penultimate.report.claims.wording import (
     signed,
     too_few,
 )
-from penultimate.report.exhibits.base import MISSING
 from penultimate.report.text import counted, fixed, listed
 from penultimate.statistics import summarise
 
 
-def ranked(study: Study, rule: Ranked, criteria: Criteria) -> Finding:
+def ranked(evidence: Evidence, rule: Ranked, criteria: Criteria) -> Assessment:
     """Do x and y rank the objectives (or temperatures) as claimed? By means over the runs that have both.
 
     A seed is a draw of the world: where enough seeds are common to all that are ranked, only those count, so
     that a mean is not lower for a harder draw.
     """
-    pairs = _pairs(study, rule)
+    pairs = _pairs(evidence, rule)
     least = criteria.least_objectives if rule.over == "objectives" else criteria.least_temperatures
     noun, enough = rule.over.removesuffix("s"), int(least.value)
     if not pairs:
-        return unmeasured(_missing(study, rule))
+        return unmeasured(_missing(evidence, rule))
     usable = {spec: both for spec, both in pairs.items() if len(both[0]) >= criteria.least_runs.value}
     chosen = _balanced(usable if len(usable) >= enough else pairs, criteria)
     of_x, of_y = _sides(chosen)
@@ -53,35 +60,35 @@ def ranked(study: Study, rule: Ranked, criteria: Criteria) -> Finding:
     effect = rank_effect(_means(of_x), _means(of_y), rule.sign, over_seeds, criteria)
     if effect is None:
         why = f"No rank correlation: {counted(len(chosen), noun)}, or all alike; {enough} are needed."
-        return Finding(MISSING, "undecided", why)
+        return Assessment(MISSING, "undecided", why)
     ours = f"{rank_text(effect, rule.sign, len(chosen), noun)}, {runs_each(counts)}"
-    ours += _shots_text(study, rule, criteria, tuple(chosen))
+    ours += _shots_text(evidence, rule, criteria, tuple(chosen))
     if len(pairs) < enough:
-        return Finding(ours, "undecided", too_few(len(pairs), enough, noun))
+        return Assessment(ours, "undecided", too_few(len(pairs), enough, noun))
     if len(usable) < enough:
-        return Finding(ours, "undecided", not_enough_runs(counts, criteria))
+        return Assessment(ours, "undecided", not_enough_runs(counts, criteria))
     verdict = decide(effect, criteria)
     why = reason(effect, verdict, least_correlation(rule.sign, criteria), criteria)
-    left_out = [study.measurements.objective(spec).label for spec in pairs if spec not in usable]
+    left_out = [evidence.among(rule.over).objective(spec).label for spec in pairs if spec not in usable]
     if left_out:
         why += f" Left out for too few runs: {listed(left_out)}."
-    return Finding(ours, verdict, why)
+    return Assessment(ours, verdict, why)
 
 
-def _missing(study: Study, rule: Ranked) -> str:
+def _missing(evidence: Evidence, rule: Ranked) -> str:
     """What is not measured of a ranking that has no pair."""
-    if rule.over == "temperatures" and not study.measurements.temperature_sweep:
+    if rule.over == "temperatures" and not evidence.values("temperature", "temperatures"):
         return NAMES["temperature"]
-    return NAMES[next((name for name in (rule.x, rule.y) if not study.values(name, rule.over)), rule.y)]
+    return NAMES[next((name for name in (rule.x, rule.y) if not evidence.values(name, rule.over)), rule.y)]
 
 
-_Pairs: TypeAlias = dict[str, tuple[ByRun, ByRun]]
+_Pairs: TypeAlias = dict[str, tuple[BySeed, BySeed]]
 """The runs that have both quantities, by objective: {spec: (x by seed, y by seed)}."""
 
 
-def _pairs(study: Study, rule: Ranked) -> _Pairs:
-    x, y = study.values(rule.x, rule.over), study.values(rule.y, rule.over)
-    both = {spec: sorted(set(x[spec]) & set(y.get(spec, {}))) for spec in x}
+def _pairs(evidence: Evidence, rule: Ranked) -> _Pairs:
+    x, y = evidence.values(rule.x, rule.over), evidence.values(rule.y, rule.over)
+    both = {spec: [seed for seed in x[spec] if seed in y.get(spec, {})] for spec in x}
     return {
         spec: ({seed: x[spec][seed] for seed in seeds}, {seed: y[spec][seed] for seed in seeds})
         for spec, seeds in both.items()
@@ -91,32 +98,32 @@ def _pairs(study: Study, rule: Ranked) -> _Pairs:
 
 def _balanced(pairs: _Pairs, criteria: Criteria) -> _Pairs:
     """Of every one the same seeds, where enough are common to all; else as they are."""
-    common = set[int].intersection(*(set(x) for x, _ in pairs.values()))
-    if len(common) < criteria.least_runs.value:
+    first, *others = [x for x, _ in pairs.values()]
+    kept = [seed for seed in first if all(seed in runs for runs in others)]
+    if len(kept) < criteria.least_runs.value:
         return pairs
-    kept = sorted(common)
     return {
         spec: ({seed: x[seed] for seed in kept}, {seed: y[seed] for seed in kept})
         for spec, (x, y) in pairs.items()
     }
 
 
-def _sides(pairs: _Pairs) -> tuple[list[ByRun], list[ByRun]]:
+def _sides(pairs: _Pairs) -> tuple[list[BySeed], list[BySeed]]:
     return [x for x, _ in pairs.values()], [y for _, y in pairs.values()]
 
 
-def _means(by_run: Iterable[ByRun]) -> list[float]:
+def _means(by_run: Iterable[BySeed]) -> list[float]:
     return [summarise(runs.values()).mean for runs in by_run]
 
 
-def _shots_text(study: Study, rule: Ranked, criteria: Criteria, ranked_specs: Sequence[str]) -> str:
+def _shots_text(evidence: Evidence, rule: Ranked, criteria: Criteria, ranked_specs: Sequence[str]) -> str:
     """From how many images per class the heads were relearned; rho of the same at the other numbers."""
-    if study.shots is None or not {rule.x, rule.y} & {"relearned", "gap"}:
+    if evidence.shots is None or not {rule.x, rule.y} & {"relearned", "gap"}:
         return ""
     others = []
-    for shots in study.relearned:
-        if shots != study.shots:
-            other = dataclasses.replace(study, shots=shots)
+    for shots in relearned(evidence.measurements):
+        if shots != evidence.shots:
+            other = dataclasses.replace(evidence, shots=shots)
             pairs = _pairs(other, rule)
             same = {spec: pairs[spec] for spec in ranked_specs if spec in pairs}
             of_x, of_y = _sides(_balanced(same, criteria) if same else same)
@@ -124,7 +131,7 @@ def _shots_text(study: Study, rule: Ranked, criteria: Criteria, ranked_specs: Se
             if effect is not None:
                 others.append(f"ρ = {signed(rule.sign * effect.estimate, 2)} at {shots}")
     also = f" (also, not judged: {', '.join(others)})" if others else ""
-    return f", {study.shots} images per class{also}"
+    return f", {evidence.shots} images per class{also}"
 
 
 def ranked_in_paper(rule: Ranked, criteria: Criteria) -> str:
@@ -135,7 +142,7 @@ def ranked_in_paper(rule: Ranked, criteria: Criteria) -> str:
     return rank_text(effect, rule.sign, len(x), rule.over.removesuffix("s"))
 
 
-def levels(study: Study, quantity: Quantity, criteria: Criteria) -> Finding:
+def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment:
     """Does accuracy A rise up to the middle temperature, and is it level above?
 
     |A_t - A_mid| < share * (A_mid - A_min) for every t > mid
@@ -143,11 +150,12 @@ def levels(study: Study, quantity: Quantity, criteria: Criteria) -> Finding:
     Each bound is a linear contrast of means. All must be met, uncorrected, for the claim to hold; one must be
     broken, corrected, for it to fail.
     """
-    runs = study.values(quantity, "temperatures")
+    runs = evidence.values(aspect, "temperatures")
+    temperatures = evidence.among("temperatures").temperatures
     points = [
-        (t, summarise(runs[one.spec].values()))
-        for t, one in study.measurements.temperature_sweep
-        if one.spec in runs
+        (t, summarise(runs[objective.spec].values()))
+        for t, objective in temperatures
+        if objective.spec in runs
     ]
     if not points:
         return unmeasured(NAMES["temperature"])
@@ -156,9 +164,9 @@ def levels(study: Study, quantity: Quantity, criteria: Criteria) -> Finding:
     counts = [summary.n for summary in groups]
     ours = f"{levels_text({t: summary.mean for t, summary in points})}, {runs_each(counts)}"
     if len(points) < enough:
-        return Finding(ours, "undecided", too_few(len(points), enough, "temperature"))
+        return Assessment(ours, "undecided", too_few(len(points), enough, "temperature"))
     if min(counts) < criteria.least_runs.value:
-        return Finding(ours, "undecided", not_enough_runs(counts, criteria))
+        return Assessment(ours, "undecided", not_enough_runs(counts, criteria))
     middle, share = _middle(len(groups)), criteria.plateau.value
     effects: dict[tuple[int, int], Effect] = {}
     for upper in range(middle + 1, len(groups)):
@@ -167,13 +175,13 @@ def levels(study: Study, quantity: Quantity, criteria: Criteria) -> Finding:
             weights[0], weights[middle], weights[upper] = -share, share + side, -side
             effect = contrast(groups, weights, 0.0, criteria)
             if effect is None:
-                return Finding(ours, "undecided", COPIES)
+                return Assessment(ours, "undecided", COPIES)
             effects[upper, side] = effect
     family = corrected(list(effects.values()), "p_against")
     verdicts = dict(zip(effects, (decide(effect, criteria) for effect in family), strict=True))
     verdict = all_of(verdicts.values())
     moved = sorted({points[upper][0] for (upper, _), one in verdicts.items() if one == verdict})
-    return Finding(ours, verdict, _levels_reason(verdict, moved, points[middle][0], share))
+    return Assessment(ours, verdict, _levels_reason(verdict, moved, points[middle][0], share))
 
 
 def _levels_reason(verdict: Verdict, moved: Iterable[float], middle: float, share: float) -> str:

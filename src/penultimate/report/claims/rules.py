@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from penultimate.objectives.presets import PRESETS
-
-Quantity: TypeAlias = Literal["accuracy", "separation", "linear", "knn", "relearned", "gap", "temperature"]
-Over: TypeAlias = Literal["objectives", "temperatures"]
+from penultimate.report.claims.aspects import Among, Aspect
 
 
 @dataclass(frozen=True)
-class Setting:
+class Criterion:
     """A number of the rules, and why it is this one."""
 
     value: float
@@ -34,48 +32,48 @@ class Criteria:
     0.025
     """
 
-    level: Setting = Setting(
+    level: Criterion = Criterion(
         0.05,
         "The level is 0.05, two-sided, as in the paper; a verdict looks to one side, so that each of the"
         " two decided ones is wrong with a probability of at most 0.025.",
     )
-    least_gain: Setting = Setting(
+    least_gain: Criterion = Criterion(
         0.01,
         "A difference in accuracy counts from one in a hundred of softmax's errors: less than half of the"
         " smallest gain that the paper calls significant (dropout: 0.5 points of the 23.0 % that softmax"
         " gets wrong, 2.2 in a hundred).",
     )
-    least_correlation: Setting = Setting(
+    least_correlation: Criterion = Criterion(
         0.5,
         "A rank correlation counts from 0.5, where one ranking explains a quarter of the variance of the"
         " other: Cohen's 'large' effect, and well below the paper's 0.93.",
     )
-    least_runs: Setting = Setting(
+    least_runs: Criterion = Criterion(
         3,
         "Three runs of each objective are needed, as many as the paper has of Inception v3: one run shows"
         " no spread, and two leave a t-test one or two degrees of freedom.",
     )
-    least_objectives: Setting = Setting(
+    least_objectives: Criterion = Criterion(
         6,
         "Six objectives are needed: the fewest whose order stays significant when two neighbours of a"
         " perfect one are exchanged (ρ = 0.94, p = 0.02; of five: ρ = 0.90, p = 0.08).",
     )
-    least_temperatures: Setting = Setting(
+    least_temperatures: Criterion = Criterion(
         5,
         "Five temperatures are needed: the fewest whose perfect order is significant (p = 0.02). A"
         " temperature is set, not sampled, so that no exchange has to be allowed for.",
     )
-    plateau: Setting = Setting(
+    plateau: Criterion = Criterion(
         0.25,
         "Accuracy has levelled off where it moves, above the middle temperature, by less than a quarter of"
         " what it gained from the lowest to the middle one (the paper: by 0.1 points after a gain of 2.7).",
     )
-    limited_data: Setting = Setting(
+    limited_data: Criterion = Criterion(
         40 / 1281.167,
         "Relearning is judged at that measured number of images per class whose share of the training"
         " images is nearest, by ratio, to the paper's 40 of 1,281; the others are told and not judged.",
     )
-    resamples: Setting = Setting(
+    resamples: Criterion = Criterion(
         2000,
         "The seeds are resampled 2,000 times: 50 resamples lie beyond each end of a 95 % interval, so that"
         " each tail is known to a seventh of itself.",
@@ -94,42 +92,42 @@ CRITERIA = Criteria()
 class Better:
     """The objective's mean is above softmax's (Welch; Holm over all alternatives)."""
 
-    quantity: Quantity
+    aspect: Aspect
     objective: str
 
 
 @dataclass(frozen=True)
-class Best:
+class BestOfAll:
     """Softmax's mean is above that of every alternative."""
 
-    quantity: Quantity
+    aspect: Aspect
 
 
 @dataclass(frozen=True)
 class Unbeaten:
     """No alternative's mean is above softmax's."""
 
-    quantity: Quantity
+    aspect: Aspect
 
 
 @dataclass(frozen=True)
 class Ranked:
     """x and y rank the objectives (or temperatures) alike (sign +1) or oppositely (sign -1)."""
 
-    x: Quantity
-    y: Quantity
+    x: Aspect
+    y: Aspect
     sign: Literal[-1, 1]
-    over: Over = "objectives"
+    over: Among = "objectives"
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The quantity rises up to the middle temperature and is level above it."""
+    """The mean rises up to the middle temperature and is level above it."""
 
-    quantity: Quantity
+    aspect: Aspect
 
 
-Rule: TypeAlias = Better | Best | Unbeaten | Ranked | Levels
+Rule: TypeAlias = Better | BestOfAll | Unbeaten | Ranked | Levels
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ CLAIMS: tuple[Claim, ...] = (
         "softmax_best",
         "Softmax's features transfer best (linear classifiers, mean of the tasks)",
         "section 3.1, table 1",
-        Best("linear"),
+        BestOfAll("linear"),
     ),
     Claim(
         "softmax_unbeaten",

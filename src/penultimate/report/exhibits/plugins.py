@@ -1,100 +1,103 @@
-"""What metrics and probes from plug-ins have measured: the paper has nothing to put beside it."""
+"""What plug-ins have measured: metrics, probes and measurements of one's own, with no paper beside them."""
 
 from __future__ import annotations
 
 import math
 import re
-from functools import partial
 
 from penultimate.data.catalog import card
-from penultimate.report.exhibits.base import Cell, Column, Exhibit, ExhibitTable, StudyResults
-from penultimate.report.exhibits.cells import bold_note, run_cell, run_rows
-from penultimate.report.exhibits.measurements import Measurements, Runs, admit
-from penultimate.report.exhibits.table1 import transfer_table
-from penultimate.study.spec import METRICS, PROBES
+from penultimate.report.base import ExhibitTable, Missing
+from penultimate.report.measurements import Measurements, official_accuracy
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.cells import bold_note
+from penultimate.report.shapes.table import RunColumn, columns_of_targets, run_column, run_table
+from penultimate.report.spec import Bespoke, Exhibit, Piece
 
-SPEC = r"\w+(?:\(.*\))?"
 NONE = (
-    "This study names no metric or probe of a plug-in; one that does: `penultimate run STUDY --plugin FILE"
-    " --set metrics=accuracy,class_separation,NAME` (or `--set probes=linear,knn,NAME`)."
+    "This study asks for nothing that a plug-in measures; one that does: `penultimate run STUDY --plugin FILE"
+    " --set measure=accuracy,class_separation,linear,knn,NAME`."
 )
 DIGITS = 4
 """Significant digits of a number whose scale nobody knows beforehand."""
 
 
-def build(results: StudyResults, allow_limited: bool = False) -> Exhibit:
-    """The exhibit; raises RequestError for a limited study unless `allow_limited`."""
-    measurements = admit(results, allow_limited)
-    metrics, probes = _metrics(measurements), _probes(measurements)
-    tables = [_metric_table(measurements, *one) for one in metrics.items()]
-    tables += [
-        transfer_table(measurements, probe, probe, f"plugins_probe_{_slug(probe)}") for probe in probes
+def _build(measurements: Measurements) -> Piece:
+    """Two tables at most for each measurement of a plug-in, in every arm of the study."""
+    asked = measurements.networks.of_plugins
+    if not asked:
+        return Piece(notes=(NONE,), wanted=False)
+    arms = [measurements.in_arm(arm) for arm in measurements.arms]
+    tables = [
+        table
+        for arm in arms
+        for text in asked
+        for table in (_scores(arm, text), _numbers(arm, text))
+        if table
     ]
-    asked = [name for name in results.description.get("metrics", ()) if name not in METRICS]
-    asked += [name for name in results.description.get("probes", ()) if name not in PROBES]
-    notes = _missing(results, [name for name in asked if name not in {*metrics, *probes}])
-    wanted = bool(tables or notes)
-    if probes:
+    silent = [text for text in asked if not any(arm.plugin_values(text) for arm in arms)]
+    undefined = [str(reason) for reason in measurements.results.provenance.get("undefined", {}).values()]
+    reasons = {text: next((why for why in undefined if why.startswith(f"{text} (")), "") for text in silent}
+    notes = [f"No value: {why}" for why in reasons.values() if why]
+    if any(cell.best for table in tables for row in table.rows for cell in row.cells):
         notes.append(bold_note(measurements))
-    return Exhibit(
-        "plugins",
-        "Measured by plug-ins",
-        f"Metrics of one's own, taken of the penultimate features of {card(measurements.source).title};"
-        " probes of one's own, fitted to those of each new task and scored as the others are. Means over"
-        " runs, ± the standard error.",
-        tuple(tables),
-        notes=(*notes, *measurements.notes()) if wanted else (NONE,),
-        limited=measurements.limited,
-        wanted=wanted,
+    left = ", ".join(text for text, why in reasons.items() if not why)
+    command = str(measurements.results.description.get("command", "penultimate run"))
+    return Piece(tuple(tables), notes=tuple(notes), missing=(Missing(left, command),) if left else ())
+
+
+def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
+    """How well a probe of one's own learns each target, beside the accuracy on the source."""
+    values = measurements.plugin_values(text)
+    per_target = {
+        target: values.get((_score(text, target), target, "test", ""), {}) for target in measurements.targets
+    }
+    group = f"{measurements.title}, test"
+    accuracies = (
+        percent("top1", "Top-1", "top1_percent", group=group, best="high"),
+        percent("top5", "Top-5", "top5_percent", group=group, best="high"),
     )
+    shown = percent("", key="{target}_percent", group=f"Transfer, {text}", best="high")
+    targets = columns_of_targets(shown, per_target)
+    columns = [*(run_column(quantity, measurements.values(quantity)) for quantity in accuracies), *targets]
+    title = f"Classifiers on frozen features, {text}, %"
+    return _table(measurements, f"plugins_probe_{text}", title, columns, targets)
 
 
-def _missing(results: StudyResults, names: list[str]) -> list[str]:
-    """Why nothing stands there for a plug-in: it has no value on these features, or it has to be run yet."""
-    told = [str(reason) for reason in results.provenance.get("undefined", {}).values()]
-    reasons = {name: [reason for reason in told if reason.startswith(f"{name} (")] for name in names}
-    notes = [f"No value: {of[0]}" for of in reasons.values() if of]
-    left = ", ".join(name for name, of in reasons.items() if not of)
-    command = results.description.get("command", "penultimate run")
-    return [*notes, *([f"{left}: not measured: run `{command}`"] if left else [])]
+def _score(text: str, target: str) -> str:
+    """The metric in which a probe's accuracy on a target stands."""
+    return f"{text}_{official_accuracy(target)}"
 
 
-def _metrics(measurements: Measurements) -> dict[str, list[tuple[str, str, Runs]]]:
-    """Of each metric: what its numbers are called ("" for a lone one), on which split, and their runs."""
-    found: dict[str, list[tuple[str, str, Runs]]] = {}
-    for metric, target, split in measurements.of_plugins("metric"):
-        parts = re.fullmatch(rf"({SPEC})(?:\.(\w+))?", metric)
-        if parts is not None:
-            runs = measurements.plugin_runs(metric, target, split)
-            found.setdefault(parts[1], []).append((parts[2] or "", split, runs))
-    return found
-
-
-def _probes(measurements: Measurements) -> list[str]:
-    names = [metric for metric, _, _ in measurements.of_plugins("probe")]
-    found = [re.fullmatch(rf"({SPEC})_(?:top1|mean_per_class)", name) for name in names]
-    return list(dict.fromkeys(parts[1] for parts in found if parts is not None))
-
-
-def _metric_table(
-    measurements: Measurements, metric: str, numbers: list[tuple[str, str, Runs]]
-) -> ExhibitTable:
-    columns = [
-        Column(f"{split}_{part or 'value'}", f"{part.replace('_', ' ') or 'Value'} ({split})")
-        for part, split, _ in numbers
-    ]
-    shown = [runs for _, _, runs in numbers]
+def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
+    """Every other number of a measurement, a column each, of the scale that its values have."""
+    values = {
+        place: runs
+        for place, runs in measurements.plugin_values(text).items()
+        if place[1] not in measurements.targets or place[0] != _score(text, place[1])
+    }
     largest: dict[str, float] = {}
-    for part, _, runs in numbers:
-        own = max(abs(value) for values in runs.values() for value in values.values())
-        largest[part] = max(largest.get(part, 0.0), own)
-    cells = [partial(_cell, runs, _decimals(largest[part])) for part, _, runs in numbers]
-    rows = run_rows(measurements, cells, shown)
-    return ExhibitTable(f"plugins_metric_{_slug(metric)}", metric, "Objective", tuple(columns), rows)
+    for (metric, *_), runs in values.items():
+        sizes = [abs(value) for of_seeds in runs.values() for value in of_seeds.values()]
+        largest[metric] = max(largest.get(metric, 0.0), *sizes)
+    columns = []
+    for (metric, target, split, condition), runs in values.items():
+        part = metric.removeprefix(text).removeprefix(".")
+        on = "" if target == measurements.source else target
+        where = ", ".join(filter(None, (on and card(on).title, split, condition)))
+        label = f"{part.replace('_', ' ') or 'Value'} ({where})"
+        key = "_".join(filter(None, (on, condition, split, part or "value")))
+        shown = Quantity(metric, label=label, key=key, digits=_decimals(largest[metric]), with_error=True)
+        columns.append(run_column(shown, runs))
+    return _table(measurements, f"plugins_metric_{text}", text, columns, columns)
 
 
-def _cell(runs: Runs, decimals: int, spec: str) -> Cell:
-    return run_cell(runs.get(spec), decimals, shows_error=True)
+def _table(
+    measurements: Measurements, name: str, title: str, columns: list[RunColumn], needs: list[RunColumn]
+) -> ExhibitTable | None:
+    """The table under a name that a file may have; of another arm than the main one, it says so."""
+    arm = measurements.arm
+    name = re.sub(r"\W", "_", f"{name}_{arm}" if arm else name)
+    return run_table(measurements, name, f"{title}, {arm}" if arm else title, columns, needs)
 
 
 def _decimals(largest: float) -> int:
@@ -106,5 +109,12 @@ def _decimals(largest: float) -> int:
     return min(6, max(0, DIGITS - 1 - math.floor(math.log10(largest)))) if largest else 0
 
 
-def _slug(spec: str) -> str:
-    return re.sub(r"\W", "_", spec)
+PLUGINS = Exhibit(
+    name="plugins",
+    title="Measured by plug-ins",
+    caption="Metrics of one's own, taken of the penultimate features of {source}; probes of one's own, fitted"
+    " to those of each new task and scored as the others are. Means over runs, ± the standard error.",
+    parts=(Bespoke(_build),),
+    place=1,
+    summary="What metrics and probes from plug-ins have measured",
+)

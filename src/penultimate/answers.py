@@ -1,0 +1,72 @@
+"""The answers of a plug-in's metric or probe, read the same way by `penultimate check` and by studies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from penultimate.errors import PenultimateError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class WrongError(PenultimateError):
+    """What is wrong with a plug-in, and what to do about it."""
+
+
+def kind_of(value: Any) -> str:
+    """
+    >>> kind_of(None), kind_of(1.5)
+    ('None', 'a value of type float')
+    """
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
+    """A metric's answer, a float or {name: float}, as {name: float}; a lone float gets the metric's name.
+
+    `where` completes the message about a number that is not finite. Raises WrongError for anything else.
+
+    >>> numbers("scale", {"mean": 1.0, "largest": 2.5}, "here"), numbers("scale", 3.0, "here")
+    ({'mean': 1.0, 'largest': 2.5}, {'scale': 3.0})
+    """
+    named = dict(answer) if isinstance(answer, Mapping) else {name: answer}
+    for part, number in named.items():
+        if not isinstance(part, str) or not part.isidentifier():
+            raise WrongError(f"{name} names a value {part!r}; a name must be a Python identifier.")
+        if isinstance(number, bool) or not isinstance(number, Real):
+            lone = hasattr(number, "item") and math.prod(getattr(number, "shape", ())) == 1
+            hint = "; call .item() on it" if lone else ""
+            raise WrongError(
+                f"{name} returns {kind_of(number)}{hint}; a metric is a float, or"
+                " {name: float} for several."
+            )
+        if not math.isfinite(number):
+            which = name if part == name else f"{name}'s '{part}'"
+            raise WrongError(
+                f"{which} is {float(number)} {where}; where a value does not exist, raise"
+                " penultimate.metrics.UndefinedError."
+            )
+    if not named:
+        raise WrongError(f"{name} returns an empty dictionary; it measures nothing.")
+    return {part: float(number) for part, number in named.items()}
+
+
+def predictions(name: str, answer: Any, count: int) -> npt.NDArray[Any]:
+    """A probe's predictions for `count` examples: integers [n]. Raises WrongError for anything else.
+
+    >>> predictions("nearest_mean", [3, 4], 2).tolist()
+    [3, 4]
+    """
+    import numpy as np
+
+    predicted = np.asarray(answer)
+    if predicted.shape != (count,) or predicted.dtype.kind not in "iu":
+        raise WrongError(
+            f"{name}.predict returns {predicted.dtype} {list(predicted.shape)}; return a label, an integer,"
+            f" for each example: [n] = [{count}]."
+        )
+    return predicted

@@ -1,0 +1,133 @@
+"""The checks of a measurement: its declaration holds when a small study runs it."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from penultimate.answers import WrongError
+from penultimate.checking.examination import Check, Examined, signature_of
+from penultimate.engine.execute import execute
+from penultimate.measures.catalogue import measurement, several
+from penultimate.records.table import ROWS, Row, read_rows
+from penultimate.registry import Spec
+from penultimate.store import Store
+from penultimate.study.graph import Step
+from penultimate.study.spec import Runs, Study
+from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
+
+OBJECTIVES = ("softmax", "sigmoid")
+RECIPE = Recipe(epochs=2, batch_size=32, learning_rate=0.1, snapshot_every=1)
+
+
+def small_study(*measure: str) -> Study:
+    """Four tiny networks, two objectives with two seeds on one draw of the smoke world, and one target."""
+    networks = Runs(OBJECTIVES, RECIPE, backbones=("glyphnet(width=4, features=16)",), seeds=(0, 1), draws=0)
+    return Study(
+        "check",
+        "What `penultimate check` runs a measurement on",
+        "Does the measurement do what it declares?",
+        "glyphs_smoke",
+        ("digits_smoke",),
+        (networks,),
+        measure,
+        limited=True,
+    )
+
+
+@cache
+def _store() -> Store:
+    """The store of this process: the tiny networks are trained once."""
+    root = Path(tempfile.mkdtemp(prefix="penultimate-check-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    store = Store(root)
+    store.prepare()
+    return store
+
+
+def _done(name: str) -> list[Step]:
+    """The measurement's steps on the small study, done, with everything that they need.
+
+    A setting that holds several values is reduced to the first.
+    """
+    declared = measurement(name)
+    usual = {setting.name: setting.default for setting in declared.settings}
+    lone = {setting: several(name, setting, usual[setting])[:1] for setting in declared.each}
+    steps = unfold(small_study(str(Spec(name, lone)))).steps.values()
+    for step in steps:
+        if step.name != "sheet":
+            execute(_store(), step, lambda news: None)
+    return [step for step in steps if step.name == name]
+
+
+def _rows(step: Step) -> list[Row]:
+    return read_rows(_store().folder(step.id) / ROWS)
+
+
+def ask_declaration(examined: Examined) -> str:
+    declared = measurement(examined.name)
+    if declared.stage and declared.yields:
+        raise WrongError(f"{examined.name} is a stage, which leaves files and no rows; declare yields=().")
+    if not declared.stage and declared.yields == ():
+        raise WrongError(f"{examined.name} declares no quantity: yields=(Yield('name', 'unit'), ...).")
+    kind = "a stage" if declared.stage else "a measurement"
+    listed = ", ".join(item.metric for item in declared.yields or ())
+    return f"{kind} per {declared.per}" + (f", which yields {listed}" if listed else "")
+
+
+def ask_run(examined: Examined) -> str:
+    """Everything it yields on the small study is declared, and finite or said to have no value."""
+    if measurement(examined.name).stage:
+        return "a stage is run by the measurements that need it"
+    steps = _done(examined.name)
+    if not steps:
+        raise WrongError(
+            f"{examined.name} has no step in a small study of trained networks: what it needs is not there."
+        )
+    rows = [row for step in steps for row in _rows(step)]
+    if not rows:
+        raise WrongError(f"{examined.name} yields nothing on any of {len(steps)} steps of a small study.")
+    lost = next((row for row in rows if row.value != row.value), None)
+    if lost is not None:
+        raise WrongError(
+            f"{examined.name} yields NaN as {lost.metric}; where there is no value, yield Undefined(reason)."
+        )
+    metrics = {row.metric for row in rows}
+    return f"{len(rows)} rows of {len(metrics)} quantities in {len(steps)} steps of a small study"
+
+
+def ask_again(examined: Examined) -> str:
+    """A step that is run again leaves the same bytes."""
+    if measurement(examined.name).stage:
+        return "a stage is run again with the measurements that need it"
+    step = _done(examined.name)[0]
+    store = _store()
+    before = _files(store.folder(step.id))
+    store.set_aside(step.id)
+    execute(store, step, lambda news: None)
+    after = _files(store.folder(step.id))
+    changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    if changed:
+        raise WrongError(
+            f"{examined.name} leaves different bytes in {', '.join(changed)} when it is run again; derive"
+            " its random numbers from a fixed seed."
+        )
+    return "leaves the same bytes when it is run again"
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The step's files except its meta, which holds times."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "meta.json")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+MEASUREMENT_CHECKS = (
+    signature_of(("inputs",), keyword_only=True),
+    Check("declaration", ask_declaration, essential=True),
+    Check("run", ask_run, essential=True),
+    Check("again", ask_again),
+)

@@ -1,0 +1,36 @@
+"""How a graph of steps is carried out: one step, the schedule of all, and the engines that place them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from penultimate.errors import RequestError, unknown
+
+if TYPE_CHECKING:
+    from penultimate.engine.observer import Engine
+
+ENGINES = {"local": "penultimate.engine.local:LocalEngine", "ray": "penultimate.engine.ray:RayEngine"}
+"""By name (`--on`), where each is; it is imported when it is asked for."""
+
+
+def load_engine(name: str, processes: int | None = None) -> Engine:
+    """An engine by its name, with so many processes side by side (None: as many as the cores allow).
+
+    Anyone's own is named by its place, "module:Class", and made by a call with `processes`.
+
+    >>> load_engine("rai")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: unknown engine 'rai'. Did you mean 'ray'? Known: local, ray.
+    """
+    module, colon, attribute = ENGINES.get(name, name).partition(":")
+    if not colon:
+        raise unknown("engine", name, ENGINES)
+    try:
+        make = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        if name in ENGINES:
+            raise
+        raise RequestError(f"there is no engine at '{name}': {error}") from None
+    engine: Engine = make(processes)
+    return engine

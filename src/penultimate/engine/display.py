@@ -1,0 +1,218 @@
+"""What a person sees of a running study: a line for each result, and a live footer in a terminal."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from penultimate.networks.key import NetworkKey
+from penultimate.records.table import ROWS, Row, read_rows
+from penultimate.store import Store
+from penultimate.study.graph import Graph, Step
+
+OWN = ("accuracy", "class_separation")
+"""Measurements whose numbers on the source are told as soon as both are there."""
+LOG_EVERY = 15.0
+"""Seconds between two lines about one training in a log; a terminal has a moving bar instead."""
+
+
+def seconds_text(seconds: float) -> str:
+    """
+    >>> seconds_text(8.2), seconds_text(134), seconds_text(7320)
+    ('8 s', '2:14', '2:02:00')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Display:
+    """An observer that prints to a console; without a terminal the same lines make a log."""
+
+    def __init__(self, store: Store, console: Console | None = None) -> None:
+        self.store = store
+        self.console = console or Console(highlight=False)
+        self.began = time.monotonic()
+        self.rows: dict[tuple[NetworkKey, str], dict[str, list[Row]]] = {}
+        self.told: set[tuple[NetworkKey, str]] = set()
+        self.progress: Progress | None = None
+        self.tasks: dict[str, TaskID] = {}
+        self.graph: Graph | None = None
+        self.overall: TaskID | None = None
+        self.last_news: dict[str, float] = {}
+        self.slugs: dict[str, str] = {}
+        self.probes: list[str] = []
+        self.distinctive: list[str] = []
+
+    def say(self, text: str, style: str = "") -> None:
+        since = seconds_text(time.monotonic() - self.began)
+        self.console.print(f"[dim]{since:>7}[/]  {text}", style=style, soft_wrap=True)
+
+    def opened(self, graph: Graph, cached: int, processes: int) -> None:
+        self._study(graph)
+        total = len(graph.steps)
+        side = f"{processes} processes side by side" if processes > 1 else "one process"
+        self.say(f"{self._opening(graph, cached)}, {side}")
+        for step_id, step in graph.steps.items():
+            if self._is_told(step) and self.store.meta(step_id) is not None:
+                self._remember(step)
+                self._tell(step, aloud=False)
+        if self.console.is_terminal:
+            self.progress = Progress(
+                TextColumn("[bold]{task.description:<34}"),
+                BarColumn(bar_width=32),
+                TextColumn("{task.percentage:>3.0f} %"),
+                TextColumn("{task.fields[note]}"),
+                TimeElapsedColumn(),
+                console=self.console,
+                transient=True,
+            )
+            self.progress.start()
+            self.overall = self.progress.add_task("all steps", total=total, completed=cached, note="")
+
+    def started(self, step: Step) -> None:
+        self.last_news[step.id] = time.monotonic()
+        if self.progress is not None:
+            self._drop_task(step)
+            names = [self._name(step)] if step.columns.get("objective") else []
+            title = " ".join([step.name, *names, step.columns.get("target") or ""])
+            self.tasks[step.id] = self.progress.add_task(escape(title)[:34], total=None, note="")
+
+    def progressed(self, step: Step, news: dict[str, Any]) -> None:
+        note = f"loss {news['loss']:.3f}, {news['images_per_second']:,.0f} img/s"
+        if self.progress is not None and step.id in self.tasks:
+            self.progress.update(
+                self.tasks[step.id], completed=news["epoch"], total=news["epochs"], note=note
+            )
+        elif time.monotonic() - self.last_news[step.id] > LOG_EVERY:
+            self.last_news[step.id] = time.monotonic()
+            left = (
+                seconds_text(news["seconds_left"]) if math.isfinite(news["seconds_left"]) else "unknown time"
+            )
+            self.say(f"{self._who(step)} epoch {news['epoch']} of {news['epochs']}, {note}, {left} left")
+
+    def finished(self, step: Step, meta: dict[str, Any]) -> None:
+        if self.progress is not None:
+            self._drop_task(step)
+            assert self.overall is not None
+            self.progress.advance(self.overall)
+        took = seconds_text(meta["seconds"])
+        if step.name == "data":
+            self.say(f"{escape(step.config['name'])} rendered in {took}")
+        elif meta["status"] == "diverged":
+            reason = escape(str(meta.get("reason", "")))
+            self.say(f"{self._who(step)} [bold red]diverged[/]: {reason}; the study goes on without it")
+        elif step.name == "train":
+            self.say(f"{self._trained(step, meta)} in {took}")
+        elif step.name == "given":
+            self.say(f"{self._who(step)} loaded in {took}")
+        elif self._is_told(step):
+            self._remember(step)
+            self._tell(step)
+
+    def failed(self, step: Step, reason: str, log: str) -> None:
+        self._drop_task(step)
+        assert self.graph is not None
+        path = self.store.root / "studies" / self.graph.study.name / f"failed-{step.id}.log"
+        where = ""
+        if log:
+            try:
+                path.write_text(log)
+                where = f" (log: {path})"
+            except OSError:
+                where = " (no room for its log)"
+        backbone = step.columns.get("backbone") if "backbone" in self.distinctive else None
+        name = escape(f"{step.id} ({backbone})" if backbone else step.id)
+        self.say(f"[bold red]failed[/] {name}: {escape(reason)}{escape(where)}")
+
+    def noticed(self, message: str) -> None:
+        self.say(f"[yellow]{escape(message)}[/]")
+
+    def closed(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+            self.progress = None
+
+    def _opening(self, graph: Graph, cached: int) -> str:
+        total = len(graph.steps)
+        start = f"continuing, {cached} of {total} steps are done" if cached else f"{total} steps"
+        return f"[bold]{escape(graph.study.name)}[/]: {start}"
+
+    def _trained(self, step: Step, meta: dict[str, Any]) -> str:
+        return f"{self._who(step)} trained"
+
+    def _study(self, graph: Graph) -> None:
+        """Note what tells the networks of the study apart, and which scores they get on the targets."""
+        self.graph, self.slugs = graph, graph.study.slugs()
+        measured = graph.study.measured()
+        trained = [key for key in measured if not key.is_given]
+        names = ("arm", "backbone", "seed")
+        self.distinctive = [name for name in names if len({getattr(key, name) for key in trained}) > 1]
+        wanted = (request.measurement for requests in measured.values() for request in requests)
+        self.probes = list(dict.fromkeys(what.name for what in wanted if what.per == "target"))
+
+    def _drop_task(self, step: Step) -> None:
+        if self.progress is not None and step.id in self.tasks:
+            self.progress.remove_task(self.tasks.pop(step.id))
+
+    def _name(self, step: Step) -> str:
+        """The network of a step, with what tells it from the others: its arm, architecture and seed."""
+        parts = [self.slugs.get(step.columns["objective"], step.columns["objective"])]
+        for name in self.distinctive:
+            value = step.columns.get(name)
+            if value is not None:
+                parts.append(f"seed {value}" if name == "seed" else value)
+        return " ".join(parts)
+
+    def _who(self, step: Step) -> str:
+        return f"[bold]{escape(self._name(step))}[/]"
+
+    def _key(self, step: Step) -> NetworkKey:
+        objective, backbone, arm = (step.columns.get(name) or "" for name in ("objective", "backbone", "arm"))
+        return NetworkKey(objective, backbone, arm, step.columns.get("seed"), step.columns.get("draw"))
+
+    def _is_told(self, step: Step) -> bool:
+        """Whether the step leaves numbers of one network that are told."""
+        return "seed" in step.columns and step.name in (*OWN, *self.probes)
+
+    def _remember(self, step: Step) -> None:
+        rows = read_rows(self.store.folder(step.id) / ROWS)
+        self.rows.setdefault((self._key(step), step.name), {})[step.id] = rows
+
+    def _rows(self, key: NetworkKey, name: str) -> list[Row]:
+        return [row for rows in self.rows.get((key, name), {}).values() for row in rows]
+
+    def _tell(self, step: Step, aloud: bool = True) -> None:
+        """Say a network's own numbers once both are there, its transfer once every target is; each once."""
+        key, topic = self._key(step), "own" if step.name in OWN else step.name
+        text = self._own(key) if topic == "own" else self._transfer(key, step.name)
+        if text and (key, topic) not in self.told:
+            self.told.add((key, topic))
+            if aloud:
+                self.say(f"{self._who(step)} {text}")
+
+    def _own(self, key: NetworkKey) -> str:
+        values = {(row.metric, row.split): row.value for name in OWN for row in self._rows(key, name)}
+        if not {("top1", "test"), ("class_separation", "train")} <= values.keys():
+            return ""
+        return (
+            f"train {100 * values['top1', 'train']:.1f}  test {100 * values['top1', 'test']:.1f}"
+            f"  class separation R² {values['class_separation', 'train']:.3f}"
+        )
+
+    def _transfer(self, key: NetworkKey, probe: str) -> str:
+        assert self.graph is not None
+        official = (f"{probe}_top1", f"{probe}_mean_per_class")
+        scores = [row.value for row in self._rows(key, probe) if row.metric in official]
+        if len(scores) != len(self.graph.study.targets):
+            return ""
+        over = "" if len(scores) == 1 else f" (mean of {len(scores)} data sets)"
+        return f"{probe} transfer {100 * sum(scores) / len(scores):.1f}{over}"

@@ -1,0 +1,334 @@
+"""One step, done: from its parents' folders to rows and files in its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from penultimate.errors import DamagedFileError, PenultimateError
+from penultimate.measures.catalogue import measurement
+from penultimate.measures.declaration import Measurement
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.records.table import ROWS, Row, setting_text, write_rows
+from penultimate.store import Store
+from penultimate.study.graph import Step
+
+SCRATCH = ("checkpoint*", "*.tmp")
+CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
+"""The environment variable with the seconds between two checkpoints: it changes no result."""
+
+
+class DamagedParentError(DamagedFileError):
+    """A parent's file changed since it was written; the parent has to be computed anew."""
+
+    def __init__(self, parent: str, reason: str) -> None:
+        super().__init__(reason)
+        self.parent = parent
+
+
+@dataclass
+class Outcome:
+    """What a step came to: its rows, its status, and what meta.json says besides."""
+
+    rows: list[Row] = field(default_factory=list)
+    status: str = "done"
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def data(inputs: Inputs) -> Outcome:
+    """Render or read the splits of a data set."""
+    from penultimate.data import generate
+
+    config = inputs.step.config
+    manifest = generate(config["name"], config["draw"], inputs.folder)
+    return Outcome(facts={"content_digest": manifest["digest"]})
+
+
+def sheet(inputs: Inputs) -> Outcome:
+    """A picture of some images of every data set."""
+    from penultimate.data.catalog import card
+    from penultimate.data.images import load_images
+    from penultimate.data.sheet import contact_sheet
+
+    sets = [
+        (card(supply.of).title, load_images(inputs.folders[supply.parent], "train"))
+        for supply in inputs.step.supplies
+    ]
+    (inputs.folder / "sheet.png").write_bytes(contact_sheet(sets))
+    return Outcome()
+
+
+def train(inputs: Inputs) -> Outcome:
+    """Train a network; its curves are the rows."""
+    from penultimate.data.images import load_images
+    from penultimate.measures.inputs import read_card
+    from penultimate.training import Recipe
+    from penultimate.training import train as run_training
+
+    config = inputs.step.config
+    folder = inputs.folders[inputs.step.parents[0]]
+    result = run_training(
+        config["objective"],
+        config["backbone"],
+        load_images(folder, "train"),
+        load_images(folder, "holdout"),
+        Recipe(**config["recipe"]),
+        config["seed"],
+        inputs.folder,
+        inputs.progress,
+        float(os.environ.get(CHECKPOINT_SECONDS, "20")),
+    )
+    rows = [
+        row(
+            inputs.step,
+            Number(
+                point["metric"],
+                point["value"],
+                "loss" if point["metric"] == "mean_loss" else "fraction",
+                point["split"],
+                epoch=point["epoch"],
+            ),
+            result.status,
+        )
+        for point in result.curves
+    ]
+    facts: dict[str, Any] = {"epoch": result.epoch, "reason": result.reason}
+    if result.status == "done":
+        facts["num_features"] = read_card(inputs.folder)["num_features"]
+    if result.damaged:
+        facts["damaged"] = result.damaged
+    return Outcome(rows, result.status, facts)
+
+
+def given(inputs: Inputs) -> Outcome:
+    """Fetch a network that was not trained here."""
+    from penultimate.data.catalog import card
+    from penultimate.networks.given import fetch
+
+    config = inputs.step.config
+    classes = card(inputs.source).classes if config["classifies"] else 0
+    return Outcome(facts=fetch(config["source"], tuple(map(str, range(classes))), inputs.folder))
+
+
+def extract(inputs: Inputs) -> Outcome:
+    """The features, and logits where there are any, of a split."""
+    from penultimate.data.images import load_images
+    from penultimate.features.extraction import extract as run_extraction
+
+    network, images = inputs.step.supplies
+    split = images.name
+    bank = run_extraction(inputs.load_from(network), load_images(inputs.folders[images.parent], split))
+    bank.save(inputs.folder / f"{split}.npz")
+    return Outcome()
+
+
+CORE: dict[str, Callable[[Inputs], Outcome]] = {
+    function.__name__: function for function in (data, sheet, train, given, extract)
+}
+"""The steps that are not measurements."""
+
+
+def measure(what: Measurement, inputs: Inputs) -> Outcome:
+    """Call a measurement's function, and turn what it yields into rows and files.
+
+    Raises PenultimateError for a quantity that its declaration does not name.
+    """
+    outcome = Outcome()
+    undefined: list[str] = []
+    left: set[str] = set()
+    assert what.function is not None
+    known = {item.metric: item for item in what.yields} if what.yields is not None else None
+    settings = {setting.name for setting in what.settings}
+    values = {name: value for name, value in inputs.step.config.items() if name in settings}
+    try:
+        for item in what.function(inputs, **values):
+            match item:
+                case Undefined(reason):
+                    undefined.append(reason)
+                case Fact(name, value):
+                    outcome.facts[name] = value
+                case Number() | Arrays():
+                    _expect_declared(what, known, item)
+                    if isinstance(item, Arrays):
+                        if item.metric in left:
+                            raise PenultimateError(
+                                f"{what.name} yields the arrays of {item.metric} twice; give each a metric of"
+                                " its own"
+                            )
+                        left.add(item.metric)
+                    outcome.rows.append(_kept(inputs, item))
+                case _:
+                    raise PenultimateError(
+                        f"{what.name} yields {item!r}; a Number, Arrays, Fact or Undefined is expected"
+                    )
+    except UndefinedError as error:
+        undefined.append(str(error))
+    if undefined:
+        outcome.facts["undefined"] = "; ".join(undefined)
+    return outcome
+
+
+def _expect_declared(what: Measurement, known: Mapping[str, Any] | None, item: Number | Arrays) -> None:
+    if known is None:
+        return
+    declared = known.get(item.metric)
+    unit = "points" if isinstance(item, Arrays) else item.unit
+    if declared is None or declared.unit != unit:
+        listed = ", ".join(f"{one.metric} ({one.unit})" for one in known.values())
+        raise PenultimateError(
+            f"{what.name} yields {item.metric} ({unit}), which its declaration does not name: {listed}"
+        )
+    if isinstance(item, Arrays) and set(item.arrays) != set(declared.arrays):
+        raise PenultimateError(
+            f"{what.name} yields the arrays {', '.join(item.arrays)} of {item.metric}; its declaration names"
+            f" {', '.join(declared.arrays)}"
+        )
+
+
+def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
+    if isinstance(item, Number):
+        return row(inputs.step, item)
+    import numpy as np
+
+    plain = {name: np.asarray(array) for name, array in item.arrays.items()}
+    np.savez(inputs.folder / f"{item.metric}.npz", **plain)  # type: ignore[arg-type]
+    points = max(len(array) for array in plain.values())
+    return row(inputs.step, Number(item.metric, points, "points", item.split))
+
+
+def row(step: Step, number: Number, status: str = "done") -> Row:
+    """The row of a number: the columns that the step's rows share, and the number's own.
+
+    It names no arm: a study that shares the step may call it otherwise.
+    """
+    columns = {**step.columns, **({} if number.network is None else number.network.columns()), "arm": None}
+    if number.other is not None:
+        columns.update(objective_b=number.other.objective, seed_b=number.other.seed)
+    if number.target is not None:
+        columns["target"] = number.target
+    return Row(
+        step=step.id,
+        metric=number.metric,
+        value=number.value,
+        unit=number.unit,
+        split=number.split,
+        layer=number.layer,
+        layer_b=number.layer_b,
+        epoch=number.epoch,
+        setting=setting_text(number.setting),
+        status=status,
+        **columns,
+    )
+
+
+def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
+    """Do one step in its folder, unless another process has done it meanwhile; its meta comes back.
+
+    A measurement that has no value here (constant features, say) leaves no row, and its reason in meta.json.
+    Raises DamagedParentError when a parent is not what was written; anything else that a step raises
+    passes through, and its partial folder stays for the next attempt.
+    """
+    with store.step_lock(step.id):
+        if store.is_whole(step.id):
+            meta = store.meta(step.id)
+            assert meta is not None
+            return meta.content
+        folders = _verified(store, (parent for parent in step.parents if parent not in step.absent))
+        folder = store.begin(step.id)
+        began, busy = time.perf_counter(), time.process_time()
+        inputs = Inputs(step, folder, folders, progress)
+        core = CORE.get(step.name)
+        outcome = core(inputs) if core else measure(measurement(step.name), inputs)
+        write_rows(folder / ROWS, outcome.rows)
+        meta_content = {
+            "step": step.name,
+            "version": step.version,
+            "config": step.config,
+            "columns": {name: value for name, value in step.columns.items() if name != "arm"},
+            "parents": list(step.parents),
+            "status": outcome.status,
+            "seconds": round(time.perf_counter() - began, 3),
+            "cpu_seconds": round(time.process_time() - busy, 3),
+            **outcome.facts,
+            **machine(),
+            "threads": step.resources.threads,
+        }
+        store.finish(step.id, meta_content, SCRATCH)
+        return meta_content
+
+
+def _verified(store: Store, parents: Iterable[str]) -> dict[str, Path]:
+    folders = {}
+    for parent in parents:
+        try:
+            folders[parent] = store.verify(parent)
+        except DamagedFileError as error:
+            raise DamagedParentError(parent, str(error)) from error
+    return folders
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """Where this process runs and what it runs with: recorded beside every result, never hashed."""
+
+    packages = {}
+    for name in ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow", "penultimate"):
+        try:
+            packages[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            packages[name] = "not installed"
+    commit, dirty = code_version()
+    return {
+        "host": platform.node(),
+        "processor": _processor(),
+        "device": "cpu",
+        "python": platform.python_version(),
+        "packages": packages,
+        "commit": commit,
+        "dirty": dirty,
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return f"{line.partition(':')[2].strip()} ({os.cpu_count()} cores)"
+    except OSError:
+        pass
+    return f"{platform.processor() or platform.machine()} ({os.cpu_count()} cores)"
+
+
+@cache
+def code_version() -> tuple[str, bool]:
+    """The commit of this package's checkout, and whether it was changed since; ("", False) outside one."""
+    here = Path(__file__).resolve().parent
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "--", str(here)],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "", False
+    return commit, bool(changed)
+
+
+def describe_failure(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

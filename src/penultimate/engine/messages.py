@@ -1,0 +1,61 @@
+"""What the processes of a study tell its engine: that they are ready, and how each step ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from penultimate.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The process takes steps."""
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The process cannot load a plug-in that the study's own process has loaded."""
+
+    reason: str
+
+    def refusal(self) -> RequestError:
+        """The error that ends the study."""
+        return RequestError(
+            f"{self.reason} (in a process of the study, which begins in the current folder and has nothing"
+            " that this session has defined or put on its path)"
+        )
+
+
+@dataclass(frozen=True)
+class Done:
+    """The step has its folder, and this meta; it may have diverged."""
+
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """The step could not use a parent, which is no longer what was written."""
+
+    parent: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The step raised an exception; `log` is its traceback."""
+
+    reason: str
+    log: str = ""
+    disk_full: bool = False
+
+
+@dataclass(frozen=True)
+class Died:
+    """The process of the step ended before the step did; `how` continues "the process ..."."""
+
+    how: str
+
+
+Ending: TypeAlias = Done | Damaged | Failed | Died

@@ -1,0 +1,137 @@
+"""Plan a study, and run it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penultimate.engine import load_engine
+from penultimate.engine.observer import Engine, Observer, Silent, Summary
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.measures.catalogue import measurement
+from penultimate.records.reading import STUDY_FILE
+from penultimate.store import BusyError, Meta, Store, atomic_write, lock
+from penultimate.study.graph import Graph
+from penultimate.study.selection import load_study
+from penultimate.study.spec import Study
+from penultimate.study.unfold import SECONDS, unfold
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """How many steps of one kind a study has, how many are done, and what the rest is expected to cost."""
+
+    name: str
+    total: int
+    done: int
+    seconds_each: float | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self.seconds_each is None else self.seconds_each * (self.total - self.done)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study's graph, beside what the store already holds of it."""
+
+    graph: Graph
+    done: frozenset[str]
+    costs: tuple[StepCost, ...]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The expected seconds of all remaining steps, one after another; None where nothing is known."""
+        parts = [cost.seconds_left for cost in self.costs if cost.total > cost.done]
+        return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
+
+
+def _as_study(study: Study | str) -> Study:
+    return study if isinstance(study, Study) else load_study(study)
+
+
+def plan(study: Study | str, out: Path | str = "runs") -> Plan:
+    """The steps of a study, which of them are done in `out`, and what the rest is expected to cost.
+
+    >>> plan("smoke", out="no-such-folder").graph.study.name
+    'smoke'
+    """
+    graph = unfold(_as_study(study))
+    store = Store(out)
+    kinds: dict[str, list[str]] = {}
+    for step in graph.steps.values():
+        kinds.setdefault(step.name, []).append(step.id)
+    done = {step_id: meta for step_id in graph.steps if (meta := _finished(store, step_id)) is not None}
+    costs = []
+    for name, ids in kinds.items():
+        seconds = [done[step_id].content["seconds"] for step_id in ids if step_id in done]
+        each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
+        costs.append(StepCost(name, len(ids), len(seconds), each))
+    return Plan(graph, frozenset(done), tuple(costs))
+
+
+def _finished(store: Store, step_id: str) -> Meta | None:
+    try:
+        return store.finished(step_id)
+    except DamagedFileError:
+        return None
+
+
+def _expected_seconds(study: Study, name: str) -> float | None:
+    known = {**SECONDS, **study.expected_seconds}
+    return known[name] if name in known else measurement(name).seconds
+
+
+def run(
+    study: Study | str,
+    out: Path | str = "runs",
+    processes: int | None = None,
+    observer: Observer | None = None,
+    command: str = "",
+    engine: Engine | str = "local",
+) -> Summary:
+    """Run a study: do each step that `out` does not hold yet; called again, it does what is left.
+
+    `engine` says how the steps are carried out: "local" or "ray", with so many `processes` (as many as the
+    cores allow), or an engine of one's own.
+    Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
+    """
+    chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
+    graph = unfold(_as_study(study))
+    store = Store(out)
+    store.prepare()
+    folder = store.root / "studies" / graph.study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    with exclusively(folder, graph.study.name, out):
+        _note(folder, graph, command)
+        return chosen.run(graph, store, observer or Silent())
+
+
+@contextlib.contextmanager
+def exclusively(folder: Path, name: str, out: Path | str) -> Iterator[None]:
+    """Hold a study's folder; raises RequestError with the holder when another process does."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock(folder / ".lock"))
+        except BusyError as error:
+            holder = json.loads(str(error) or "{}")
+            raise RequestError(
+                f"study '{name}' is being run in '{out}' already, by process {holder.get('pid', '?')}"
+                f" on {holder.get('host', '?')}; wait for it, or give --out another folder"
+            ) from None
+        yield
+
+
+def _note(folder: Path, graph: Graph, command: str) -> None:
+    """Record which steps make up the study, so that results and reports can be read while it runs."""
+    content = {
+        **graph.study.describe(),
+        "command": command or f"penultimate run {graph.study.name}",
+        "steps": list(graph.steps),
+        "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
+    }
+    atomic_write(folder / STUDY_FILE, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())

@@ -1,0 +1,242 @@
+"""Which steps can be begun, which wait for their parents, which never will be: the rules that engines share.
+
+An engine takes steps with `next`, places them, and reports with `ended` what became of each. Retries, damaged
+parents, runs that diverge and disks that fill up are dealt with here. The work is linear in the steps and
+their parents: each step counts the parents that it still waits for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import os
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any
+
+from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed
+from penultimate.engine.observer import Observer, Summary
+from penultimate.errors import DamagedFileError
+from penultimate.store import Store
+from penultimate.study.graph import Graph, Step
+
+ATTEMPTS = 2
+"""How often a step is begun when its process dies under it, or when a child finds it damaged."""
+
+
+class _State(Enum):
+    WAITING = auto()
+    READY = auto()
+    RUNNING = auto()
+    DONE = auto()
+    FAILED = auto()
+    SKIPPED = auto()
+
+
+class Schedule:
+    """The steps of a graph as an engine works through them.
+
+    threads   the most that any step still to be done asks for
+    """
+
+    def __init__(self, graph: Graph, store: Store, observer: Observer) -> None:
+        self.graph, self.store, self.observer = graph, store, observer
+        self.summary = Summary(total=len(graph.steps))
+        self._children = graph.children()
+        self._order = {step_id: position for position, step_id in enumerate(graph.steps)}
+        self._state = dict.fromkeys(graph.steps, _State.WAITING)
+        self._missing = {step_id: len(step.parents) for step_id, step in graph.steps.items()}
+        self._readers = dict.fromkeys(graph.steps, 0)
+        self._attempts: dict[str, int] = {}
+        self._absent: set[str] = set()
+        self._condemned: set[str] = set()
+        self._heap: list[tuple[int, int, str]] = []
+        self._running = 0
+        self._stopped = False
+        for step_id in [step_id for step_id in graph.steps if self._was_done(step_id)]:
+            self._release(step_id)
+        for step_id in graph.steps:
+            self._queue_if_free(step_id)
+        left = (step for step_id, step in graph.steps.items() if self._state[step_id] is not _State.DONE)
+        self.threads = max((step.resources.threads for step in left), default=1)
+
+    def next(self) -> Step | None:
+        """The most urgent step that can go, which is taken to be begun; None while there is none."""
+        while self._heap and not self._stopped:
+            _, _, step_id = heapq.heappop(self._heap)
+            if self._state[step_id] is not _State.READY:
+                continue
+            step = self.graph.steps[step_id]
+            self._state[step_id] = _State.RUNNING
+            self._running += 1
+            for parent in step.parents:
+                self._readers[parent] += 1
+            self.observer.started(step)
+            absent = tuple(parent for parent in step.parents if parent in self._absent)
+            return dataclasses.replace(step, absent=absent) if absent else step
+        return None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no step is running and none can be begun."""
+        while self._heap and self._state[self._heap[0][2]] is not _State.READY:
+            heapq.heappop(self._heap)
+        return not self._running and (self._stopped or not self._heap)
+
+    def places(self, processes: int | None) -> int:
+        """How many steps go side by side: those asked for, else what the cores allow, but no idle ones."""
+        left = self.summary.total - self.summary.cached - len(self.summary.skipped)
+        return min(processes or max(1, (os.cpu_count() or 1) // self.threads), left)
+
+    def progressed(self, step_id: str, news: dict[str, Any]) -> None:
+        """A running step says how far it is."""
+        self.observer.progressed(self.graph.steps[step_id], news)
+
+    def ended(self, step_id: str, ending: Ending) -> None:
+        """A running step runs no more; what follows from it is done and told."""
+        step = self.graph.steps[step_id]
+        self._running -= 1
+        for parent in step.parents:
+            self._readers[parent] -= 1
+            self._set_aside_if_unread(parent)
+        match ending:
+            case Done(meta):
+                self._done(step, meta)
+            case Damaged(parent, reason):
+                if self._renew(parent):
+                    self._again(step, f"{reason}; it was set aside and is computed anew")
+                else:
+                    self._fail(step, reason)
+            case Died(how):
+                if self._may_try_again(step_id):
+                    self._again(step, f"the process of {step_id} {how}; the step is begun again")
+                else:
+                    self._fail(step, f"its process {how} {ATTEMPTS} times; is there enough memory?")
+            case Failed(reason, log, disk_full):
+                self._fail(step, reason, log)
+                if disk_full and not self._stopped:
+                    self._stopped = True
+                    self.observer.noticed(
+                        "the disk is full: free some space, then the same command continues from here"
+                    )
+
+    def _was_done(self, step_id: str) -> bool:
+        """Whether the store holds the step; a damaged one is set aside."""
+        try:
+            meta = self.store.finished(step_id)
+        except DamagedFileError as error:
+            self.observer.noticed(f"{error}; it was set aside and is computed anew")
+            self.store.set_aside(step_id)
+            return False
+        if meta is None:
+            return False
+        self._state[step_id] = _State.DONE
+        self.summary.cached += 1
+        if meta.status == "diverged":
+            self.summary.diverged[step_id] = str(meta.content.get("reason", ""))
+        return True
+
+    def _queue_if_free(self, step_id: str) -> None:
+        waits = self._missing[step_id] or step_id in self._condemned
+        if self._state[step_id] is _State.WAITING and not waits:
+            self._state[step_id] = _State.READY
+            heapq.heappush(self._heap, (self.graph.steps[step_id].priority, self._order[step_id], step_id))
+
+    def _release(self, step_id: str) -> None:
+        """Let the children of a finished step go; of one that diverged, only those that gather."""
+        if step_id in self.summary.diverged:
+            self._give_up_below(step_id, diverged=True)
+            return
+        for child in self._children[step_id]:
+            self._missing[child] -= 1
+            self._queue_if_free(child)
+
+    def _give_up_below(self, step_id: str, diverged: bool = False) -> None:
+        """Skip what needs this step; what gathers goes on without a run that diverged."""
+        lost = [step_id]
+        while lost:
+            parent = lost.pop()
+            for child in self._children[parent]:
+                if diverged and self.graph.steps[child].gathers:
+                    self._absent.add(parent)
+                    self._missing[child] -= 1
+                    self._queue_if_free(child)
+                elif self._state[child] in (_State.WAITING, _State.READY):
+                    self._state[child] = _State.SKIPPED
+                    self.summary.skipped.append(child)
+                    lost.append(child)
+
+    def _done(self, step: Step, meta: dict[str, Any]) -> None:
+        self._state[step.id] = _State.DONE
+        self.summary.computed += 1
+        if meta["status"] == "diverged":
+            self.summary.diverged[step.id] = str(meta.get("reason", ""))
+        self._release(step.id)
+        self.observer.finished(step, meta)
+
+    def _fail(self, step: Step, reason: str, log: str = "") -> None:
+        self._state[step.id] = _State.FAILED
+        self.summary.failed[step.id] = reason
+        self._give_up_below(step.id)
+        self.observer.failed(step, reason, log)
+
+    def _again(self, step: Step, notice: str) -> None:
+        self._state[step.id] = _State.WAITING
+        self._queue_if_free(step.id)
+        self.observer.noticed(notice)
+
+    def _may_try_again(self, step_id: str) -> bool:
+        self._attempts[step_id] = self._attempts.get(step_id, 1) + 1
+        return self._attempts[step_id] <= ATTEMPTS
+
+    def _renew(self, parent: str) -> bool:
+        """Have a damaged parent computed anew, and its children wait; False where that cannot help.
+
+        It stays where it is while another step reads it; none that would is begun meanwhile.
+        """
+        if self._state[parent] is _State.DONE:
+            if self._cannot_be_done(parent) or not self._may_try_again(parent):
+                return False
+            self._state[parent] = _State.WAITING
+            self._condemned.add(parent)
+            for child in self._children[parent]:
+                self._missing[child] += 1
+                if self._state[child] is _State.READY:
+                    self._state[child] = _State.WAITING
+            self._set_aside_if_unread(parent)
+        return True
+
+    def _cannot_be_done(self, step_id: str) -> bool:
+        """Whether a step that an earlier run did needs one that this run could not do again."""
+        step = self.graph.steps[step_id]
+        given_up = (_State.FAILED, _State.SKIPPED)
+        lost = (p for p in step.parents if self._state[p] in given_up or p in self.summary.diverged)
+        return any(not step.gathers or parent not in self._absent for parent in lost)
+
+    def _set_aside_if_unread(self, step_id: str) -> None:
+        if step_id in self._condemned and not self._readers[step_id]:
+            self._condemned.discard(step_id)
+            self.store.set_aside(step_id)
+            self._queue_if_free(step_id)
+
+
+def carry_out(
+    graph: Graph,
+    store: Store,
+    observer: Observer,
+    processes: int | None,
+    work: Callable[[Schedule, int], None],
+) -> Summary:
+    """What every engine does around its `work`, which is given the schedule and the number of places."""
+    began = time.monotonic()
+    schedule = Schedule(graph, store, observer)
+    if not schedule.is_over:
+        places = schedule.places(processes)
+        observer.opened(graph, schedule.summary.cached, places)
+        try:
+            work(schedule, places)
+        finally:
+            observer.closed()
+    schedule.summary.seconds = time.monotonic() - began
+    return schedule.summary

@@ -1,0 +1,84 @@
+"""What a process of a study does: one step after another, each with its threads, as an engine sends them.
+
+The local engine starts it as `python -m penultimate.engine.worker FD`, so that no `__main__` of the caller is
+imported again; it ends when its parent ends, however that ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from penultimate.engine.messages import Damaged, Done, Ending, Failed, Ready, Unfit
+from penultimate.errors import PenultimateError
+from penultimate.plugins import load_source, loaded, told
+from penultimate.store import FULL, Store
+from penultimate.study.graph import Step
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """The environment that a process with so many threads is started in."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+
+
+def sources() -> list[tuple[str, bytes]]:
+    """The plug-in files of this process, as `load` takes them: a file edited meanwhile changes no run."""
+    return [(str(plugin.path), plugin.source) for plugin in loaded()]
+
+
+def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
+    """Load plug-in files from their text; those that are loaded already stay."""
+    try:
+        for path, source in files:
+            load_source(path, source)
+    except PenultimateError as error:
+        return Unfit(str(error))
+    return Ready()
+
+
+def attempt(root: str, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
+    """Do a step, with its threads, in this process; how it ended comes back, exceptions included."""
+    import torch
+
+    from penultimate.engine.execute import DamagedParentError, describe_failure, execute
+
+    torch.set_num_threads(step.resources.threads)
+    try:
+        return Done(execute(Store(root), step, progress))
+    except DamagedParentError as error:
+        return Damaged(error.parent, str(error))
+    except Exception as error:
+        disk_full = isinstance(error, OSError) and error.errno in FULL
+        return Failed(told(error), describe_failure(error), disk_full)
+
+
+def _end_with_parent(parent: int) -> None:
+    """A parent killed with -9 tells nobody: look for it, and leave; what was done so far stays resumable."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    connection = Connection(int(sys.argv[1]))
+    import torch  # noqa: F401  (a process is ready once the slow import is behind it)
+
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        fitness = load(connection.recv())
+        connection.send(fitness)
+        while isinstance(fitness, Ready):
+            root, step = connection.recv()
+            connection.send(attempt(root, step, connection.send))
+
+
+if __name__ == "__main__":
+    main()

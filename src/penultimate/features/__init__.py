@@ -1,0 +1,1 @@
+"""Penultimate features: extracted from images, kept in banks."""

@@ -1,0 +1,1 @@
+"""The layers of a network: sparsity, class separation, CKA between layers."""

@@ -1,0 +1,249 @@
+"""CKA between the layers of networks: any networks, any data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from penultimate.backbones.taps import flattened, tapped
+from penultimate.data.images import Images
+from penultimate.errors import RequestError, unknown
+from penultimate.features.bank import FeatureBank
+from penultimate.layers.observed import (
+    AnyNetwork,
+    Layers,
+    ObservedNetwork,
+    batches_of,
+    draws,
+    evaluating,
+    examples,
+    observed,
+)
+from penultimate.metrics.comparison import Comparison, Doubles
+from penultimate.metrics.similarity import PIECE_ELEMENTS, expect_enough, products, u_vector
+from penultimate.networks.trained import TrainedNetwork, build
+
+__all__ = ["Comparison", "at_initialisation", "compare_banks", "compare_networks", "settle_batch_norm"]
+
+BatchProducts: TypeAlias = tuple[Doubles, int, int]
+
+TOKENS: dict[str, Callable[[Tensor], Tensor]] = {
+    "flatten": lambda tokens: tokens,
+    "mean": lambda tokens: tokens.mean(1),
+    "first": lambda tokens: tokens[:, 0],
+}
+
+
+def compare_networks(
+    networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork],
+    loader: Images | Iterable[Any],
+    layers: Layers = None,
+    *,
+    passes: int = 1,
+    tokens: str = "flatten",
+    output: str = "",
+    batch_size: int = 256,
+    seed: int = 0,
+) -> Comparison:
+    """Linear CKA between all tapped layers of all networks, in one pass over the data.
+
+    CKA = mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) ) over batches i
+
+    - `networks`: modules or trained Networks; a mapping names them, otherwise they are "0", "1", ...
+    - `loader`: batches: a tensor, a tuple or list that begins with one, or a mapping of keyword arguments
+      (without labels, and without ids unless the network takes them). Networks also accept an ImageSet:
+      `seed` draws its batches, different ones in every pass.
+    - `layers`: patterns of names (see `backbones.taps.taps`), the same for all or a mapping by network; by
+      default every residual block or stage. Networks may differ in their numbers of layers.
+    - `passes` over the data, useful with different batches each time (a DataLoader that shuffles); the
+      paper's is 10.
+    - `tokens`, for outputs [n t d]: "flatten" (as for maps), "mean" over tokens, "first" (the class token).
+    - `output`: a name for the output of the whole network (a trained Network's penultimate features), which
+      is then compared too, as its last layer.
+
+    Returns `.matrix` [l l] (CKA), `.names` [(network, layer)] in the order in which layers run,
+    `.standard_error` [l l] by jackknife over batches, `.notes`, and `.merge` for comparisons on other batches
+    made elsewhere. Batches are weighted by their examples; a short last one is kept and mentioned in the
+    notes.
+
+    A layer's Gram matrix is computed as soon as the layer has run, before an in-place operation can change
+    its output, and no activation is kept: the memory is l n (n-1) / 2 float64 for n examples per batch.
+    Networks run on their own devices, in evaluation mode, without gradients; modes are restored; autocast is
+    left to the caller.
+
+    Raises RequestError for patterns that match nothing, batches of fewer than 4 examples (at once if the
+    loader announces them), layers that run twice or never, and activations that are not finite (which network
+    and batch).
+
+    >>> nets = {name: nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)) for name in "ab"}
+    >>> batches = [torch.randn(16, 3) for _ in range(4)]
+    >>> comparison = compare_networks(nets, batches, layers=["1", "2"])
+    >>> comparison.names
+    [('a', '1'), ('a', '2'), ('b', '1'), ('b', '2')]
+    >>> comparison.between("a", "b").shape, bool((comparison.standard_error[0, 1:] > 0).all())
+    ((2, 2), True)
+
+    Nguyen, Raghu & Kornblith, 2021, eq. 3; Kornblith et al., 2021, eq. 10 and figure 2 (batches of 1500).
+    """
+    if tokens not in TOKENS:
+        raise unknown("treatment of tokens", tokens, TOKENS)
+    watched = observed(networks, layers, output)
+    sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
+    batch_products: list[BatchProducts] = []
+    with torch.no_grad(), ExitStack() as modes:
+        for network in watched:
+            modes.enter_context(evaluating(network.module))
+        for pass_number, number, batch in batches_of(loader, watched, passes, batch_size, seed):
+            where = f"batch {number} of pass {pass_number}"
+            try:
+                sheet.start(examples(batch))
+                for network in watched:
+                    where = f"batch {number} of pass {pass_number}, network '{network.name}'"
+                    with tapped(network.layers, partial(sheet.add, network.name)):
+                        network.run(batch)
+            except RequestError as error:
+                raise RequestError(f"{where}: {error}") from None
+            batch_products.append((products(sheet.vectors, sheet.examples), sheet.examples, pass_number))
+    return _comparison(list(sheet.rows), batch_products)
+
+
+def compare_banks(
+    banks: Mapping[str, FeatureBank], passes: int = 1, batch_size: int = 256, seed: int = 0
+) -> Comparison:
+    """Linear CKA between the penultimate features in banks, with examples matched by their ids.
+
+    As `compare_networks`, with each bank a network of one layer, "penultimate"; `seed` draws the batches.
+    Raises RequestError if banks hold different ids (how many, and the first).
+
+    >>> features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    >>> bank = FeatureBank(features, np.zeros(40, int))
+    >>> turned = FeatureBank(features[::-1], np.zeros(40, int), ids=bank.ids[::-1])
+    >>> float(compare_banks({"one": bank, "two": turned}, batch_size=20).matrix[0, 1])
+    1.0
+    """
+    if not banks:
+        raise RequestError("no bank to compare")
+    reference, *others = banks
+    for name in others:
+        differing = np.setxor1d(banks[reference].ids, banks[name].ids)
+        if len(differing):
+            raise RequestError(
+                f"banks '{reference}' and '{name}' hold different examples: {len(differing)} ids are in only"
+                f" one of them (the first is {differing[0]})"
+            )
+    orders = {name: np.argsort(bank.ids) for name, bank in banks.items()}
+    batch_products: list[BatchProducts] = []
+    for pass_number, _, rows in draws(len(banks[reference]), passes, batch_size, seed):
+        vectors = torch.stack([u_vector(bank.features[orders[name][rows]]) for name, bank in banks.items()])
+        batch_products.append((products(vectors, len(rows)), len(rows), pass_number))
+    return _comparison([(name, "penultimate") for name in banks], batch_products)
+
+
+def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
+    """Set the running moments of every batch normalisation to the batches' mean moments; returns the module.
+
+    This makes a network at initialisation a fair control: with its initial moments (0 and 1), activations
+    grow or vanish from layer to layer. Meanwhile everything but the normalisations is in evaluation mode;
+    modes and momenta are restored. Raises RequestError if there are no batches.
+
+    >>> net = nn.Sequential(nn.BatchNorm1d(2))
+    >>> _ = settle_batch_norm(net, [torch.tensor([[0.0, 4.0], [2.0, 8.0]])])
+    >>> net[0].running_mean, net[0].running_var
+    (tensor([1., 6.]), tensor([2., 8.]))
+
+    Kornblith et al., 2021, section 3.2: the control at initialisation.
+    """
+    return _settle(ObservedNetwork("0", module, {}, None), batches)
+
+
+def at_initialisation(
+    network: TrainedNetwork, images: Images, seed: int = 0, batch_size: int = 256
+) -> TrainedNetwork:
+    """The network as it was before training, drawn from `seed`, with batch-norm moments set on `images`.
+
+    Networks trained from one seed share their start; another seed gives a separate control. Raises
+    RequestError for fewer than 4 images.
+
+    >>> from penultimate.data.images import ChannelStatistics, ImageSet
+    >>> images = ImageSet(np.zeros((4, 8, 8, 3), np.uint8), np.zeros(4, int), np.arange(4), ("a", "b"))
+    >>> card = {"objective": "softmax", "backbone": "glyphnet(width=2, features=4)", "num_classes": 2}
+    >>> body, head = build(card["objective"], card["backbone"], 2, seed=0)
+    >>> network = TrainedNetwork(body, head, ChannelStatistics((0.5,) * 3, (0.2,) * 3), ("a", "b"), card)
+    >>> at_initialisation(network, images, seed=1).backbone.num_features
+    4
+    """
+    card = network.card
+    body, head = build(card["objective"], card["backbone"], card["num_classes"], seed)
+    drawn = draws(len(images), 1, batch_size, seed)
+    batches = (batch for _, _, rows in drawn for batch, _ in images.batches(len(rows), rows))
+    _settle(ObservedNetwork("0", body, {}, network.prepared), batches)
+    return TrainedNetwork(body.eval(), head.eval(), network.statistics, network.class_names, card)
+
+
+class _Sheet:
+    """The U-centred Gram matrices of one batch: a row per layer, in the order in which layers first ran."""
+
+    def __init__(self, layers: int, device: torch.device, pool: Callable[[Tensor], Tensor]) -> None:
+        self.layers, self.pool = layers, pool
+        self.device = device if device.type in PIECE_ELEMENTS else torch.device("cpu")
+        self.rows: dict[tuple[str, str], int] = {}
+        self.vectors = torch.empty(0, 0)
+        self.examples = 0
+
+    def start(self, examples: int) -> None:
+        expect_enough(examples)
+        pairs = examples * (examples - 1) // 2
+        if self.vectors.shape[1] != pairs:
+            self.vectors = torch.empty(self.layers, pairs, dtype=torch.float64, device=self.device)
+        self.examples = examples
+
+    def add(self, network: str, layer: str, output: Shaped[Tensor, "..."]) -> None:
+        if output.ndim == 3:
+            output = self.pool(output)
+        if output.ndim == 0 or len(output) != self.examples:
+            raise RequestError(
+                f"layer '{layer}' gives {list(output.shape)} for {self.examples} examples;"
+                " their number is expected as the first dimension"
+            )
+        try:
+            vector = u_vector(flattened(output))
+        except RequestError as error:
+            raise RequestError(f"layer '{layer}': {error}") from None
+        self.vectors[self.rows.setdefault((network, layer), len(self.rows))] = vector
+
+
+def _comparison(names: list[tuple[str, str]], batch_products: list[BatchProducts]) -> Comparison:
+    if not batch_products:
+        raise RequestError("no batch to compare on")
+    hsic, sizes, passes = zip(*batch_products, strict=True)
+    return Comparison(names, np.stack(hsic), np.array(sizes), np.array(passes))
+
+
+def _settle(network: ObservedNetwork, batches: Iterable[Any]) -> nn.Module:
+    module, rest = network.module, iter(batches)
+    first = next(rest, None)
+    if first is None:
+        raise RequestError("no batch to set the moments of batch normalisation on")
+    norms = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    with torch.no_grad(), evaluating(module):
+        try:
+            for norm in norms:
+                norm.reset_running_stats()
+                norm.momentum = None  # the plain average over batches
+                norm.train()
+            for batch in itertools.chain([first], rest):
+                network.run(batch)
+        finally:
+            for norm, momentum in zip(norms, momenta, strict=True):
+                norm.momentum = momentum
+    return module

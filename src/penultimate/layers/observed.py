@@ -1,0 +1,258 @@
+"""Networks whose layers are observed: which layers, how a batch is run, and the batches of all passes."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
+
+from penultimate.backbones.taps import taps
+from penultimate.data.images import Images
+from penultimate.data.seeding import derived_generator
+from penultimate.errors import RequestError, unknown
+from penultimate.metrics.similarity import FEWEST, expect_enough
+from penultimate.networks.protocol import Network
+
+AnyNetwork: TypeAlias = Network | nn.Module
+Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | None] | None
+
+LABELS = ("label", "labels")
+"""Keys of a batch that are never passed to a network."""
+IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
+"""Keys that are passed to a network only if its forward pass takes them."""
+WRAPPED = ("_orig_mod", "module")
+"""Where a compiled, a DataParallel and a DistributedDataParallel network hold the wrapped one."""
+WRAPPERS = ("OptimizedModule", "DataParallel", "DistributedDataParallel")
+
+
+@dataclass(frozen=True)
+class ObservedNetwork:
+    """A named network and its tapped layers; `prepare` is how a `Network` takes uint8 images."""
+
+    name: str
+    module: nn.Module
+    layers: dict[str, nn.Module]
+    prepare: Callable[[Tensor], Tensor] | None
+
+    @classmethod
+    def of(
+        cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None, output: str = ""
+    ) -> ObservedNetwork:
+        """`output`: a name for the output of the whole module, which then counts as its last layer.
+
+        Raises RequestError for anything but a network, and for patterns that match none of its layers.
+        """
+        module = unwrapped(network.body if isinstance(network, Network) else network)
+        if not isinstance(module, nn.Module):
+            what = type(network).__name__
+            raise RequestError(f"network '{name}' is a {what}, not a Network or an nn.Module")
+        try:
+            layers = taps(module, patterns)
+        except RequestError as error:
+            raise RequestError(f"network '{name}': {error}") from None
+        if output in layers:
+            raise RequestError(f"network '{name}' has a layer '{output}': call its output something else")
+        if output:
+            layers[output] = module
+        return cls(name, module, layers, network.prepared if isinstance(network, Network) else None)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of its first parameter or buffer."""
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        return next((tensor.device for tensor in tensors), torch.device("cpu"))
+
+    def run(self, batch: Any) -> None:
+        """A forward pass on a batch as the loader yields it.
+
+        Raises RequestError for a mapping with keys that the forward pass does not take; a single key is taken
+        to be the image, whatever its name.
+        """
+        values = inputs(batch)
+        if isinstance(values, dict):
+            values = self._arguments(values)
+        if isinstance(values, dict):
+            self.module(**{key: torch.as_tensor(value).to(self.device) for key, value in values.items()})
+            return
+        values = values.to(self.device)
+        self.module(values if self.prepare is None else self.prepare(values))
+
+    def _arguments(self, values: dict[str, Any]) -> Tensor | dict[str, Any]:
+        parameters = inspect.signature(self.module.forward).parameters
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        given = {key: value for key, value in values.items() if key in parameters or key not in IDS}
+        other = [key for key in given if key not in parameters]
+        if len(given) == 1 and (self.prepare is not None or (other and not takes_any)):
+            return torch.as_tensor(next(iter(given.values())))
+        if other and not takes_any:
+            raise RequestError(
+                f"a batch has the keys {', '.join(map(repr, values))}; the forward pass of"
+                f" {type(self.module).__name__} takes {', '.join(map(repr, parameters))}, not"
+                f" {', '.join(map(repr, other))}: give batches with only what it takes"
+            )
+        return given
+
+
+def unwrapped(network: Any) -> Any:
+    """The network inside a compiled, DataParallel or DistributedDataParallel one; any other unchanged.
+
+    A compiled network may not call its layers as modules, and a replicated one runs them once per device.
+
+    >>> unwrapped(nn.DataParallel(nn.Linear(2, 3)))
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+    while isinstance(network, nn.Module) and type(network).__name__ in WRAPPERS:
+        attribute = next((name for name in WRAPPED if name in network._modules), None)
+        if attribute is None:
+            break
+        network = network._modules[attribute]
+    return network
+
+
+def observed(
+    networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers, output: str = ""
+) -> list[ObservedNetwork]:
+    """The networks of a list ("0", "1", ...) or a mapping; `layers` for all, or a mapping by network."""
+    if isinstance(networks, nn.Module | Network):
+        raise RequestError("networks are a list or a mapping of networks; for a single one, pass [network]")
+    named = networks if isinstance(networks, Mapping) else dict(zip(map(str, itertools.count()), networks))  # noqa: B905
+    if not named:
+        raise RequestError("no network to observe")
+    if isinstance(layers, Mapping):
+        for name in layers:
+            if name not in named:
+                raise unknown("network in layers", name, named)
+        return [
+            ObservedNetwork.of(name, network, layers.get(name), output) for name, network in named.items()
+        ]
+    return [ObservedNetwork.of(name, network, layers, output) for name, network in named.items()]
+
+
+def inputs(batch: Any) -> Tensor | dict[str, Any]:
+    """The part of a batch that a network is given: keyword arguments, or the first (or only) tensor.
+
+    >>> inputs({"pixel_values": [[1.0]], "labels": [3]})
+    {'pixel_values': [[1.0]]}
+    >>> inputs((np.zeros((4, 2)), np.zeros(4))).shape
+    torch.Size([4, 2])
+    """
+    if isinstance(batch, Mapping):
+        return {key: value for key, value in batch.items() if key not in LABELS}
+    return torch.as_tensor(batch[0] if isinstance(batch, tuple | list) else batch)
+
+
+def examples(batch: Any) -> int:
+    """The number of examples in a batch."""
+    values = inputs(batch)
+    return len(next(iter(values.values()), ()) if isinstance(values, dict) else values)
+
+
+def batches_of(
+    loader: Images | Iterable[Any],
+    networks: Sequence[ObservedNetwork],
+    passes: int,
+    batch_size: int,
+    seed: int,
+) -> Iterator[tuple[int, int, Any]]:
+    """(pass, number in it, batch); batches of an ImageSet are redrawn in every pass.
+
+    Raises RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
+    passes over an iterator, anything that does not give batches, and a DataLoader whose last batch will hold
+    fewer than 4 examples; later, for a loader with nothing left in a later pass.
+    """
+    if passes < 1:
+        raise RequestError(f"passes must be 1 or more, not {passes}")
+    if isinstance(loader, Images):
+        bare = next((network.name for network in networks if network.prepare is None), None)
+        if bare is not None:
+            raise RequestError(
+                f"an ImageSet goes with trained Networks, which normalise it; '{bare}' is a bare module:"
+                " give batches that it takes instead"
+            )
+        for pass_number, number, rows in draws(len(loader), passes, batch_size, seed):
+            (batch, _), *_ = loader.batches(len(rows), rows)
+            yield pass_number, number, batch
+        return
+    if passes > 1 and isinstance(loader, Iterator):
+        raise RequestError(f"{passes} passes over an iterator, which allows one: give a list or a DataLoader")
+    expect_batches(loader)
+    _refuse_announced_remainder(loader)
+    seen = 0
+    for pass_number in range(passes):
+        before = seen
+        for number, batch in enumerate(loader):
+            yield pass_number, number, batch
+            seen += 1
+        if 0 < seen == before:
+            raise RequestError(
+                f"the loader gave no batch in pass {pass_number}, having given {seen} before: it can be read"
+                " only once; give a list or a DataLoader"
+            )
+
+
+def expect_batches(loader: Any) -> None:
+    """Raise RequestError unless it is an iterable of batches: not a single batch, nor single examples.
+
+    >>> expect_batches(torch.zeros(8, 3))
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: batches are expected, not a Tensor; for a single batch, pass [batch]
+    """
+    kind = type(loader).__name__
+    if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
+        raise RequestError(
+            f"batches are expected, but {kind} gives single examples: pass DataLoader(images, batch_size=256)"
+        )
+    if isinstance(loader, Tensor | np.ndarray | Mapping):
+        raise RequestError(f"batches are expected, not a {kind}; for a single batch, pass [batch]")
+    if isinstance(loader, str) or not isinstance(loader, Iterable):
+        raise RequestError(f"batches are expected, not a {kind}: give a list of batches or a DataLoader")
+
+
+def draws(
+    total: int, passes: int, batch_size: int, seed: int
+) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
+    """(pass, number in it, rows): each pass a permutation, in batches of sizes that differ by at most one.
+
+    >>> [(pass_number, len(rows)) for pass_number, _, rows in draws(10, passes=2, batch_size=8, seed=0)]
+    [(0, 5), (0, 5), (1, 5), (1, 5)]
+    """
+    expect_enough(total)
+    expect_enough(batch_size)
+    count = max(1, min(-(-total // batch_size), total // FEWEST))
+    for pass_number in range(passes):
+        order = torch.randperm(total, generator=derived_generator("batches", seed, pass_number)).numpy()
+        for number, rows in enumerate(np.array_split(order, count)):
+            yield pass_number, number, np.sort(rows)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """The module in evaluation mode; afterwards every part's own mode is restored."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+
+
+def _refuse_announced_remainder(loader: Iterable[Any]) -> None:
+    sampler = loader.batch_sampler if isinstance(loader, DataLoader) else None
+    if not isinstance(sampler, BatchSampler) or sampler.drop_last:
+        return
+    try:
+        rest = len(sampler.sampler) % sampler.batch_size  # type: ignore[arg-type]
+    except TypeError:  # a sampler without a length
+        return
+    if rest:
+        expect_enough(rest)

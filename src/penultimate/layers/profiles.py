@@ -1,0 +1,146 @@
+"""Profiles: measurements of every layer of one network, from the first block to the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from penultimate.backbones.taps import flattened, tapped
+from penultimate.data.images import Images
+from penultimate.errors import RequestError
+from penultimate.layers.observed import LABELS, AnyNetwork, ObservedNetwork, evaluating, expect_batches
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.activations import sparsity
+from penultimate.metrics.separation import SeparationAccumulator
+
+__all__ = ["LayerProfile", "profile_layers"]
+
+
+@dataclass(frozen=True)
+class LayerProfile:
+    """One layer: the share of its activations that are not zero, and the class separation R^2 of its maps.
+
+    `class_separation` is None if it has no value (`undefined` says why); `dimensions` are those of one
+    example's flattened output.
+    """
+
+    layer: str
+    dimensions: int
+    sparsity: float
+    class_separation: float | None
+    undefined: str = ""
+
+
+def profile_layers(
+    network: AnyNetwork,
+    loader: Images | Iterable[Any],
+    layers: str | Sequence[str] | None = None,
+    *,
+    output: str = "",
+    by_class: bool = False,
+    batch_size: int = 256,
+) -> list[LayerProfile]:
+    """Sparsity and class separation of all tapped layers, in one pass over the data; in running order.
+
+    sparsity: mean_i #{j: x_ij != 0} / m;    class separation: R^2 of the outputs, flattened over space
+
+    - `loader`: batches (inputs, labels), or mappings with the key "labels"; or, for a trained Network, an
+      ImageSet. An ImageSet is visited class by class, so the state is O(m) per layer, as it is with
+      `by_class`, which promises that a loader goes class by class. Otherwise it is O(K m) for K classes.
+    - `layers`: patterns of names (see `backbones.taps.taps`); by default every residual block or stage.
+    - `output`: a name for the output of the whole network (a trained Network's penultimate features), which
+      is then measured too, as its last layer.
+
+    No activation is kept. The network runs on its own device, in evaluation mode, without gradients. Raises
+    RequestError for patterns that match nothing, activations that are not finite (with layer and batch) and
+    batches without labels.
+
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.ReLU())
+    >>> _ = net[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, -1.0]]))
+    >>> batches = [(torch.tensor([[1.0, 2.0], [3.0, -1.0]]), torch.tensor([0, 1]))]
+    >>> [(layer.layer, layer.sparsity, layer.class_separation) for layer in profile_layers(net, batches, "1")]
+    [('1', 0.75, 1.0)]
+
+    Kornblith et al., 2021, figures 3 and 4, eq. 11.
+    """
+    watched = ObservedNetwork.of("0", network, layers, output)
+    if isinstance(loader, Images) and watched.prepare is None:
+        raise RequestError(
+            "an ImageSet goes with a trained Network, which normalises it; give a bare module batches of"
+            " (inputs, labels)"
+        )
+    gauges: dict[str, _Gauge] = {}
+    with torch.no_grad(), evaluating(watched.module):
+        for number, (batch, labels) in enumerate(_labelled(loader, batch_size)):
+            ordered = by_class or isinstance(loader, Images)
+
+            def observe(
+                layer: str, activations: Tensor, labels: Any = labels, ordered: bool = ordered
+            ) -> None:
+                try:
+                    gauges.setdefault(layer, _Gauge(ordered)).update(activations, labels)
+                except RequestError as error:
+                    raise RequestError(f"layer '{layer}': {error}") from None
+
+            try:
+                with tapped(watched.layers, observe):
+                    watched.run(batch)
+            except RequestError as error:
+                raise RequestError(f"batch {number}: {error}") from None
+    if not gauges:
+        raise RequestError("no batch to measure layers on")
+    return [gauge.profile(layer) for layer, gauge in gauges.items()]
+
+
+class _Gauge:
+    """The running measurements of one layer."""
+
+    def __init__(self, by_class: bool) -> None:
+        self.separation = SeparationAccumulator(by_class=by_class)
+        self.examples = self.dimensions = 0
+        self.nonzero = 0.0
+
+    def update(self, activations: Shaped[Tensor, "n ..."], labels: Any) -> None:
+        if activations.ndim == 0 or len(activations) != len(labels):
+            raise RequestError(
+                f"it gives {list(activations.shape)} for {len(labels)} examples; their number is expected as"
+                " the first dimension"
+            )
+        matrix = flattened(activations)
+        self.separation.update(matrix, labels)
+        self.nonzero += len(matrix) * sparsity(matrix)
+        self.examples += len(matrix)
+        self.dimensions = matrix.shape[1]
+
+    def profile(self, layer: str) -> LayerProfile:
+        share = self.nonzero / self.examples
+        try:
+            return LayerProfile(layer, self.dimensions, share, self.separation.compute())
+        except UndefinedError as error:
+            return LayerProfile(layer, self.dimensions, share, None, str(error))
+
+
+def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple[Any, Any]]:
+    """Batches with their labels; an ImageSet class by class, each class in its stored order."""
+    if isinstance(loader, Images):
+        order = np.argsort(loader.labels, kind="stable")
+        for batch, rows in loader.batches(batch_size, order):
+            yield batch, torch.from_numpy(loader.labels[rows])
+        return
+    expect_batches(loader)
+    for number, batch in enumerate(loader):
+        if isinstance(batch, Mapping):
+            labels = next((batch[key] for key in LABELS if key in batch), None)
+        else:
+            labels = batch[1] if isinstance(batch, tuple | list) and len(batch) > 1 else None
+        if labels is None:
+            raise RequestError(
+                f"batch {number} has no labels, which class separation needs: give (inputs, labels)"
+            )
+        yield batch, labels

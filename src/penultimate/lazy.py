@@ -1,0 +1,21 @@
+"""Packages whose names are imported when they are first used: listing names needs no tensor library."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def attributes(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package, from {module: "its names that the package offers"}."""
+    places = {name: module for module, listed in modules.items() for name in listed.split()}
+
+    def get(name: str) -> Any:
+        if name in places:
+            return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        raise AttributeError(f"module '{package}' has no attribute '{name}'")
+
+    return get, lambda: list(places)

@@ -1,0 +1,51 @@
+"""What a study measures: one file for each measurement, a function under its declaration.
+
+Every module of this folder is imported when measurements are first asked for, and registers itself by
+`@register.measurement`; so a new file is all that a new measurement takes. None imports a tensor library.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from penultimate.measures.catalogue import measurement, names, requested
+from penultimate.measures.declaration import (
+    Features,
+    Head,
+    Layers,
+    Logits,
+    LogProbabilities,
+    Made,
+    Measurement,
+    Pixels,
+    Shifted,
+    Snapshots,
+    Yield,
+)
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
+
+__all__ = [
+    "Arrays",
+    "Fact",
+    "Features",
+    "Head",
+    "Inputs",
+    "Layers",
+    "LogProbabilities",
+    "Logits",
+    "Made",
+    "Measurement",
+    "Number",
+    "Pixels",
+    "Shifted",
+    "Snapshots",
+    "Undefined",
+    "Yield",
+    "measurement",
+    "names",
+    "requested",
+]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

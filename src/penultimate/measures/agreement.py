@@ -1,0 +1,123 @@
+"""How alike the predictions of networks are, and of ensembles of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penultimate.errors import RequestError
+from penultimate.measures.declaration import Logits, Yield
+from penultimate.measures.inputs import Inputs, Number
+from penultimate.networks.key import NetworkKey
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penultimate.features.bank import FeatureBank
+
+SHARES = ("same", "both_right_or_wrong", "same_when_both_wrong")
+"""The three ways in which the paper compares predictions."""
+
+
+@register.measurement(
+    version=1,
+    per="study",
+    needs=(Logits("test", common=True),),
+    yields=(
+        *(Yield(f"agreement_{share}", "fraction") for share in SHARES),
+        Yield("ensemble_top1", "fraction"),
+    ),
+    seconds=0.4,
+    paper="Kornblith et al., 2021, figures C.4 to C.7",
+)
+def agreement(inputs: Inputs) -> Iterator[Number]:
+    """How alike the predictions of every two networks are, and of every two objectives' ensembles.
+
+    All networks see the same test images. Of the seeds that all objectives have, if there are two or more:
+    each objective's ensemble, every pair of those, and the mixtures of two objectives (both ways to take
+    halves, averaged).
+    """
+    import numpy as np
+
+    predictions, labels = _predictions(inputs.all_features("test"))
+    yield from _pairs(predictions, labels)
+    objectives = list(dict.fromkeys(key.objective for key in predictions if key.seed is not None))
+    by_seed = {(key.objective, key.seed): votes for key, votes in predictions.items() if key.seed is not None}
+    of_each = [{seed for name, seed in by_seed if name == objective} for objective in objectives]
+    seeds = sorted(set.intersection(*of_each)) if of_each else []
+    if len(seeds) >= 2:
+        of_all = {
+            key.objective: NetworkKey(key.objective, key.backbone) for key in predictions if key.backbone
+        }
+        stacked = {of_all[name]: np.stack([by_seed[name, seed] for seed in seeds]) for name in objectives}
+        yield from _ensembles(stacked, labels)
+
+
+def _predictions(banks: Mapping[NetworkKey, FeatureBank]) -> tuple[dict[NetworkKey, np.ndarray], np.ndarray]:
+    import numpy as np
+
+    predictions = {}
+    labels = np.zeros(0, np.int64)
+    first = next(iter(banks.values()), None)
+    for key, bank in banks.items():
+        assert first is not None
+        labels = first.labels
+        if not (np.array_equal(bank.ids, first.ids) and np.array_equal(bank.labels, labels)):
+            raise RequestError(f"'{key}' was measured on other examples than the first network")
+        if bank.logits is None:
+            raise RequestError(f"'{key}' has no logits, and so no predictions")
+        predictions[key] = bank.logits.argmax(1)
+    return predictions, labels
+
+
+def _pairs(predictions: Mapping[NetworkKey, np.ndarray], labels: np.ndarray) -> Iterator[Number]:
+    from penultimate.metrics.agreement import pairwise_agreement
+
+    if not predictions:
+        return
+    alike = pairwise_agreement(predictions.values(), labels)
+    for (i, key), (j, other) in itertools.combinations(enumerate(predictions), 2):
+        yield from _shares(alike.pair(i, j), key, other)
+
+
+def _ensembles(votes: Mapping[NetworkKey, np.ndarray], labels: np.ndarray) -> Iterator[Number]:
+    """The ensemble of each objective, named by a key without a seed, and the mixtures of two."""
+    from penultimate.metrics.accuracy import accuracy
+    from penultimate.metrics.agreement import agreement as compare
+    from penultimate.metrics.agreement import ensemble, half_and_half
+
+    models = len(next(iter(votes.values())))
+    even = models - models % 2
+    elected = {key: ensemble(predictions) for key, predictions in votes.items()}
+    for key, predictions in votes.items():
+        for count in sorted({even, models}):
+            yield _ensemble(key, key, count, accuracy(ensemble(predictions[:count]), labels))
+    for key, other in itertools.combinations(votes, 2):
+        halves = half_and_half(votes[key][:even], votes[other][:even])
+        yield _ensemble(key, other, even, sum(accuracy(half, labels) for half in halves) / 2)
+        yield from _shares(compare(elected[key], elected[other], labels), key, other, {"models": models})
+
+
+def _ensemble(key: NetworkKey, other: NetworkKey, models: int, value: float) -> Number:
+    setting = {"models": models}
+    return Number("ensemble_top1", value, "fraction", "test", setting=setting, network=key, other=other)
+
+
+def _shares(
+    alike: Any, key: NetworkKey, other: NetworkKey, setting: Mapping[str, int] | None = None
+) -> Iterator[Number]:
+    """A number for each share that exists."""
+    for share in SHARES:
+        value = getattr(alike, share)
+        if value is not None:
+            yield Number(
+                f"agreement_{share}",
+                value,
+                "fraction",
+                "test",
+                setting=setting or {},
+                network=key,
+                other=other,
+            )

@@ -1,0 +1,73 @@
+"""Calibration before and after the temperature that suits the holdout images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from penultimate.errors import RequestError
+from penultimate.measures.declaration import Head, LogProbabilities, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
+
+SUFFIXES = ("", "_scaled")
+"""Of metrics before and after temperature scaling."""
+OF_BINS = ("share", "confidence", "accuracy")
+
+
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(LogProbabilities("test"), LogProbabilities("holdout"), Head()),
+    yields=(
+        *(Yield(f"nll{suffix}", "nats") for suffix in SUFFIXES),
+        *(Yield(f"ece{suffix}", "fraction") for suffix in SUFFIXES),
+        *(Yield(f"reliability_{name}{suffix}", "fraction") for name in OF_BINS for suffix in SUFFIXES),
+        Yield("temperature", "ratio"),
+    ),
+    seconds=0.1,
+    paper="Kornblith et al., 2021, table C.3",
+)
+def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
+    """NLL, ECE and reliability on the test images: as trained, and at the temperature fitted on the holdout.
+
+    Where no temperature is best, the numbers of the second kind are missing.
+    """
+    from penultimate.metrics.temperature import fit_temperature
+
+    test, holdout = inputs.features("test"), inputs.features("holdout")
+    yield from _measured(_log_probabilities(inputs, test), test.labels, 1.0, "")
+    try:
+        temperature = fit_temperature(_log_probabilities(inputs, holdout), holdout.labels)
+    except UndefinedError as error:
+        yield Undefined(str(error))
+        return
+    yield Number("temperature", temperature, "ratio", "test")
+    yield from _measured(_log_probabilities(inputs, test), test.labels, temperature, "_scaled")
+
+
+def _measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Iterator[Number]:
+    from penultimate.metrics.calibration import BINS, CalibrationAccumulator
+
+    seen = CalibrationAccumulator().update_logits(scores, labels, temperature)
+    yield Number(f"nll{suffix}", seen.negative_log_likelihood(), "nats", "test")
+    yield Number(f"ece{suffix}", seen.expected_calibration_error(), "fraction", "test")
+    for bar in seen.reliability():
+        setting = {"bin": round(bar.upper * BINS), "bins": BINS}
+        values = (bar.examples / seen.examples, bar.confidence, bar.accuracy)
+        for name, value in zip(OF_BINS, values, strict=True):
+            yield Number(f"reliability_{name}{suffix}", value, "fraction", "test", setting=setting)
+
+
+def _log_probabilities(inputs: Inputs, bank: FeatureBank) -> Any:
+    """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64."""
+    import numpy as np
+    import torch
+
+    if bank.logits is None:
+        raise RequestError("calibration needs logits; this bank holds features only")
+    return inputs.network.log_probabilities(torch.from_numpy(bank.logits.astype(np.float64)))

@@ -1,0 +1,138 @@
+"""Measurements by name: what a study can ask for, and what it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penultimate import registry
+from penultimate.errors import RequestError, unknown
+from penultimate.measures.declaration import PER, Measurement, Need
+from penultimate.measures.plugins import as_measurement
+from penultimate.objectives.hyperparameters import Hyperparameter, of_function
+from penultimate.registry import Spec, parse
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A measurement as a study asks for it, under its settings.
+
+    >>> requested("similarity(passes=10)").text, requested("similarity(passes=1)").text
+    ('similarity(passes=10)', 'similarity')
+    """
+
+    measurement: Measurement
+    settings: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The canonical spec: settings that are what they are by default are left out."""
+        return str(Spec(self.measurement.name, self.measurement.changed(self.settings)))
+
+
+FROM_PLUGINS = ("metric", "probe")
+"""Kinds of simpler plug-ins that a study measures as well: `measures.plugins` says how."""
+
+
+def names() -> list[str]:
+    """Every measurement that a study can ask for, plug-ins included."""
+    own = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
+    simple = [name for kind in FROM_PLUGINS for name in registry.names(kind)]
+    return own + [name for name in simple if name not in own and _is_plugin(name)]
+
+
+def measurement(name: str) -> Measurement:
+    """A measurement by its name; raises RequestError, with the nearest, for a name that nobody has."""
+    kind = _kind_of(name)
+    if kind is None:
+        registry.open_packages()
+        kind = _kind_of(name)
+    if kind is None:
+        elsewhere = next((kind for kind in FROM_PLUGINS if name in registry.names(kind)), None)
+        hint = (
+            f" penultimate.{elsewhere}s has '{name}' for one's own arrays; no step of a study measures it."
+            if elsewhere
+            else " One's own is known once its file is loaded: --plugin FILE."
+        )
+        raise RequestError(f"{unknown('measurement', name, names())}{hint}")
+    function = registry.entry(kind, name).resolve()
+    return _declared(name, function) if kind == "measurement" else as_measurement(kind, name, function)
+
+
+def requested(text: str) -> Requested:
+    """What a spec string asks for; raises RequestError for an unknown name or setting.
+
+    >>> requested("colapse")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: unknown measurement 'colapse'. Did you mean 'collapse'? ...
+    """
+    spec = parse(str(text))
+    found = measurement(spec.name)
+    if found.stage:
+        raise RequestError(f"'{spec.name}' is a stage of other measurements; name one of them instead")
+    settings = found.bound(spec.arguments)
+    repeated = {name: several(spec.name, name, settings[name]) for name in found.each}
+    return Requested(found, {**settings, **repeated})
+
+
+def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:
+    """The values of a setting that a measurement is repeated for; a lone one is one of them.
+
+    >>> requested("relearning(shots=5)").text
+    'relearning(shots=(5,))'
+    """
+    listed = tuple(values) if isinstance(values, tuple | list) else (values,)
+    if not listed:
+        raise RequestError(f"{owner}: {name} is empty; at least one value is needed")
+    for value in listed:
+        if listed.count(value) > 1:
+            raise RequestError(f"{owner}: {name} names {value!r} twice; name it once")
+    return listed
+
+
+def _declaration(name: str) -> Mapping[str, Any]:
+    """What a measurement declares, however wrongly; nothing where it declares nothing."""
+    declared: Mapping[str, Any] = getattr(registry.entry("measurement", name).resolve(), "declared", {})
+    return declared
+
+
+def _kind_of(name: str) -> str | None:
+    if name in registry.names("measurement"):
+        return "measurement"
+    return next((kind for kind in FROM_PLUGINS if name in registry.names(kind) and _is_plugin(name)), None)
+
+
+def _is_plugin(name: str) -> bool:
+    return any(name in registry.names(kind) and registry.entry(kind, name).is_plugin for kind in FROM_PLUGINS)
+
+
+def _declared(name: str, function: Callable[..., Any]) -> Measurement:
+    declared: Mapping[str, Any] | None = getattr(function, "declared", None)
+    if declared is None:
+        raise RequestError(
+            f"the measurement '{name}' is not declared: write @register.measurement(version=1, per='network',"
+            " needs=(...)) above it"
+        )
+    try:
+        made = Measurement(name, settings=_settings(name, function), function=function, **declared)
+    except TypeError as error:
+        raise RequestError(f"the measurement '{name}' is declared wrongly: {error}") from None
+    if made.per not in PER:
+        raise unknown(f"per of the measurement '{name}'", made.per, PER)
+    for need in made.needs:
+        if not isinstance(need, Need):
+            raise RequestError(
+                f"the measurement '{name}' needs {need!r}; see penultimate.measures for what it can"
+            )
+    for setting in made.each:
+        if setting not in [one.name for one in made.settings]:
+            raise unknown(f"setting of '{name}' in each", setting, [one.name for one in made.settings])
+    return made
+
+
+def _settings(name: str, function: Callable[..., Any]) -> tuple[Hyperparameter, ...]:
+    try:
+        return of_function(function)
+    except (TypeError, ValueError):
+        raise RequestError(f"the measurement '{name}' has no signature to read") from None

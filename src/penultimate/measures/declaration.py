@@ -1,0 +1,153 @@
+"""What a measurement is: a function, and beside it the declaration from which a study plans its steps.
+
+    @register.measurement(version=1, per="network", needs=(Features("train"), Head()), yields=(...))
+    def collapse(inputs, *, split="train"): ...
+
+The declaration says what the function is called for (`per`), what it is given (`needs`), what comes out of it
+(`yields`) and what it costs; its keyword arguments are settings that a study may change, as in
+"similarity(passes=10)". Nothing here imports a tensor library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, bind
+
+Scope: TypeAlias = Literal["network", "objective", "draw", "study"]
+
+PER: Mapping[str, tuple[Scope, bool]] = {
+    "network": ("network", False),
+    "target": ("network", True),
+    "objective": ("objective", False),
+    "objective_target": ("objective", True),
+    "draw": ("draw", False),
+    "study": ("study", False),
+}
+"""What a measurement can be called for: the networks of one call, and whether it is repeated for each target.
+
+network             one network
+target              one network and one target
+objective           the networks of all seeds of an objective
+objective_target    the same, and one target
+draw                everything that sees one draw of the data (for stages: images made once for all networks)
+study               all networks of an arm that share an architecture
+"""
+
+
+@dataclass(frozen=True)
+class Features:
+    """The feature bank of a split: of the target for a measurement per target, else of the source.
+
+    `common`: every network sees the draw of the study's first seed, so that networks can be compared.
+    """
+
+    split: str
+    common: bool = False
+
+
+@dataclass(frozen=True)
+class Logits(Features):
+    """A feature bank of the source with the network's logits for the source's classes."""
+
+
+@dataclass(frozen=True)
+class LogProbabilities(Logits):
+    """The same, of objectives whose scores are the logarithms of probabilities."""
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """The images of a split, of the target for a measurement per target, else of the source."""
+
+    split: str
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A shifted test set of the source ("v2", "a", "r", "sketch"); nothing for a source that has none."""
+
+    shift: str
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The whole network, to be run; of several seeds the first few only, where `seeds` says so."""
+
+    seeds: int = 0
+
+
+@dataclass(frozen=True)
+class Head:
+    """The final layer that was trained on the source's classes."""
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The network at earlier epochs; networks whose recipe keeps none are not measured."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The files that a stage has left; `optional`: the measurement goes on where the stage cannot be done."""
+
+    stage: str
+    optional: bool = False
+
+
+Need: TypeAlias = Features | Pixels | Shifted | Layers | Head | Snapshots | Made
+
+
+@dataclass(frozen=True)
+class Yield:
+    """One quantity that comes out: its metric and unit; with `arrays`, the names of those it points to."""
+
+    metric: str
+    unit: str
+    arrays: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement or a stage as it is declared.
+
+    version   raised by hand when the results change for the same settings
+    yields    every quantity that it can yield; None: what it yields is known only when it runs (plug-ins)
+    each      settings that hold several values: one step for every combination of them
+    stage     leaves files for other measurements, and no rows; a study does not name it
+    first     done before everything else that a network is measured by
+    seconds   of a step on one CPU core of a laptop
+    """
+
+    name: str
+    version: int
+    per: str
+    needs: tuple[Need, ...]
+    yields: tuple[Yield, ...] | None
+    settings: tuple[Hyperparameter, ...]
+    each: tuple[str, ...] = ()
+    stage: bool = False
+    first: bool = False
+    seconds: float | None = None
+    kind: str = "measurement"
+    function: Callable[..., Any] | None = field(default=None, compare=False)
+
+    @property
+    def scope(self) -> Scope:
+        return PER[self.per][0]
+
+    @property
+    def of_targets(self) -> bool:
+        return PER[self.per][1]
+
+    def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Every setting, as given or by default; raises RequestError for one that it does not have."""
+        return bind(self.name, self.settings, given)
+
+    def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the settings that differ from their defaults: what a step's identity holds."""
+        optional = [one for one in self.settings if one.default is not REQUIRED]
+        usual = {one.name: one.checked(one.default, self.name) for one in optional}
+        return {name: value for name, value in values.items() if repr(value) != repr(usual.get(name))}

@@ -1,0 +1,63 @@
+"""A network through its training: the snapshots beside the last, each measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penultimate.measures.declaration import Logits, Pixels, Snapshots, Yield
+from penultimate.measures.inputs import Inputs, Number, read_card, sample
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
+
+
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(Snapshots(), Pixels("train"), Pixels("test"), Logits("train"), Logits("test")),
+    yields=(Yield("top1", "fraction"), Yield("top5", "fraction"), Yield("class_separation", "ratio")),
+    seconds=2.7,
+    paper="Kornblith et al., 2021, figures C.1 to C.3 and E.4",
+)
+def dynamics(inputs: Inputs, *, images: int = 5120) -> Iterator[Number]:
+    """Top-1, top-5 and class separation of every snapshot by epoch, on some training and test images.
+
+    The images are the same for all snapshots and networks of a draw. The finished network's own numbers come
+    from its bank. A separation that has no value yet (while features are still constant) is left out.
+    """
+    from penultimate.features.bank import FeatureBank
+    from penultimate.features.extraction import extract
+    from penultimate.networks.trained import load_network, snapshots
+
+    splits = ("train", "test")
+    every = {split: inputs.images(split) for split in splits}
+    places = {split: sample(len(every[split]), images) for split in splits}
+    chosen = {split: every[split].subset(places[split]) for split in splits}
+    kept = snapshots(inputs.network_folder)
+    for epoch, folder in kept.items():
+        network = load_network(folder)
+        for split in splits:
+            yield from _measured(extract(network, chosen[split]), split, epoch)
+    last = read_card(inputs.network_folder)["epoch"]
+    for split in splits if last not in kept else ():
+        whole, rows = inputs.features(split), places[split]
+        assert whole.logits is not None
+        bank = FeatureBank(whole.features[rows], whole.labels[rows], whole.logits[rows], whole.ids[rows])
+        yield from _measured(bank, split, last)
+
+
+def _measured(bank: FeatureBank, split: str, epoch: int) -> Iterator[Number]:
+    from penultimate.metrics.accuracy import top_k
+    from penultimate.metrics.separation import class_separation
+
+    assert bank.logits is not None
+    for k in (1, 5):
+        yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", split, epoch=epoch)
+    try:
+        separation = class_separation(bank.features, bank.labels)
+    except UndefinedError:
+        return
+    yield Number("class_separation", separation, "ratio", split, epoch=epoch)

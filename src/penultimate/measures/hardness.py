@@ -1,0 +1,31 @@
+"""Angular visual hardness of the test images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Features, Head, Yield
+from penultimate.measures.inputs import Arrays, Inputs, Number
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(Features("test"), Head()),
+    yields=(
+        Yield("angular_visual_hardness", "ratio"),
+        Yield("hardness_density", "points", ("points", "density")),
+    ),
+    seconds=0.18,
+    paper="Kornblith et al., 2021, figure E.1",
+)
+def hardness(inputs: Inputs) -> Iterator[Number | Arrays]:
+    """The angle to the own class's weight as a share of the angles to all: its mean and its density."""
+    from penultimate.metrics.hardness import angular_visual_hardness, hardness_density
+
+    bank = inputs.features("test")
+    weight = inputs.head_weight
+    scores = angular_visual_hardness(bank.features, bank.labels, weight)
+    yield Number("angular_visual_hardness", float(scores.mean()), "ratio", "test")
+    yield Arrays("hardness_density", hardness_density(scores, len(weight))._asdict(), "test")

@@ -1,0 +1,251 @@
+"""What the function of a measurement is given, and what it yields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penultimate.errors import PenultimateError
+from penultimate.networks.key import NetworkKey
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from penultimate.data.images import ImageSet
+    from penultimate.features.bank import FeatureBank
+    from penultimate.networks.protocol import Network
+    from penultimate.study.graph import Step, Supply
+
+Progress: TypeAlias = Callable[[dict[str, Any]], None]
+Setting: TypeAlias = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One measured number. `network` and `other` name whose it is where the step has several networks.
+
+    `setting` is the condition under which it was taken, `epoch` that of an earlier state of the network;
+    `target` the data set it was measured on where that is not the step's own.
+    """
+
+    metric: str
+    value: float
+    unit: str | None
+    split: str | None = None
+    layer: str | None = None
+    setting: Setting = field(default_factory=dict)
+    epoch: int | None = None
+    target: str | None = None
+    network: NetworkKey | None = None
+    other: NetworkKey | None = None
+    layer_b: str | None = None
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Arrays that belong together (a density, a spectrum, a matrix), beside the row that points to them."""
+
+    metric: str
+    arrays: Mapping[str, Any]
+    split: str | None = None
+
+    @property
+    def points(self) -> int:
+        """The length of the longest, which stands in the row."""
+        return max(len(array) for array in self.arrays.values())
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """What has no value here, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that the step's record says besides its rows."""
+
+    name: str
+    value: Any
+
+
+Yielded: TypeAlias = Number | Arrays | Undefined | Fact
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a step's parents have left, by what they are to it.
+
+    `folder` is the step's own, for the files of a stage; `folders` holds its parents' by their ids.
+    """
+
+    step: Step
+    folder: Path
+    folders: Mapping[str, Path]
+    progress: Progress
+
+    @property
+    def source(self) -> str:
+        """The data set that the networks were trained on."""
+        return str(self.step.columns["source"])
+
+    @property
+    def target(self) -> str:
+        """The data set that the measurement is on: a target, or the source."""
+        return str(self.step.columns["target"])
+
+    @property
+    def accuracy(self) -> str:
+        """The accuracy that is official for the target."""
+        return str(self.step.config["accuracy"])
+
+    @property
+    def draw(self) -> int:
+        """The draw of data that the network sees."""
+        draw = self.step.columns.get("draw")
+        return 0 if draw is None else int(draw)
+
+    @property
+    def seed(self) -> int:
+        """The network's seed; 0 for one that was not trained here."""
+        seed = self.step.columns.get("seed")
+        return 0 if seed is None else int(seed)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of a measurement of several networks: the seeds of all networks of the group."""
+        return list(self.step.config["seeds"])
+
+    @property
+    def objective(self) -> str:
+        """The canonical spec of the network's objective."""
+        return str(self.step.columns["objective"])
+
+    def features(self, split: str) -> FeatureBank:
+        """The feature bank of a split of the target (of the source, for a measurement per network)."""
+        return self._bank(self._one("features", split))
+
+    def all_features(self, split: str) -> dict[NetworkKey, FeatureBank]:
+        """The banks of all networks but those whose training diverged."""
+        supplies = self._all("features", split)
+        return {supply.network: self._bank(supply) for supply in supplies if supply.network is not None}
+
+    def images(self, split: str) -> ImageSet:
+        """The images of a split of the target (of the source, for a measurement per network)."""
+        return self._images(self._one("images", split, self.target), split)
+
+    def shifted(self) -> dict[str, Path]:
+        """The folders of the source's shifted test sets that the measurement asked for, by data set."""
+        return {
+            supply.of: self.folders[supply.parent]
+            for supply in self._all("images", "test")
+            if supply.of != self.target
+        }
+
+    @cached_property
+    def network(self) -> Network:
+        """The network, ready to run."""
+        return self.load_from(self._one("network"))
+
+    def load_from(self, supply: Supply) -> Network:
+        """The network that a parent has left."""
+        return _load(self.folders[supply.parent])
+
+    @property
+    def network_folder(self) -> Path:
+        """Where the network lies, with its snapshots."""
+        return self.folders[self._one("network").parent]
+
+    def network_folders(self) -> dict[NetworkKey, Path]:
+        """Where all networks lie but those whose training diverged."""
+        supplies = self._all("network")
+        return {
+            supply.network: self.folders[supply.parent] for supply in supplies if supply.network is not None
+        }
+
+    def load(self, key: NetworkKey) -> Network:
+        """One of several networks, ready to run."""
+        return _load(self.network_folders()[key])
+
+    @property
+    def head_weight(self) -> npt.NDArray[np.float32]:
+        """The weight of the network's final layer [k m]."""
+        weight = self.network.head_weight
+        if weight is None:
+            raise PenultimateError(f"{self.step.name} asks for a final layer that is not there")
+        numbers: npt.NDArray[np.float32] = weight.numpy()
+        return numbers
+
+    def made(self, stage: str) -> Path | None:
+        """The folder of a stage that was done once; None where it could not be done."""
+        return next((self.folders[supply.parent] for supply in self._all("made", stage)), None)
+
+    def all_made(self, stage: str) -> list[tuple[Supply, Path]]:
+        """The folders of a stage that was done several times, each with what it was done for."""
+        return [(supply, self.folders[supply.parent]) for supply in self._all("made", stage)]
+
+    def _all(self, kind: str, name: str = "") -> list[Supply]:
+        return [
+            supply
+            for supply in self.step.supplies
+            if (supply.kind, supply.name) == (kind, name) and supply.parent in self.folders
+        ]
+
+    def _one(self, kind: str, name: str = "", of: str = "") -> Supply:
+        supplies = [supply for supply in self._all(kind, name) if of in ("", supply.of)]
+        if len(supplies) != 1:
+            raise PenultimateError(
+                f"{self.step.name} asks for one {kind} {name}".rstrip()
+                + f" and has {len(supplies)}; its declaration names what it needs"
+            )
+        return supplies[0]
+
+    def _bank(self, supply: Supply) -> FeatureBank:
+        from penultimate.features.bank import FeatureBank
+
+        return FeatureBank.load(self.folders[supply.parent] / f"{supply.name}.npz")
+
+    def _images(self, supply: Supply, split: str) -> ImageSet:
+        from penultimate.data.images import load_images
+
+        return load_images(self.folders[supply.parent], split)
+
+
+def _load(folder: Path) -> Network:
+    from penultimate.networks.given import load_given
+    from penultimate.networks.sources import GIVEN
+    from penultimate.networks.trained import load_network
+
+    return load_given(folder) if (folder / GIVEN).is_file() else load_network(folder)
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """What a trained network's folder says of it."""
+    from penultimate.networks.trained import CARD
+
+    content: dict[str, Any] = json.loads((folder / CARD).read_text())
+    return content
+
+
+def sample(total: int, count: int) -> npt.NDArray[np.int64]:
+    """The places of `count` of `total` examples, ascending: the same for all networks; all, if no more.
+
+    >>> sample(3, 5).tolist(), len(sample(1000, 10))
+    ([0, 1, 2], 10)
+    """
+    import numpy as np
+    import torch
+
+    from penultimate.data.seeding import derived_generator
+
+    if count >= total:
+        return np.arange(total)
+    order = torch.randperm(total, generator=derived_generator("images compared"))
+    places: npt.NDArray[np.int64] = order[:count].sort().values.numpy()
+    return places

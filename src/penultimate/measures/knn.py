@@ -1,0 +1,34 @@
+"""kNN transfer: nearest neighbours among the fixed features of each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Features, Yield
+from penultimate.measures.inputs import Inputs, Number
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Features("train"), Features("test")),
+    yields=(
+        Yield("knn_top1", "fraction"),
+        Yield("knn_mean_per_class", "fraction"),
+        Yield("knn_k", "count"),
+        Yield("knn_leave_one_out", "fraction"),
+    ),
+    seconds=0.1,
+    paper="Kornblith et al., 2021, section 3.1",
+)
+def knn(inputs: Inputs) -> Iterator[Number]:
+    """Test accuracy of k nearest neighbours on the target's features, k chosen by leave-one-out."""
+    from penultimate.probes.knn import KNNProbe
+
+    train, test = inputs.features("train"), inputs.features("test")
+    probe = KNNProbe().fit(train.features, train.labels)
+    score = probe.score(test.features, test.labels, metric=inputs.accuracy)
+    yield Number(f"knn_{inputs.accuracy}", score, "fraction", "test")
+    yield Number("knn_k", float(probe.k_), "count", "train")
+    yield Number("knn_leave_one_out", float(max(probe.leave_one_out_)), "fraction", "train")

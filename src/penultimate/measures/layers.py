@@ -1,0 +1,49 @@
+"""Sparsity and class separation of every layer of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Features, Layers, Pixels, Yield
+from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+PENULTIMATE = "penultimate"
+"""The layer of the pooled features, after the last block."""
+
+
+@register.measurement(
+    version=2,
+    per="network",
+    needs=(Layers(), Pixels("test"), Features("test")),
+    yields=(Yield("sparsity", "fraction"), Yield("class_separation", "ratio")),
+    seconds=1.1,
+    paper="Kornblith et al., 2021, figures 3 and 4",
+)
+def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
+    """The share of non-zero activations and the class separation of every block, on the test images.
+
+    The penultimate features are those of the bank. A separation that has no value (constant activations) is
+    left out.
+    """
+    from penultimate.layers.profiles import LayerProfile, profile_layers
+    from penultimate.metrics.activations import sparsity
+    from penultimate.metrics.separation import class_separation
+
+    profiles = profile_layers(inputs.network, inputs.images("test"))
+    bank = inputs.features("test")
+    separation, undefined = None, ""
+    try:
+        separation = class_separation(bank.features, bank.labels)
+    except UndefinedError as error:
+        undefined = str(error)
+    width, share = bank.features.shape[1], sparsity(bank.features)
+    profiles.append(LayerProfile(PENULTIMATE, width, share, separation, undefined))
+    for profile in profiles:
+        yield Number("sparsity", profile.sparsity, "fraction", "test", profile.layer)
+        if profile.class_separation is None:
+            yield Undefined(f"{profile.layer}, test images: {profile.undefined}")
+        else:
+            yield Number("class_separation", profile.class_separation, "ratio", "test", profile.layer)
+    yield Fact("layers", [profile.layer for profile in profiles])

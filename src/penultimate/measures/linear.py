@@ -1,0 +1,37 @@
+"""Linear transfer: a certified logistic regression on the fixed features of each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Features, Yield
+from penultimate.measures.inputs import Inputs, Number
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Features("train"), Features("test")),
+    yields=(
+        Yield("linear_top1", "fraction"),
+        Yield("linear_mean_per_class", "fraction"),
+        Yield("linear_lambda", "lambda"),
+        Yield("linear_validation_accuracy", "fraction"),
+        Yield("linear_certified_gap", "ratio"),
+    ),
+    seconds=0.5,
+    paper="Kornblith et al., 2021, section 3.1 and appendix A.2",
+)
+def linear(inputs: Inputs) -> Iterator[Number]:
+    """Test accuracy of logistic regression on the target's features, lambda chosen on validation."""
+    from penultimate.probes.linear import LinearProbe
+
+    train, test = inputs.features("train"), inputs.features("test")
+    probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
+    score = probe.score(test.features, test.labels)
+    yield Number(f"linear_{inputs.accuracy}", score, "fraction", "test")
+    yield Number("linear_lambda", float(probe.lambda_), "lambda", "train")
+    yield Number("linear_validation_accuracy", float(max(probe.validation_accuracy_)), "fraction", "train")
+    gap = float(max(*probe.certificates_, probe.certificate_))
+    yield Number("linear_certified_gap", gap, "ratio", "train")

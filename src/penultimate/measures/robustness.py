@@ -1,0 +1,192 @@
+"""Errors on corrupted images, and accuracy on shifted test sets.
+
+corrupted   some test images of the source under every corruption at every severity, made once for a draw
+hard        images that a small network outside the study gets wrong, chosen once for a draw
+robustness  a network's errors on the first, its accuracies on the second and on the other shifted sets
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penultimate.errors import PenultimateError
+from penultimate.measures.declaration import Head, Layers, Made, Pixels, Shifted, Yield
+from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penultimate.data.images import Images
+    from penultimate.networks.protocol import Network
+
+LABELS = "labels.npy"
+HARD = "hard"
+"""The split of the images that the network outside the study gets wrong."""
+SMALLEST = 8
+"""Pixels of the shorter side from which on corruptions are defined."""
+OUTSIDE_OBJECTIVE, OUTSIDE_BACKBONE = "softmax", "glyphnet(width=8, features=128)"
+OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentation": {"shift": 0}}
+"""The network that chooses hard images: small, and briefly trained."""
+
+
+@register.measurement(version=1, per="draw", needs=(Pixels("test"),), yields=(), stage=True, seconds=2.0)
+def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
+    """The first test images of each class under each corruption, as NAME.npy [severities n h w 3].
+
+    Labels [n] are in labels.npy. Random numbers derive from the draw and the images' ids. Images that are not
+    in colour have no corruptions.
+    """
+    import numpy as np
+
+    from penultimate.data.corruptions import BENCHMARK, SEVERITIES, corrupt
+
+    test = inputs.images("test")
+    chosen = test.subset(_first_of_each_class(test.labels, per_class))
+    pixels = np.concatenate([batch.numpy() for batch, _ in chosen.batches(len(chosen))])
+    height, width, channels = pixels.shape[1:]
+    if channels != 3 or min(height, width) < SMALLEST:
+        raise UndefinedError(
+            f"corruptions are defined for colour images of {SMALLEST} pixels or more, and these have"
+            f" {channels} channels and {height} x {width} pixels"
+        )
+    np.save(inputs.folder / LABELS, chosen.labels)
+    for name in BENCHMARK:
+        versions = [corrupt(pixels, name, severity, inputs.draw, chosen.ids) for severity in SEVERITIES]
+        np.save(inputs.folder / f"{name}.npy", np.stack(versions))
+    yield Fact("images", len(chosen))
+
+
+@register.measurement(
+    version=1,
+    per="draw",
+    needs=(Pixels("train"), Pixels("holdout"), Shifted("a")),
+    yields=(),
+    stage=True,
+    seconds=17.0,
+)
+def hard(inputs: Inputs) -> Iterator[Fact]:
+    """A small network is trained briefly on the source; of fresh images those stay that it gets wrong."""
+    from penultimate.data.images import load_images, save_images
+    from penultimate.networks.trained import load_network
+    from penultimate.training import Recipe, train
+
+    pools = inputs.shifted()
+    if not pools:
+        raise UndefinedError(f"'{inputs.source}' has no images to choose hard ones from")
+    result = train(
+        OUTSIDE_OBJECTIVE,
+        OUTSIDE_BACKBONE,
+        inputs.images("train"),
+        inputs.images("holdout"),
+        Recipe(**OUTSIDE_RECIPE),
+        0,
+        inputs.folder,
+    )
+    if result.status != "done":
+        raise PenultimateError(f"the network that chooses hard images diverged: {result.reason}")
+    candidates = load_images(next(iter(pools.values())), "test")
+    wrong = _predictions(load_network(inputs.folder), candidates) != candidates.labels
+    if not wrong.any():
+        raise UndefinedError("the network that chooses hard images gets every candidate right")
+    save_images(inputs.folder, HARD, candidates.subset(wrong))
+    yield Fact("candidates", len(candidates))
+    yield Fact("hard", int(wrong.sum()))
+
+
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(
+        Layers(),
+        Head(),
+        Made("corrupted", optional=True),
+        Made("hard", optional=True),
+        *(Shifted(shift) for shift in ("v2", "a", "r", "sketch")),
+    ),
+    yields=(Yield("corruption_error", "fraction"), Yield("top1", "fraction")),
+    seconds=2.0,
+    paper="Kornblith et al., 2021, table C.2",
+)
+def robustness(inputs: Inputs, *, per_class: int = 2) -> Iterator[Number | Undefined]:
+    """Errors by corruption and severity, top-1 accuracy on each shifted set.
+
+    Hard images are answered with the classes that they show, as ImageNet-A is. A set that could not be made
+    is named.
+    """
+    from penultimate.data.catalog import shifted
+    from penultimate.data.images import load_images
+
+    network = inputs.network
+    missing = []
+    images = inputs.made("corrupted")
+    if images is not None and (images / LABELS).exists():
+        yield from _corruption_errors(network, images)
+    else:
+        missing.append("corrupted images")
+    hard_set = shifted(inputs.source).get("a")
+    for name, folder in inputs.shifted().items():
+        if name == hard_set:
+            chosen = inputs.made("hard")
+            if chosen is None or not (chosen / "manifest.json").exists():
+                missing.append(name)
+                continue
+            value = _accuracy(network, load_images(chosen, HARD))
+        else:
+            value = _accuracy(network, load_images(folder, "test"))
+        yield Number("top1", value, "fraction", "test", target=name)
+    if missing:
+        yield Undefined(f"no {', no '.join(missing)}")
+
+
+def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
+    import numpy as np
+
+    from penultimate.data.corruptions import BENCHMARK, SEVERITIES
+    from penultimate.data.images import ImageSet
+
+    labels = np.load(folder / LABELS)
+    for name in BENCHMARK:
+        versions = np.load(folder / f"{name}.npy", mmap_mode="c")
+        every = ImageSet(
+            versions.reshape(-1, *versions.shape[2:]),
+            np.tile(labels, len(SEVERITIES)),
+            np.arange(len(SEVERITIES) * len(labels)),
+            network.class_names,
+        )
+        wrong = (_predictions(network, every) != every.labels).reshape(len(SEVERITIES), -1)
+        for severity, share in zip(SEVERITIES, wrong.mean(1), strict=True):
+            setting: dict[str, str | int] = {"corruption": name, "severity": severity}
+            yield Number("corruption_error", float(share), "fraction", "test", setting=setting)
+
+
+def _logits(network: Network, images: Images) -> np.ndarray:
+    from penultimate.features.extraction import extract
+
+    logits = extract(network, images).logits
+    assert logits is not None
+    return logits
+
+
+def _predictions(network: Network, images: Images) -> np.ndarray:
+    classes: np.ndarray = _logits(network, images).argmax(1)
+    return classes
+
+
+def _accuracy(network: Network, images: Images) -> float:
+    import numpy as np
+
+    from penultimate.metrics.accuracy import subset_accuracy
+
+    return subset_accuracy(_logits(network, images), images.labels, np.unique(images.labels))
+
+
+def _first_of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
+    """The positions of the first `count` images of each class, in the order in which they stand."""
+    import numpy as np
+
+    firsts = [np.flatnonzero(labels == label)[:count] for label in np.unique(labels)]
+    return np.sort(np.concatenate(firsts))

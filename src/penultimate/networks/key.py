@@ -1,0 +1,45 @@
+"""The key of a network: the one way to name it in studies, steps, rows and archives."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class NetworkKey:
+    """One network of a study.
+
+    objective   its canonical spec; for a network that was not trained here, the study's name for it
+    backbone    the spec of its architecture; empty for a network that was not trained here
+    arm         the condition of the study to which it belongs (another recipe, a sweep); "" is the main one
+    seed        determines the initial weights and the order of the images; None: not trained here
+    draw        determines which images of a generated world are drawn; None: not trained here
+
+    >>> str(NetworkKey("softmax", "glyphnet", seed=0, draw=0))
+    'softmax | glyphnet | seed 0, draw 0'
+    >>> str(NetworkKey("cosine_softmax(temperature=0.1)", "glyphnet", "temperature", 1, 1))
+    'cosine_softmax(temperature=0.1) | glyphnet | temperature | seed 1, draw 1'
+    >>> str(NetworkKey("resnet18"))
+    'resnet18'
+    """
+
+    objective: str
+    backbone: str = ""
+    arm: str = ""
+    seed: int | None = None
+    draw: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the network was not trained here."""
+        return self.seed is None
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a row that name this network; what does not apply is None."""
+        return {name: None if value == "" else value for name, value in asdict(self).items()}
+
+    def __str__(self) -> str:
+        numbers = {"seed": self.seed, "draw": self.draw}
+        run = ", ".join(f"{name} {number}" for name, number in numbers.items() if number is not None)
+        return " | ".join(part for part in (self.objective, self.backbone, self.arm, run) if part)

@@ -1,0 +1,35 @@
+"""What a network must offer, wherever it comes from."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor, nn
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A finished classifier in evaluation mode: uint8 images [n h w c] -> features [n m] -> logits [n k].
+
+    class_names   names of the classes of its logits; empty if it has no usable final layer
+    body          the module whose layers are observed; it returns the penultimate features
+    head_weight   the weight of the final layer [k m]; None without one
+    """
+
+    @property
+    def class_names(self) -> tuple[str, ...]: ...
+    @property
+    def body(self) -> nn.Module: ...
+    @property
+    def head_weight(self) -> Tensor | None: ...
+    def prepared(self, images: Tensor) -> Tensor:
+        """Images as the body expects them, float [n c h w]."""
+
+    def features(self, images: Tensor) -> Tensor:
+        """The penultimate features, float32 [n m]."""
+
+    def logits(self, features: Tensor) -> Tensor:
+        """The logits [n k] of features [n m]."""
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        """The logarithms of the class probabilities [n k]."""

@@ -1,0 +1,129 @@
+"""A trained network on disk and in memory: backbone, objective, and how its input was normalised."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from penultimate import backbones
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.transforms import normalise
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.objectives.objective import Objective, objective
+from penultimate.store import atomic_write
+
+WEIGHTS = "network.safetensors"
+CARD = "network.json"
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A `Network` that was trained here: its backbone and objective, in evaluation mode.
+
+    `statistics` are those of its training images, with which every image is normalised.
+    """
+
+    backbone: nn.Module
+    objective: Objective
+    statistics: ChannelStatistics
+    class_names: tuple[str, ...]
+    card: dict[str, Any]
+
+    @property
+    def body(self) -> nn.Module:
+        """The backbone, up to the penultimate features: the module whose layers are observed."""
+        return self.backbone
+
+    @property
+    def head_weight(self) -> Float[Tensor, "k m"]:
+        """The weight of the final layer."""
+        weight: Tensor = self.objective.head.weight.detach()
+        return weight
+
+    def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n c h w"]:
+        """Images as the body expects them."""
+        return normalise(images, self.statistics)
+
+    @torch.inference_mode()
+    def features(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n m"]:
+        """The penultimate features, float32, of uint8 images."""
+        features: Tensor = self.backbone(self.prepared(images))
+        return features.float()
+
+    @torch.inference_mode()
+    def logits(self, features: Tensor) -> Float[Tensor, "n k"]:
+        """The logits of features [n m], as the objective's head defines them."""
+        logits: Tensor = self.objective(features)
+        return logits
+
+    def log_probabilities(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        """The logarithms of the class probabilities, as the objective defines them."""
+        logarithms: Tensor = self.objective.log_probabilities(logits)
+        return logarithms
+
+
+def build(
+    objective_text: str, backbone_text: str, num_classes: int, seed: int
+) -> tuple[nn.Module, Objective]:
+    """A fresh backbone and objective whose initial weights derive from the seed alone."""
+    body = backbones.build(backbone_text, seed)
+    return body, objective(objective_text, body.num_features, num_classes, seed)
+
+
+def snapshot(folder: Path, epoch: int) -> Path:
+    """The folder, inside a run's, of the network of an earlier epoch.
+
+    >>> snapshot(Path("run"), 5).as_posix()
+    'run/epoch-00005'
+    """
+    return folder / f"epoch-{epoch:05d}"
+
+
+def snapshots(folder: Path) -> dict[int, Path]:
+    """The networks of earlier epochs that a run's folder keeps, by epoch."""
+    return {int(path.name.partition("-")[2]): path for path in sorted(folder.glob("epoch-*"))}
+
+
+def save_network(
+    folder: Path, body: nn.Module, head: Objective, statistics: ChannelStatistics, card: dict[str, Any]
+) -> None:
+    """Write weights (safetensors) and card (JSON)."""
+    tensors = {f"backbone.{name}": value.contiguous() for name, value in body.state_dict().items()}
+    tensors |= {f"objective.{name}": value.contiguous() for name, value in head.state_dict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic_write(folder / WEIGHTS, safetensors.torch.save(tensors))
+    content = {**card, "statistics": asdict(statistics)}
+    atomic_write(folder / CARD, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+
+
+def load_network(folder: Path) -> TrainedNetwork:
+    """Read a network back, in evaluation mode.
+
+    Raises RequestError if there is none, DamagedFileError if a file cannot be what was written.
+    """
+    try:
+        card = json.loads((folder / CARD).read_text())
+        tensors = safetensors.torch.load_file(folder / WEIGHTS)
+        statistics = ChannelStatistics(**card["statistics"])
+        body, head = build(card["objective"], card["backbone"], card["num_classes"], seed=0)
+        body.load_state_dict(_part(tensors, "backbone."))
+        head.load_state_dict(_part(tensors, "objective."))
+    except FileNotFoundError as error:
+        raise RequestError(
+            f"no network in '{folder}': {Path(error.filename or '').name} is missing"
+        ) from None
+    except (ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
+        raise DamagedFileError(f"the network in '{folder}' cannot be read: {error}") from error
+    return TrainedNetwork(body.eval(), head.eval(), statistics, tuple(card["class_names"]), card)
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,1 @@
+"""What studies leave, read back: rows, descriptions, archives, where a number comes from."""

@@ -1,0 +1,236 @@
+"""A finished study in three files, small enough for a repository: its rows, and where they come from.
+
+kept.json   the description, the provenance, the networks, the digests of the other files
+rows.csv    a line for each quantity, a column for each network; without the losses of training curves
+arrays.npz  what rows point to (densities, spectra, layer maps), to four digits; only of a study that has any
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.networks.key import NetworkKey
+from penultimate.records.table import INTEGERS, Row, Table
+from penultimate.store import atomic_write, digest_bytes, make_folder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from penultimate.records.reading import StudyFolder
+
+KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 2
+OTHER = ("objective_b", "seed_b", "layer_b")
+KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
+"""The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
+LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
+DIGITS = 9
+ARRAY_BITS = 14
+"""Bits of a kept array's mantissa: four digits, and few enough bytes."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kept study: what `StudyFolder` gives of one in a store, without its steps."""
+
+    description: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    table: Table
+    digest: str
+    packed: bytes = b""
+
+    def arrays(self, step: str, metric: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that a row of this step and metric points to; raises RequestError where it has none."""
+        import numpy as np
+
+        arrays, prefix = {}, f"{step}|{metric}|"
+        if self.packed:
+            with np.load(io.BytesIO(self.packed), allow_pickle=False) as archive:
+                for name in archive.files:
+                    if name.startswith(prefix):
+                        values = archive[name]
+                        is_name = values.ndim == 0 and values.dtype.kind == "U"
+                        arrays[name.removeprefix(prefix)] = archive[str(values)] if is_name else values
+        if not arrays:
+            raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
+        return arrays
+
+
+def keep(folder: StudyFolder, to: Path | str) -> Path:
+    """Write a finished study's rows, arrays and provenance into a folder; the same study, the same bytes.
+
+    Numbers have nine significant digits, arrays four. Raises RequestError for a study that is not finished,
+    and where there can be no such folder.
+    """
+    missing = {name: total - done for name, (done, total) in folder.counts().items() if done < total}
+    if missing:
+        listed = ", ".join(f"{count} {name}" for name, count in missing.items())
+        raise RequestError(
+            f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
+            f" {folder.description['command']}"
+        )
+    rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
+    networks = list(dict.fromkeys(map(_key, rows)))
+    content = _to_csv(rows, networks).encode()
+    packed = _pack(
+        {
+            f"{_place(row, networks)}|{row.metric}|{name}": values
+            for row in rows
+            if row.unit == POINTING_UNIT and row.step
+            for name, values in folder.arrays(row.step, row.metric).items()
+        }
+    )
+    card = {
+        "schema": SCHEMA,
+        "description": {name: value for name, value in folder.described().items() if name != "steps"},
+        "provenance": folder.provenance(),
+        "networks": [dataclasses.asdict(key) for key in networks],
+        "rows_sha256": digest_bytes(content),
+        **({"arrays_sha256": digest_bytes(packed)} if packed else {}),
+    }
+    to = Path(to)
+    make_folder(to)
+    atomic_write(to / ROWS_FILE, content)
+    if packed:
+        atomic_write(to / ARRAYS_FILE, packed)
+    else:
+        (to / ARRAYS_FILE).unlink(missing_ok=True)
+    atomic_write(to / KEPT, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
+    return to / KEPT
+
+
+def read_kept(folder: Path | str) -> Kept:
+    """The study that `keep` wrote into a folder.
+
+    Raises RequestError where there is none, DamagedFileError where it is not what was written.
+    """
+    folder = Path(folder)
+    try:
+        card = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+        content = _verified(folder / ROWS_FILE, card["rows_sha256"])
+        packed = _verified(folder / ARRAYS_FILE, card["arrays_sha256"]) if "arrays_sha256" in card else b""
+        if card["schema"] != SCHEMA:
+            raise RequestError(
+                f"'{folder}' was kept by another version of penultimate (schema {card['schema']}; this one"
+                f" reads {SCHEMA})"
+            )
+        networks = [NetworkKey(**key) for key in card["networks"]]
+        table = Table(_from_csv(content.decode(), networks, card["description"]["source"]))
+        return Kept(card["description"], card["provenance"], table, card["rows_sha256"], packed)
+    except FileNotFoundError as error:
+        raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
+    except RequestError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise DamagedFileError(f"'{folder}' does not hold a kept study: {error!r}") from None
+
+
+def references() -> dict[str, Path]:
+    """The reference runs that come with the package, by study."""
+    root = Path(str(resources.files("penultimate"))) / "reference"
+    return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{KEPT}"))}
+
+
+def reference(study: str = "") -> Kept:
+    """The reference run of a study, or the first; raises RequestError, with the nearest name, for no such."""
+    known = references()
+    study = study or next(iter(known), "")
+    if study not in known:
+        raise unknown("reference run", study, known)
+    return read_kept(known[study])
+
+
+def _verified(file: Path, digest: str) -> bytes:
+    content = file.read_bytes()
+    if digest_bytes(content) != digest:
+        raise DamagedFileError(f"'{file}' is not what was written (its sha256 differs)")
+    return content
+
+
+def _key(row: Row) -> NetworkKey:
+    """The network that a row is of; of a row about several, what they share."""
+    return NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
+
+
+def _place(row: Row, networks: list[NetworkKey]) -> str:
+    """The step that a row with arrays is read back with: its kind, and the number of its network."""
+    return f"{_kind(row)}.{networks.index(_key(row))}"
+
+
+def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """One compressed archive that NumPy reads, the same bytes for the same arrays; nothing for none.
+
+    Arrays that are equal stand there once: each further one is the name of the first.
+    """
+    import numpy as np
+
+    file, first = io.BytesIO(), dict[bytes, str]()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
+        for name, values in arrays.items():
+            content = _as_npy(np.asarray(values))
+            same = first.setdefault(content, name)
+            entry = zipfile.ZipInfo(f"{name}.npy")  # without a date
+            entry.compress_type = zipfile.ZIP_LZMA
+            archive.writestr(entry, content if same == name else _as_npy(np.array(same)))
+    return file.getvalue() if arrays else b""
+
+
+def _as_npy(values: npt.NDArray[Any]) -> bytes:
+    """NumPy's file of an array; floating-point numbers as float32 with a short mantissa, which compresses."""
+    import numpy as np
+
+    if np.issubdtype(values.dtype, np.floating):
+        mantissa, exponent = np.frexp(values.astype(np.float64))
+        rounded = np.ldexp(np.round(np.ldexp(mantissa, ARRAY_BITS)), exponent - ARRAY_BITS)
+        values = np.asarray(rounded, dtype=np.float32)
+    file = io.BytesIO()
+    np.save(file, values, allow_pickle=False)
+    return file.getvalue()
+
+
+def _to_csv(rows: Iterable[Row], networks: list[NetworkKey]) -> str:
+    lines: dict[tuple[Any, ...], dict[NetworkKey, float]] = {}
+    for row in rows:
+        quantity = (_kind(row), *(getattr(row, name) for name in KEYS[1:]))
+        values = lines.setdefault(quantity, {})
+        if values.setdefault(_key(row), row.value) != row.value and not math.isnan(row.value):
+            raise RequestError(f"two values of one quantity: {row}")
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*KEYS, *map(str, networks)])
+    for quantity, values in lines.items():
+        cells = [f"{values[key]:.{DIGITS}g}" if key in values else "" for key in networks]
+        writer.writerow([*quantity, *cells])
+    return file.getvalue()
+
+
+def _kind(row: Row) -> str | None:
+    return row.step.partition(".")[0] if row.step else None
+
+
+def _from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
+    rows = []
+    reader = csv.reader(io.StringIO(text))
+    if next(reader) != [*KEYS, *map(str, networks)]:
+        raise ValueError("the header does not match its networks")
+    for line in reader:
+        quantity: dict[str, Any] = {name: cell or None for name, cell in zip(KEYS, line, strict=False)}
+        quantity["step"] = f"{quantity['step']}.kept" if quantity["step"] else None
+        quantity.update({name: int(quantity[name]) for name in INTEGERS if quantity.get(name) is not None})
+        for key, cell in zip(networks, line[len(KEYS) :], strict=True):
+            if cell:
+                row = Row(source=source, value=float(cell), **key.columns(), **quantity)
+                if row.unit == POINTING_UNIT:
+                    row = dataclasses.replace(row, step=_place(row, networks))
+                rows.append(row)
+    return rows

@@ -1,0 +1,306 @@
+"""The tidy table of results: one row for every number that was measured, and nothing else.
+
+A row says what was measured (`metric`, `value`, `unit`), of which network (`objective`, `backbone`, `arm`,
+`seed`, `draw`: its `NetworkKey`), on what (`source`, `target`, `split`, `layer`), under which `setting`, and
+which step measured it; where two networks are compared, `objective_b`, `seed_b` and `layer_b` name the other.
+Rows hold no times, so that the same work leaves the same bytes. Imports no NumPy until numbers are asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+from penultimate.store import atomic_write
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
+STATUSES = ("done", "diverged", "limited")
+ROWS = "rows.jsonl"
+"""The file of a step's rows in its folder."""
+Value: TypeAlias = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measured number. A column that does not apply is None; a value that does not exist is NaN.
+
+    `epoch` is None for a final value, else the epoch of a curve's point. `setting` says under which condition
+    a number was taken, as "name=value, name=value" (`settings` reads it; `setting_text` writes it). `status`
+    is "done", "diverged" (the run ended on a loss that is not a number) or "limited" (too small a run to be
+    evidence). Accuracies are fractions in [0, 1]. Raises RequestError on a value of the wrong type (which
+    column).
+
+    >>> row = Row(step="accuracy.0f3c", objective="softmax", metric="top1", value=0.77, unit="fraction")
+    >>> row.status, row.epoch
+    ('done', None)
+    >>> Row(metric="corruption_error", value=0.4, setting="corruption=fog, severity=3").settings
+    {'corruption': 'fog', 'severity': '3'}
+    """
+
+    step: str | None = None
+    objective: str | None = None
+    backbone: str | None = None
+    arm: str | None = None
+    seed: int | None = None
+    draw: int | None = None
+    source: str | None = None
+    target: str | None = None
+    setting: str | None = None
+    epoch: int | None = None
+    split: str | None = None
+    layer: str | None = None
+    objective_b: str | None = None
+    seed_b: int | None = None
+    layer_b: str | None = None
+    metric: str
+    value: float
+    unit: str | None = None
+    status: str = "done"
+
+    def __post_init__(self) -> None:
+        for name in TEXTS:
+            text = getattr(self, name)
+            if text is not None and not isinstance(text, str):
+                raise RequestError(f"a row's {name} is text or None; got {text!r}")
+        for name in INTEGERS:
+            number = getattr(self, name)
+            if number is not None and type(number) is not int:
+                object.__setattr__(self, name, _integer(name, number))
+        object.__setattr__(self, "value", _number(self.value))
+        if not self.metric:
+            raise RequestError(f"a row needs the name of its metric; got {self.metric!r}")
+        if self.status not in STATUSES:
+            raise unknown("status", str(self.status), STATUSES)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The condition under which the number was taken, by name."""
+        return dict(part.split("=", 1) for part in self.setting.split(", ")) if self.setting else {}
+
+
+COLUMNS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Row))
+INTEGERS = ("seed", "draw", "epoch", "seed_b")
+TEXTS = tuple(name for name in COLUMNS if name not in (*INTEGERS, "value"))
+_cells = operator.attrgetter(*COLUMNS)
+
+
+def setting_text(values: Mapping[str, Value]) -> str | None:
+    """A condition as a row holds it; None for no condition.
+
+    >>> setting_text({"severity": 3, "corruption": "fog"}), setting_text({})
+    ('corruption=fog, severity=3', None)
+    """
+    for name, value in values.items():
+        if any(sign in f"{name}{value}" for sign in "=,"):
+            raise RequestError(f"a setting's name and value hold neither '=' nor ','; got {name}={value!r}")
+    return ", ".join(f"{name}={values[name]}" for name in sorted(values)) or None
+
+
+class Table:
+    """Rows that are read by column. Immutable; an index of a column is made when it is first asked for.
+
+    >>> measured = [("softmax", 0, 0.75), ("softmax", 1, 0.5), ("sigmoid", 0, 0.25)]
+    >>> table = Table(Row(objective=o, seed=s, metric="top1", value=value) for o, s, value in measured)
+    >>> table.where(objective="softmax", metric="top1").values().mean()
+    np.float64(0.625)
+    >>> {objective: len(rows) for objective, rows in table.by("objective").items()}
+    {'softmax': 2, 'sigmoid': 1}
+    """
+
+    __slots__ = ("_index", "_rows")
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows = tuple(rows)
+        self._index: dict[tuple[str, ...], dict[Any, list[int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __getitem__(self, position: int) -> Row:
+        return self._rows[position]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self._rows == other._rows
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+    def __add__(self, other: Iterable[Row]) -> Table:
+        return Table((*self._rows, *other))
+
+    def __repr__(self) -> str:
+        metrics = ", ".join(str(name) for name in self.by("metric"))
+        return f"Table({len(self)} rows: {metrics})"
+
+    def where(self, **columns: Value | Collection[Value]) -> Table:
+        """The rows whose columns have these values; a tuple, list or set allows each of its values.
+
+        None asks for rows to which the column does not apply: `epoch=None` is the final value. Raises
+        RequestError on a column that there is not.
+        """
+        if not columns:
+            return self
+        allowed = {
+            name: set(wanted) if isinstance(wanted, Collection) and not isinstance(wanted, str) else {wanted}
+            for name, wanted in columns.items()
+        }
+        fewest = min(
+            allowed, key=lambda name: sum(len(self._of(name).get(value, ())) for value in allowed[name])
+        )
+        places = sorted(place for value in allowed[fewest] for place in self._of(fewest).get(value, ()))
+        others = [(operator.attrgetter(name), values) for name, values in allowed.items() if name != fewest]
+        rows = (self._rows[place] for place in places)
+        return Table(row for row in rows if all(cell(row) in values for cell, values in others))
+
+    def by(self, *names: str) -> dict[Any, Table]:
+        """The rows apart by the value of a column (by tuples of values, of several), as they first appear."""
+        if not names:
+            raise RequestError("by() wants a column to tell rows apart by")
+        rows = self._rows
+        return {value: Table(rows[place] for place in places) for value, places in self._of(*names).items()}
+
+    def column(self, name: str) -> tuple[Any, ...]:
+        """One column, a value a row."""
+        return tuple(map(_cells_of(name), self._rows))
+
+    def values(self) -> npt.NDArray[np.float64]:
+        """The measured numbers [n], NaN where there is none."""
+        import numpy as np
+
+        return np.array([row.value for row in self._rows], dtype=np.float64)
+
+    def only(self) -> Row:
+        """The one row; raises RequestError when there is none, or more than one (what tells them apart)."""
+        if len(self._rows) != 1:
+            several = [name for name in COLUMNS if name != "value" and len(self._of(name)) > 1]
+            hint = f", which differ in {', '.join(several)}" if several else ""
+            raise RequestError(f"one row was asked for; there are {len(self._rows)}{hint}")
+        return self._rows[0]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame; raises RequestError where pandas is not installed.
+
+        Whole-number columns are of pandas' nullable Int64.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise RequestError("to_pandas needs pandas: pip install 'penultimate[pandas]'") from None
+        frame = pd.DataFrame([_cells(row) for row in self._rows], columns=list(COLUMNS))
+        return frame.astype({**dict.fromkeys(INTEGERS, "Int64"), "value": "float64"})
+
+    def to_csv(self) -> str:
+        """The table as CSV with a header; None and NaN are empty cells, numbers read back to the same value.
+
+        Text that a spreadsheet would run as a formula (begun by =, +, - or @) gets a leading apostrophe;
+        a carriage return in it becomes a newline.
+        """
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([_csv_cell(cell) for cell in _cells(row)] for row in self._rows)
+        return file.getvalue()
+
+    def _of(self, *names: str) -> dict[Any, list[int]]:
+        """The places of the rows by their value of a column, or by their values of several."""
+        if names not in self._index:
+            index: dict[Any, list[int]] = {}
+            for place, cells in enumerate(map(_cells_of(*names), self._rows)):
+                index.setdefault(cells, []).append(place)
+            self._index[names] = index
+        return self._index[names]
+
+
+def write_rows(path: Path | str, rows: Iterable[Row]) -> None:
+    """Write rows as JSON lines, whole or not at all; the same rows make the same bytes.
+
+    Columns stand in one order and None is left out; numbers are written so that they read back to the same
+    value. JSON has no NaN and no infinity: they are null and "inf" or "-inf".
+    """
+    lines = [json.dumps(_json_row(row), separators=(",", ":"), allow_nan=False) + "\n" for row in rows]
+    atomic_write(Path(path), "".join(lines).encode())
+
+
+def read_rows(path: Path | str) -> list[Row]:
+    """The rows of a file that `write_rows` wrote; raises DamagedFileError with the line that is none."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise RequestError(f"there are no rows at '{path}'") from None
+    except UnicodeDecodeError:
+        raise DamagedFileError(f"'{path}' is not text: not written by write_rows, or damaged") from None
+    if lines.pop():
+        raise DamagedFileError(f"'{path}' ends inside line {len(lines) + 1}: it was not written whole")
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            cells = json.loads(line)
+            rows.append(Row(**{**cells, "value": _NOT_FINITE.get(cells["value"], cells["value"])}))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedFileError(f"'{path}', line {number} is not a row of results: {error}") from None
+    return rows
+
+
+_NOT_FINITE = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def _json_row(row: Row) -> dict[str, Value]:
+    cells = {name: cell for name, cell in zip(COLUMNS, _cells(row), strict=True) if cell is not None}
+    if not math.isfinite(row.value):
+        cells["value"] = None if math.isnan(row.value) else str(row.value)
+    return cells
+
+
+def _csv_cell(cell: Value) -> Value:
+    if isinstance(cell, str):
+        text = cell.replace("\r", "\n")  # which the csv module would leave unquoted
+        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\n")) else text
+    return "" if cell is None or cell != cell else cell
+
+
+def _cells_of(*names: str) -> operator.attrgetter[Any]:
+    """What reads a column of a row, or a tuple of several."""
+    for name in names:
+        if name not in COLUMNS:
+            raise RequestError(
+                f"there is no column '{name}'.{nearest(name, COLUMNS)} Columns: {', '.join(COLUMNS)}"
+            )
+    return operator.attrgetter(*names)
+
+
+def _integer(name: str, number: Any) -> int:
+    try:
+        if isinstance(number, bool):
+            raise TypeError
+        return operator.index(number)
+    except TypeError:
+        raise RequestError(f"a row's {name} is a whole number or None; got {number!r}") from None
+
+
+def _number(value: Any) -> float:
+    """A float; every NaN is the one `math.nan`, so that rows that hold it compare equal."""
+    if value is None:
+        return math.nan
+    try:
+        if isinstance(value, str | bool):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise RequestError(f"a row's value is a number or None; got {value!r}") from None
+    return math.nan if number != number else number

@@ -1,0 +1,193 @@
+"""Where a number comes from: rows, the steps that made them, and everything those depended on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from penultimate.data.catalog import remember, shifted
+from penultimate.errors import RequestError, nearest
+from penultimate.records.reading import StudyFolder
+from penultimate.records.table import Row
+from penultimate.records.tuning import accuracy_text, counted
+from penultimate.store import Meta
+
+WIDEST = 34
+"""The longest name of a metric that does not move its column."""
+
+
+class Showing(Protocol):
+    """What names rows as its own: an exhibit, for which no room below the report has a name."""
+
+    @property
+    def name(self) -> str:
+        """Its name, as it is asked for."""
+        ...
+
+    @property
+    def quantities(self) -> Sequence[object]:
+        """The quantities that it names; none where it is made from a study's settings."""
+        ...
+
+    def shows(self, row: Row, backbone: str) -> bool:
+        """Whether it shows a row of a study with this main architecture."""
+        ...
+
+
+def explain(folder: StudyFolder, exhibit: Showing, objective: str, target: str | None = None) -> str:
+    """The rows of an exhibit about an objective on a data set (by default the source), and their steps.
+
+    Raises RequestError for an objective or a data set that the study does not have.
+    """
+    for card in folder.description.get("cards", ()):
+        remember(card)
+    spec = _spec(folder, objective)
+    source = folder.description["source"]
+    target = _place(folder, target or source)
+    metas = folder.metas()
+    by_target: dict[str, list[Row]] = {}
+    for row in folder.evidence():
+        is_about = row.objective is None or spec in (row.objective, row.objective_b)
+        if is_about and _shows(folder, exhibit, row):
+            by_target.setdefault(row.target or source, []).append(row)
+    rows = by_target.pop(target, [])
+    elsewhere = ", ".join(by_target)
+    diverged = [
+        f"  diverged: {folder.called(step_id)}: {reason}"
+        for step_id, reason in folder.diverged().items()
+        if metas[step_id].content["columns"].get("objective") == spec
+    ]
+    if not rows:
+        return "\n".join([_nothing(folder, exhibit, objective, target, elsewhere), *diverged])
+    lines = [f"{exhibit.name}: {objective} on {target}, study {folder.name}", ""]
+    lines += _told(rows, spec, several=len(folder.backbones) > 1)
+    lines += [f"  also on: {elsewhere}"] if elsewhere else []
+    lines += [*diverged, *_search(folder, spec)]
+    steps: dict[str, Meta] = {}
+    for row in rows:
+        _collect(row.step or "", metas, steps, spec)
+    for step_id, meta in steps.items():
+        lines += ["", *_describe(folder.called(step_id), meta)]
+    return "\n".join(lines)
+
+
+def _shows(folder: StudyFolder, exhibit: Showing, row: Row) -> bool:
+    """Whether an exhibit shows a row; one that names no quantities shows of a tuning what it chose by."""
+    if folder.is_tuning and not exhibit.quantities:
+        return (row.metric, row.split) == ("top1", "holdout")
+    return exhibit.shows(row, next(iter(folder.backbones), ""))
+
+
+def _spec(folder: StudyFolder, objective: str) -> str:
+    """The canonical spec of an objective, or the name of a network that was not trained here."""
+    by_name = {entry["slug"]: entry["spec"] for entry in folder.description["objectives"]}
+    by_name.update({spec: spec for spec in by_name.values()})
+    if objective not in by_name:
+        raise RequestError(
+            f"study '{folder.name}' has no objective '{objective}'.{nearest(objective, by_name)}"
+        )
+    return str(by_name[objective])
+
+
+def _place(folder: StudyFolder, target: str) -> str:
+    source, targets = folder.description["source"], folder.description["targets"]
+    places = [source, *targets, *shifted(source).values()]
+    if target not in places:
+        raise RequestError(
+            f"study '{folder.name}' has no data set '{target}'.{nearest(target, places)}"
+            f" It has: {', '.join(places)}."
+        )
+    return target
+
+
+def _nothing(folder: StudyFolder, exhibit: Showing, objective: str, target: str, elsewhere: str) -> str:
+    """That an exhibit has no number of an objective on a data set, and what there is instead."""
+    if elsewhere:
+        return f"{exhibit.name} shows nothing of {objective} on {target}; it does on: {elsewhere}"
+    if not exhibit.quantities:
+        return f"{exhibit.name} shows nothing that is measured of a network; a study's settings make it"
+    return (
+        f"Nothing that {exhibit.name} shows of {objective} has been measured in study {folder.name}; what the"
+        f" study measures is continued by: {folder.description['command']}"
+    )
+
+
+def _told(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
+    """A line for each number; one for several that differ in the other network, condition, layer or epoch."""
+    together: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        line = (_network(row, spec, several), row.metric, row.split or "", row.status)
+        together.setdefault(line, []).append(row)
+    width = max(len(network) for network, *_ in together)
+    lines = []
+    for (network, metric, split, status), group in together.items():
+        value, under = _values(group, spec)
+        facts = f"({', '.join(filter(None, (status, under)))})"
+        lines.append(f"  {network:<{width}}  {metric:<{WIDEST}} {split:<8} {value}  {facts}")
+    return lines
+
+
+def _network(row: Row, spec: str, several: bool) -> str:
+    """Which of an objective's networks a row is of, as far as the study has several of the kind."""
+    seed = row.seed if row.objective == spec else row.seed_b
+    run = "all networks" if row.objective is None else "" if seed is None else f"seed {seed}"
+    return "  ".join(part for part in (row.backbone if several else "", row.arm, run) if part)
+
+
+def _values(rows: list[Row], spec: str) -> tuple[str, str]:
+    """A value, and under which condition it was taken; of several how they range, or the last over epochs."""
+    first, *others = rows
+    if first.epoch is not None:
+        last = max(rows, key=lambda row: row.epoch or 0)
+        return f"{last.value:.6g}", f"epoch {last.epoch}" + (f", the last of {len(rows)}" if others else "")
+    if not others:
+        value = f"{first.value:g} points" if first.unit == "points" else f"{first.value:.6g}"
+        other = first.objective if first.objective_b == spec else first.objective_b
+        beside = f"with {other}" if first.objective_b else None
+        return value, ", ".join(filter(None, (first.setting, first.layer, beside)))
+    values = [row.value for row in rows]
+    kinds = {"layers": "layer", "conditions": "setting", "pairs": "objective_b"}
+    kind = next((kind for kind, column in kinds.items() if getattr(first, column)), "values")
+    return f"{min(values):.6g} to {max(values):.6g}", f"{len(rows)} {kind}"
+
+
+def _search(folder: StudyFolder, spec: str) -> list[str]:
+    """Of a tuning: among which cells this objective was chosen."""
+    tuning = folder.tuning() if folder.is_tuning else None
+    lines = []
+    for tuned in tuning.objectives if tuning else ():
+        if tuned.best and tuned.best.objective == spec:
+            cells = sorted(tuned.cells, key=lambda cell: cell.mean, reverse=True)
+            lines += ["", f"  chosen of {counted(len(cells), 'cell')}, by top-1 on the holdout alone, %"]
+            lines += [f"    {accuracy_text(cell):>8}  {cell}  ({cell.phase})" for cell in cells]
+            lines += [f"    {remark}" for remark in tuned.remarks]
+    return lines
+
+
+def _collect(step_id: str, metas: Mapping[str, Meta], steps: dict[str, Meta], spec: str) -> None:
+    """A step after those that it depends on; networks of other objectives are left out."""
+    meta = None if step_id in steps else metas.get(step_id)
+    if meta and meta.content["columns"].get("objective") in (None, spec):
+        for parent in meta.content["parents"]:
+            _collect(parent, metas, steps, spec)
+        steps[step_id] = meta
+
+
+def _describe(name: str, meta: Meta) -> list[str]:
+    content = meta.content
+    packages = content["packages"]
+    code = content["commit"][:12] or "unknown"
+    lines = [
+        name,
+        f"  status   {content['status']}, {content['seconds']} s, {content['threads']} thread(s) of"
+        f" {content['processor']} on {content['host']}",
+        f"  code     commit {code}{' (changed since)' if content['dirty'] else ''},"
+        f" torch {packages['torch']}, numpy {packages['numpy']}, Python {content['python']}",
+        f"  config   {json.dumps(content['config'], sort_keys=True)}",
+    ]
+    if "content_digest" in content:
+        lines.append(f"  data     sha256 {content['content_digest']}")
+    lines += [f"  from     {parent}" for parent in content["parents"]]
+    lines += [f"  file     {name}  sha256 {facts['sha256'][:16]}" for name, facts in content["files"].items()]
+    return lines

@@ -1,0 +1,244 @@
+"""What a tuning leaves, as data: every cell with its runs, what was chosen, and what has to be said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from penultimate.errors import DamagedFileError
+
+TUNING_FILE = "tuning.json"
+SCHEMA = 1
+Number = int | float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of a cell: its holdout top-1 (a fraction; None where it diverged, and why)."""
+
+    seed: int
+    accuracy: float | None
+    step: str = ""
+    reason: str = ""
+
+
+def mean_accuracy(runs: Sequence[Run]) -> float:
+    """By which cells are compared: the mean over seeds, minus infinity where any run diverged.
+
+    >>> mean_accuracy([Run(0, 0.5), Run(1, 0.75)]), mean_accuracy([Run(0, 0.5), Run(1, None)])
+    (0.625, -inf)
+    """
+    accuracies = [run.accuracy for run in runs if run.accuracy is not None]
+    return math.fsum(accuracies) / len(runs) if len(accuracies) == len(runs) else -math.inf
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One setting of an objective, trained once a seed.
+
+    `values` are those of the axes, in their order; `settings` what they change in the recipe. `phase` is what
+    asked for the cell: "grid", "expansion" or "refinement". `peak_epoch` is the epoch in which the mean
+    holdout accuracy was highest (the accuracy that counts is that of the weights kept).
+
+    >>> str(GridCell("dropout(keep=0.9)", (0.9, 2.0), (("learning_rate", 2.0),), "grid", ()))
+    'dropout(keep=0.9) with recipe.learning_rate=2.0'
+    """
+
+    objective: str
+    values: tuple[Number, ...]
+    settings: tuple[tuple[str, Number], ...]
+    phase: str
+    runs: tuple[Run, ...]
+    peak_epoch: int | None = None
+
+    def __str__(self) -> str:
+        changes = ", ".join(f"recipe.{name}={value!r}" for name, value in self.settings)
+        return f"{self.objective} with {changes}" if changes else self.objective
+
+    @property
+    def diverged(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if run.accuracy is None)
+
+    @property
+    def mean(self) -> float:
+        """The mean accuracy of the runs; minus infinity where any of them diverged."""
+        return mean_accuracy(self.runs)
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of the mean over seeds; None for a single run and for a cell that diverged."""
+        accuracies = [run.accuracy for run in self.runs if run.accuracy is not None]
+        if len(accuracies) < 2 or self.diverged:
+            return None
+        return statistics.stdev(accuracies) / math.sqrt(len(accuracies))
+
+
+@dataclass(frozen=True)
+class TunedAxis:
+    """A hyperparameter that was searched: the value it started from and the grid that was tried first.
+
+    `edge` says, where the chosen value is the outermost that was tried, that it is so and why.
+    """
+
+    key: str
+    symbol: str
+    start: Number
+    grid: tuple[Number, ...]
+    from_above: bool = False
+    edge: str = ""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """An objective's search: its axes, every cell in the order of measuring, and the one that was chosen."""
+
+    slug: str
+    label: str
+    start: str
+    axes: tuple[TunedAxis, ...]
+    cells: tuple[GridCell, ...]
+    chosen: int | None
+    command: str = ""
+
+    @property
+    def best(self) -> GridCell | None:
+        return None if self.chosen is None else self.cells[self.chosen]
+
+    @property
+    def at_start(self) -> GridCell | None:
+        """The cell from which the search started, if it was measured."""
+        starting = (cell for cell in self.cells if cell.objective == self.start and not cell.settings)
+        return next(starting, None)
+
+    def tried(self, axis: int) -> tuple[Number, ...]:
+        """Every value that was tried on an axis, ascending."""
+        return tuple(sorted({cell.values[axis] for cell in self.cells}))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the choice has to know: edges, diverged cells, nothing to choose from."""
+        said = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
+        said += [] if self.best else ["every cell diverged, so nothing is chosen"]
+        said += [axis.edge for axis in self.axes if axis.edge]
+        coarse = [cell.values for cell in self.cells if cell.phase != "refinement"]
+        unrefined = [
+            axis.key
+            for place, axis in enumerate(self.axes)
+            if len(axis.grid) > 1 and set(self.tried(place)) <= {values[place] for values in coarse}
+        ]
+        if self.best and unrefined:
+            said.append(f"the budget held no denser values of {', '.join(unrefined)}")
+        diverged = [
+            f"diverged: {cell}, seed {run.seed}{f' ({run.reason})' if run.reason else ''}"
+            for cell in self.cells
+            for run in cell.diverged
+        ]
+        return (*(f"{self.label}: {remark}" for remark in said), *diverged)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The searches of several objectives with one budget, on one source, recipe and set of seeds."""
+
+    study: str
+    source: str
+    backbone: str
+    draw: int | str
+    seeds: tuple[int, ...]
+    threads: int
+    recipe: Mapping[str, Any]
+    budget: int
+    expansions: int
+    limited: bool
+    listed: tuple[str, ...]
+    objectives: tuple[Tuned, ...]
+    provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return folder_name(self.study)
+
+    @property
+    def setting(self) -> tuple[Any, ...]:
+        """What has to be equal for the choices of two tunings to stand beside each other."""
+        fields = ("study", "source", "backbone", "draw", "seeds", "threads", "recipe", "budget", "expansions")
+        return tuple(getattr(self, name) for name in fields)
+
+    def steps(self) -> tuple[str, ...]:
+        """The training steps of the chosen cells."""
+        return tuple(run.step for tuned in self.objectives if tuned.best for run in tuned.best.runs)
+
+    def to_json(self) -> str:
+        content = {"schema": SCHEMA, **dataclasses.asdict(self)}
+        return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def folder_name(study: str) -> str:
+    """The name under which the tuning of a study is kept: a study of its own.
+
+    >>> folder_name("quickstart")
+    'tune-quickstart'
+    """
+    return f"tune-{study}"
+
+
+def from_json(content: Mapping[str, Any]) -> Tuning:
+    """The tuning that `to_json` wrote."""
+    tuning: Tuning = _typed(Tuning, {key: value for key, value in content.items() if key != "schema"})
+    return tuning
+
+
+_hints = functools.cache(get_type_hints)
+
+
+def _typed(kind: Any, content: Any) -> Any:
+    """JSON as the type it was written from: objects as dataclasses, lists as tuples, all else unchanged."""
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return kind(**{name: _typed(_hints(kind)[name], value) for name, value in content.items()})
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        kinds = kinds[:1] * len(content) if Ellipsis in kinds else kinds
+        return tuple(map(_typed, kinds, content))
+    return content
+
+
+def read_tuning(path: Path) -> Tuning | None:
+    """The tuning kept at a path, or None where there is none; raises DamagedFileError where it is not one."""
+    try:
+        return from_json(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = error if isinstance(error, ValueError) else repr(error)
+        raise DamagedFileError(f"'{path}' is not the record of a tuning: {reason}") from None
+
+
+def accuracy_text(cell: GridCell | None) -> str:
+    """The mean holdout top-1 of a cell in per cent, with its standard error where there is one."""
+    if cell is None:
+        return "–"
+    if not math.isfinite(cell.mean):
+        return "diverged"
+    error = cell.standard_error
+    return f"{100 * cell.mean:.2f}" + ("" if error is None else f" ± {100 * error:.2f}")
+
+
+def budget_text(tuning: Tuning) -> str:
+    """What every objective was given."""
+    seeds = f"{'seed' if len(tuning.seeds) == 1 else 'seeds'} {', '.join(map(str, tuning.seeds))}"
+    return f"at most {counted(tuning.budget, 'cell')} an objective, each trained with {seeds}"
+
+
+def counted(count: int, noun: str) -> str:
+    """
+    >>> counted(1, "cell"), counted(9, "cell")
+    ('1 cell', '9 cells')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""The parts of exhibits as they are drawn: panels, maps, labels, colours."""

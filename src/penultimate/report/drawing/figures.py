@@ -1,0 +1,254 @@
+"""Panels drawn as SVG by matplotlib: text stays text, the same input gives the same bytes.
+
+Ink, rules and marks are drawn in reserved colours, which `restyle` turns into the page's custom properties
+(so that one drawing serves paper and dark screen) or into concrete ones in a file of its own.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penultimate.report.base import Panel, Point
+from penultimate.report.drawing import palette, rasters
+from penultimate.report.drawing.palette import SHAPES, Mark
+from penultimate.report.drawing.placement import Box, place
+from penultimate.report.drawing.restyle import INK, MUTED, PAPER, RULE, Note, restyle
+from penultimate.report.text import plain, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
+
+SETTINGS: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "penultimate",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10.5,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.labelcolor": INK,
+    "axes.formatter.useoffset": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.7,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "xtick.major.size": 3.5,
+    "xtick.major.width": 0.8,
+    "ytick.major.size": 0,
+    "ytick.major.pad": 5,
+    "text.color": INK,
+    "text.parse_math": False,
+}
+MARGINS = {"left": 36.0, "right": 10.0, "top": 24.0, "bottom": 40.0}
+LONGEST = 34
+"""Characters of a label inside a panel."""
+SMALL = 260.0
+"""Panels narrower than this have smaller marks and type."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A panel as matplotlib drew it; `styled` makes it fit for a page or for a file of its own."""
+
+    raw: str
+    notes: tuple[Note, ...]
+    description: str
+    marks: Mapping[str, Mark]
+
+    def styled(self, prefix: str, page: bool = True) -> str:
+        """One `<svg>` element whose ids begin with `prefix`.
+
+        `page`: its colours are the custom properties of the page; otherwise ink on paper, for a file alone.
+        """
+        return restyle(self.raw, self.notes, self.marks, prefix, self.description, page)
+
+
+def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
+    """Draw a panel; `marks` gives every objective its colour and shape."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    width, height = panel.size
+    small = width < SMALL
+    defaults = {key: value for key, value in matplotlib.rcParamsDefault.items() if key != "backend"}
+    sizes = {"font.size": 9.0, "xtick.labelsize": 9.0, "ytick.labelsize": 9.0} if small else {}
+    with warnings.catch_warnings(), matplotlib.rc_context({**defaults, **SETTINGS, **sizes}):
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        canvas = Canvas(figsize=(width / 72, height / 72), dpi=72)
+        renderer = FigureCanvasAgg(canvas).get_renderer()
+        canvas.patch.set_visible(False)
+        axes = canvas.add_axes(_frame(panel, width, height))
+        axes.patch.set_visible(False)
+        notes = _fill(axes, panel, marks, small)
+        if panel.raster is None:
+            _scales(axes, panel, small)
+        if panel.labelled:
+            _label(axes, panel, renderer)
+        buffer = io.StringIO()
+        canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    axes_words = " against ".join(label for label in (panel.y_label, panel.x_label) if label)
+    description = ". ".join(words for words in (panel.title, axes_words, panel.finding) if words)
+    return Drawing(buffer.getvalue(), tuple(notes), plain(description), marks)
+
+
+def _frame(panel: Panel, width: float, height: float) -> tuple[float, float, float, float]:
+    if panel.raster is not None:
+        return rasters.frame(width, height)
+    top = MARGINS["top"] if panel.y_label else 8.0
+    bottom = MARGINS["bottom"] if panel.x_label else 22.0
+    inner = width - MARGINS["left"] - MARGINS["right"], height - top - bottom
+    return MARGINS["left"] / width, bottom / height, inner[0] / width, inner[1] / height
+
+
+def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> list[Note]:
+    """Draw lines, whiskers, then marks; what each mark means comes back in drawing order, by its id."""
+    notes: list[Note] = []
+
+    def noted(objective: str, text: str) -> str:
+        notes.append(Note(objective, plain(text)))
+        return f"note{len(notes) - 1}"
+
+    if panel.raster is not None:
+        rasters.fill_raster(axes, panel.raster, marks, noted)
+    for curve in panel.curves:
+        colour = MUTED if curve.faint else marks[curve.objective].light
+        axes.plot(
+            [x for x, _ in curve.points],
+            [y for _, y in curve.points],
+            color=colour,
+            linewidth=0.8 if curve.faint else 1.6,
+            alpha=0.4 if curve.faint else 1,
+            linestyle=(0, (3, 2)) if curve.dashed else "-",
+            solid_capstyle="round",
+            zorder=1 if curve.faint else 2,
+            gid=noted("" if curve.faint else curve.objective, curve.label),
+        )
+    for point in panel.points:
+        mark = marks[point.objective]
+        if point.x_error or point.y_error:
+            axes.errorbar(
+                point.x,
+                point.y,
+                xerr=point.x_error or None,
+                yerr=point.y_error or None,
+                color=mark.light,
+                elinewidth=1,
+                zorder=2,
+            )
+        vertices, scale = SHAPES[mark.shape]
+        size = (3.4 if point.faint else 5.0) if small else (3.6 if point.faint else 6.0)
+        axes.plot(
+            [point.x],
+            [point.y],
+            linestyle="none",
+            marker=[(x, y) for x, y in vertices],
+            markersize=2 * size * scale * max(abs(v) for vertex in vertices for v in vertex),
+            markerfacecolor=mark.light,
+            markeredgecolor=PAPER,
+            markeredgewidth=0.7,
+            alpha=0.55 if point.faint else 1,
+            zorder=3 if point.faint else 4,
+            gid=noted(point.objective, f"{point.label}: {point.detail}" if point.detail else point.label),
+        )
+    return notes
+
+
+def _scales(axes: Axes, panel: Panel, small: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for axis, limits, chosen, set_limits in (
+        (axes.xaxis, axes.dataLim.intervalx, panel.x_limits, axes.set_xlim),
+        (axes.yaxis, axes.dataLim.intervaly, panel.y_limits, axes.set_ylim),
+    ):
+        low, high = (float(limit) for limit in (chosen or limits))
+        pad = 0.0 if chosen else 0.09 * (high - low) or 0.5 * (abs(high) or 1.0) * 0.1
+        set_limits(low - pad, high + pad)
+        axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10]))
+    axes.set_xlabel(plain(panel.x_label), loc="right" if small else "center", labelpad=3 if small else 6)
+    axes.tick_params(axis="x", pad=3)
+    if panel.y_label:
+        offset = (-MARGINS["left"] + 2, 10 if small else 12)
+        axes.annotate(
+            plain(panel.y_label), (0, 1), xycoords="axes fraction", xytext=offset, textcoords="offset points"
+        )
+
+
+def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
+    """Name every objective once, beside the run (or mean) nearest to the middle of its marks."""
+    from matplotlib.transforms import IdentityTransform
+
+    def pixels(x: float, y: float) -> tuple[float, float]:
+        across, up = axes.transData.transform((x, y))
+        return float(across), float(up)
+
+    named = list(dict.fromkeys(point.label for point in panel.points))
+    chosen = [_middle([point for point in panel.points if point.label == label], pixels) for label in named]
+    texts = [axes.text(0, 0, shortened(point.label, LONGEST), fontsize=10) for point in chosen]
+    sizes = [(float(text.get_window_extent(renderer).width), 9.5) for text in texts]
+    anchors = [pixels(point.x, point.y) for point in chosen]
+    obstacles = [(_reach(point, pixels), named.index(point.label)) for point in panel.points]
+    bounds = axes.get_window_extent(renderer)
+    frame = Box(bounds.x0, bounds.y0 + 3, bounds.x1 + MARGINS["right"], bounds.y1 + 4)
+    for text, placed in zip(texts, place(anchors, sizes, obstacles, frame), strict=True):
+        text.set_transform(IdentityTransform())
+        text.set_position((placed.box.left, placed.box.bottom + 1))
+        if placed.leader is not None:
+            (line,) = axes.plot(
+                placed.leader[::2], placed.leader[1::2], color=MUTED, linewidth=0.6, zorder=1.5, clip_on=False
+            )
+            line.set_transform(IdentityTransform())
+
+
+def _middle(points: Sequence[Point], pixels: Callable[[float, float], tuple[float, float]]) -> Point:
+    """Of an objective's marks (its means, where there are any) the one nearest to their middle."""
+    own = [point for point in points if not point.faint] or list(points)
+    centre = pixels(sum(point.x for point in own) / len(own), sum(point.y for point in own) / len(own))
+    return min(own, key=lambda point: math.dist(pixels(point.x, point.y), centre))
+
+
+def _reach(point: Point, pixels: Callable[[float, float], tuple[float, float]]) -> Box:
+    """The box of a mark and its whiskers."""
+    x, y = pixels(point.x, point.y)
+    half = 3.0 if point.faint else 5.0
+    reach_x = max(half, pixels(point.x + (point.x_error or 0), point.y)[0] - x)
+    reach_y = max(half, pixels(point.x, point.y + (point.y_error or 0))[1] - y)
+    return Box(x - reach_x, y - reach_y, x + reach_x, y + reach_y)
+
+
+def mark_icon(mark: Mark, size: int = 14) -> str:
+    """The mark as a small inline SVG for tables, legends and running text."""
+    path = mark.svg_path(size * 0.38, size / 2)
+    return (
+        f'<svg class="mark" viewBox="0 0 {size} {size}" width="{size}" height="{size}" aria-hidden="true">'
+        f'<path d="{path}" style="fill: var({mark.variable}, {mark.light})"/></svg>'
+    )
+
+
+def mark_variables(marks: Mapping[str, Mark], dark: bool) -> str:
+    """The custom properties that give every mark its colour in one of the two themes."""
+    ground = int(dark)
+    fixed = {
+        "--paper": palette.PAPER[ground],
+        "--ink": palette.INK[ground],
+        "--muted": palette.MUTED[ground],
+        "--rule": palette.RULE[ground],
+    }
+    fixed |= {f"--heat-{step}": colour for step, colour in enumerate(palette.HEAT[ground])}
+    own = {mark.variable: mark.dark if dark else mark.light for mark in marks.values()}
+    return " ".join(f"{name}: {value};" for name, value in {**fixed, **own}.items())

@@ -1,0 +1,97 @@
+"""matplotlib's SVG made fit for the page: ids prefixed, styles local, colours the page's, marks named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from penultimate.report.drawing import palette
+from penultimate.report.drawing.palette import Mark
+
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "{http://www.w3.org/1999/xlink}href"
+INK, MUTED, RULE, PAPER = "#010101", "#020202", "#030303", "#040404"
+HEAT = tuple(f"#0505{step:02x}" for step in range(palette.HEAT_STEPS))
+"""Colours to draw with that stand for the page's: no mark has them."""
+
+ON_PAGE = {INK: "currentColor", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+ON_PAGE |= {reserved: f"var(--heat-{step})" for step, reserved in enumerate(HEAT)}
+IN_FILE = {
+    INK: palette.INK[0],
+    MUTED: palette.MUTED[0],
+    RULE: palette.RULE[0],
+    PAPER: palette.PAPER[0],
+    **dict(zip(HEAT, palette.HEAT[0], strict=True)),
+}
+FONT = re.compile(r"font: (?P<before>[^;]*?)(?P<size>[\d.]+)px [^;]*")
+LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the mark with the id `noteN` stands for: its objective's slug, and the words shown on pointing."""
+
+    objective: str
+    text: str
+
+
+def restyle(
+    drawing: str, notes: Sequence[Note], marks: Mapping[str, Mark], prefix: str, description: str, page: bool
+) -> str:
+    """The drawing as one `<svg>` element, without declaration, metadata or rules that reach outside of it."""
+    root = ElementTree.fromstring(drawing)
+    colours = dict(ON_PAGE if page else IN_FILE)
+    if page:
+        colours |= {mark.light: f"var({mark.variable}, {mark.light})" for mark in marks.values()}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
+                parent.remove(child)
+    for element in root.iter():
+        _own(element, prefix, colours, page)
+    by_id = {element.get("id"): element for element in root.iter()}
+    for index, note in enumerate(notes):
+        group = by_id.get(f"{prefix}-note{index}")
+        if group is not None:
+            title = ElementTree.Element(f"{{{SVG}}}title")
+            title.text = note.text
+            group.insert(0, title)
+            if note.objective and page:
+                group.set("data-mark", marks[note.objective].key)
+    for size in ("width", "height"):
+        root.attrib.pop(size, None)
+    root.set("role", "img")
+    root.set("aria-label", description)
+    root.set("style", "stroke-linejoin: round; stroke-linecap: butt")
+    if not page:
+        root.set("font-family", "sans-serif")
+    text = ElementTree.tostring(root, encoding="unicode")
+    return re.sub(r"<(/?)svg:", r"<\1", text.replace("xmlns:svg=", "xmlns="))
+
+
+def _own(element: ElementTree.Element, prefix: str, colours: Mapping[str, str], page: bool) -> None:
+    """Prefix an element's ids and references, and restyle it."""
+    if "id" in element.attrib:
+        element.set("id", f"{prefix}-{element.attrib['id']}")
+    reference = element.attrib.pop(XLINK, None)
+    if reference is not None:
+        element.set("href", f"#{prefix}-{reference.removeprefix('#')}")
+    clip = element.attrib.get("clip-path", "")
+    if clip.startswith("url(#"):
+        element.set("clip-path", clip.replace("url(#", f"url(#{prefix}-"))
+    for key in ("d", "x", "y", "transform"):
+        if key in element.attrib:
+            element.set(key, LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", element.attrib[key]))
+    style = element.attrib.get("style")
+    if style is not None:
+        style = FONT.sub(r"font-size: \g<size>px", style)
+        style = re.sub(r"font-family: [^;]*;?\s*", "", style)
+        style = re.sub(r"#[0-9a-f]{6}\b", lambda found: colours.get(found[0], found[0]), style)
+        element.set("style", style)
+    if element.tag == f"{{{SVG}}}text" and "fill" not in element.attrib.get("style", ""):
+        element.set("style", f"{element.attrib.get('style', '')}; fill: {colours[INK]}".removeprefix("; "))
+
+
+ElementTree.register_namespace("svg", SVG)

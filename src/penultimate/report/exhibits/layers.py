@@ -1,0 +1,143 @@
+"""What happens layer by layer: likeness, sparsity and class separation (figures 2, 3, 4, B.1 and D.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penultimate.report.base import MISSING, Cell
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.cells import published_cell
+from penultimate.report.shapes.depth import PENULTIMATE, OverLayers
+from penultimate.report.shapes.maps import MapOverTraining, MapsOfLayers
+from penultimate.report.shapes.table import Printed, PrintedRow, PrintedTable
+from penultimate.report.spec import Exhibit
+
+LAYER_CKA = Quantity(
+    "layer_cka",
+    arrays=("matrix", "standard_error", "objectives", "seeds", "epochs", "layers", "sizes", "passes"),
+)
+CKA = (
+    "Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the"
+    " scale of their activations, 0 where they have nothing in common.{layers}"
+)
+SPARSITY = percent("sparsity", "non-zero activations", group="Not zero, %", over="layers")
+SEPARATION = Quantity("class_separation", over="layers", label="class separation R²", group="R²")
+SAID_IN_TEXT = {"softmax": "92.8", "logit_norm": "< 25", "cosine_softmax": "< 25", "squared_error": "< 25"}
+"""Non-zero penultimate activations in per cent: the text of section 3.2, which is all that is printed."""
+
+
+def _said_in_text(row: PrintedRow) -> Cell:
+    text = SAID_IN_TEXT.get(row["objective"])
+    if text is None:
+        return Cell(MISSING, detail="not printed")
+    return Cell(text, None if text.startswith("<") else float(text), detail="as printed in the text")
+
+
+FIGURE_2 = Exhibit(
+    name="figure2",
+    title="Up to which layer do networks with different objectives agree?",
+    caption=CKA,
+    parts=(MapsOfLayers("figure2", (LAYER_CKA,), missing="CKA of the networks' layers"),),
+    paper_says="The paper draws its Figure 2 (ResNet-50 on ImageNet, 16 blocks, batches of 1500) without"
+    " printing a number. It says that corresponding layers are more alike than others, that most layers"
+    " hardly depend on the objective, and that the objectives part in the last third, from about block 13"
+    " on.",
+    section="3.2",
+    summary="CKA of the layers of networks with different objectives",
+)
+
+FIGURE_B1 = Exhibit(
+    name="figureB1",
+    title="Do the layers of another architecture say the same?",
+    caption=f"{{architecture}}{CKA}",
+    parts=(MapsOfLayers("figureB1", (LAYER_CKA,), "CKA of another architecture's layers", of_another=True),),
+    paper_says="The paper draws its Figure B.1 (Inception v3 on ImageNet) without printing a number. It says"
+    " that there, too, the objective changes the later layers only.",
+    section="B",
+    measured_by="glyphs",
+    of_another=True,
+    summary="CKA of the layers, in a second architecture",
+)
+
+FIGURE_D3 = Exhibit(
+    name="figureD3",
+    title="Which layers does further training change?",
+    caption="Linear CKA of the layers of one network, before (rows, from the top) and after"
+    " (columns).{layers}",
+    parts=(
+        MapOverTraining(
+            "figureD3",
+            (LAYER_CKA,),
+            missing="CKA of a network's layers before and after further training",
+            note="The training that lies between is not the paper's: nothing is fine-tuned in this study."
+            " Drawn is one network during its pretraining, at the first epoch that was kept, and at the end.",
+        ),
+    ),
+    paper_says="The paper draws its Figure D.3 without printing a number: a softmax network before and after"
+    " fine-tuning on transfer data sets. It says that later layers change more than earlier ones, and that"
+    " how much they change differs greatly between data sets.",
+    section="D.4",
+    summary="CKA of a network's layers before and after further training",
+)
+
+FIGURE_3 = Exhibit(
+    name="figure3",
+    title="How many activations does each objective leave at zero?",
+    caption="The share of activations that are not zero, on the test images of the pretraining set, from the"
+    " first block to the penultimate features. A low share: sparse, each image uses few of them.",
+    parts=(
+        OverLayers(
+            "figure3",
+            "Share of non-zero activations on {source}",
+            "Sparsity over the layers",
+            "The share of non-zero activations over the layers, a line an objective.",
+            (SPARSITY,),
+            missing="The share of non-zero activations",
+        ),
+        PrintedTable(
+            "figure3",
+            "neurips_table1_linear",
+            "What the paper's text says of ResNet-50 on ImageNet's validation images",
+            (Printed("penultimate_percent", PENULTIMATE, "Not zero, %", "%", read=_said_in_text),),
+            ("The paper draws the other values of its Figure 3 without printing them.",),
+        ),
+    ),
+    paper_says="The paper says that the share falls with depth down to the last convolutional layer, that the"
+    " first three stages of ResNet-50 hardly depend on the objective, and that the last stage and the"
+    " penultimate features do.",
+    section="3.2",
+    summary="Sparsity of the activations, layer by layer",
+)
+
+
+def _separation(row: PrintedRow) -> Cell:
+    return published_cell(row["class_separation_r2"], row["class_separation_r2_se"])
+
+
+FIGURE_4 = Exhibit(
+    name="figure4",
+    title="In which layers do the classes come apart?",
+    caption="Class separation R² of every layer, on the {images} of the pretraining set: 0 where the classes"
+    " lie on top of each other, 1 where each is a single point. Maps are flattened over space.",
+    parts=(
+        OverLayers(
+            "figure4",
+            "Class separation R² on {source}, {images}",
+            "Class separation over the layers",
+            "Class separation R² over the layers, a line an objective.",
+            (replace(SEPARATION, split="train"), SEPARATION),
+            missing="Class separation, layer by layer",
+        ),
+        PrintedTable(
+            "figure4",
+            "neurips_table3_class_separation",
+            "The last layer in the paper, ImageNet's training images",
+            (Printed("penultimate", PENULTIMATE, "R²", read=_separation),),
+        ),
+    ),
+    paper_says="The paper draws its Figure 4 (training images, eight networks an objective) without printing"
+    " its numbers, but for the last layer's, in its Table 3. It says that in the penultimate features every"
+    " other objective separates the classes further than softmax.",
+    section="3.3",
+    summary="Class separation, layer by layer",
+)

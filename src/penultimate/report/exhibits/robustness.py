@@ -1,0 +1,193 @@
+"""Shifted test sets, and corrupted images (section C.2 of the paper).
+
+The mean corruption error is worked out here: it takes another network's errors, those of the study's softmax
+network of the same seed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from penultimate.data.catalog import SHIFTS, shifted
+from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.robustness import mean_corruption_error
+from penultimate.objectives.presets import resolve
+from penultimate.report.base import Cell, ExhibitTable, Missing
+from penultimate.report.measurements import ByRun, Measurements, Seed
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.cells import bold_note
+from penultimate.report.shapes.numbers import printed_rows, summarise
+from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+
+REFERENCE = resolve("softmax").canonical
+GROUPS = {
+    "Noise, error %": ("Gauss.", "Shot", "Impulse"),
+    "Blur, error %": ("Defocus", "Glass", "Motion", "Zoom"),
+    "Weather, error %": ("Snow", "Frost", "Fog", "Bright"),
+    "Digital, error %": ("Contrast", "Elastic", "Pixel", "JPEG"),
+}
+"""The headings of the corruptions, in the order of the benchmark, as its own tables have them."""
+HEADINGS = tuple((heading, group) for group, headings in GROUPS.items() for heading in headings)
+SHIFT_GROUP = "Accuracy on other images"
+SETS = {"imagenet_v2": "V2", "imagenet_a": "A", "imagenet_r": "R", "imagenet_sketch": "Sketch"}
+
+TEST = percent("top1", "Test, %", "test_percent", group="Accuracy", best="high", with_error=True)
+SHIFTED = {
+    shift: replace(TEST, target=shift, label=f"-{title}, %", key=f"{shift}_percent", group=SHIFT_GROUP)
+    for shift, (title, *_) in SHIFTS.items()
+}
+ERROR = percent("corruption_error", setting="corruption, severity", best="low")
+MCE = Quantity("mce", label="-C, mCE", key="mce", scale=100, digits=1, best="low", with_error=True)
+
+Errors = dict[str, dict[Seed, dict[str, list[float]]]]
+"""{objective: {seed: {corruption: [error at each severity]}}}, of the networks that have them all."""
+
+
+def _errors(measurements: Measurements) -> Errors:
+    by_setting = measurements.by_setting(ERROR)
+    wanted = [(name, str(severity)) for name in BENCHMARK for severity in SEVERITIES]
+    whole: Errors = {}
+    for spec, seeds in by_setting.get(wanted[0], {}).items():
+        for seed in seeds:
+            values = [by_setting.get(place, {}).get(spec, {}).get(seed) for place in wanted]
+            if None not in values:
+                numbers = iter(values)
+                of_seed = {name: [next(numbers) for _ in SEVERITIES] for name in BENCHMARK}
+                whole.setdefault(spec, {})[seed] = of_seed  # type: ignore[assignment]
+    return whole
+
+
+def _relative(errors: Errors) -> tuple[ByRun, str]:
+    """The mean corruption error of each network that has a reference; why there is none, or not for all."""
+    if not errors:
+        return {}, ""
+    reference = errors.get(REFERENCE)
+    if reference is None:
+        return {}, (
+            "No mCE: its reference is the study's softmax network, and this study has measured none."
+            " `metrics.robustness.mean_corruption_error` takes any other's errors."
+        )
+    try:
+        relative = {
+            spec: {
+                seed: mean_corruption_error(values, reference[seed])
+                for seed, values in runs.items()
+                if seed in reference
+            }
+            for spec, runs in errors.items()
+        }
+    except UndefinedError as error:
+        return {}, f"No mCE: {error}."
+    lacking = {seed for runs in errors.values() for seed in runs} - set(reference)
+    seeds = ", ".join(sorted(map(str, lacking)))
+    reason = (
+        f"mCE without seed {seeds}, of which there is no softmax network to compare with." if lacking else ""
+    )
+    return {spec: runs for spec, runs in relative.items() if runs}, reason
+
+
+def _build(measurements: Measurements) -> Piece:
+    errors = _errors(measurements)
+    relative, reason = _relative(errors)
+    test, *sets = (run_column(shown, measurements.values(shown)) for shown in (TEST, *SHIFTED.values()))
+    mce = run_column(MCE, relative)
+    columns = [column for column in (test, *sets, mce) if column.runs]
+    ours = run_table(measurements, "tableC2", f"Robustness on {measurements.title}", columns, [*sets, mce])
+    tables = [_with_reference(ours)] if ours else []
+    by_corruption = _by_corruption(measurements, errors)
+    tables += [by_corruption] if by_corruption else []
+    missing = [] if errors else [Missing("Corrupted images")]
+    missing += [] if any(column.runs for column in sets) else [Missing("Shifted test sets")]
+    notes = ([bold_note(measurements)] if ours else [], [reason], _finding(relative))
+    return Piece(
+        tuple(tables),
+        notes=tuple(note for group in notes for note in group),
+        missing=tuple(missing),
+        words={"sets": _sets(measurements)},
+    )
+
+
+def _sets(measurements: Measurements) -> str:
+    """What stands in each ImageNet set's place, in a sentence."""
+    known = shifted(measurements.source)
+    if not known:
+        return f"{measurements.title} has no shifted test sets."
+    words = {shift: relation for shift, (_, relation, *_) in SHIFTS.items()}
+    words["a"] = "what a network outside the study gets wrong"
+    said = "; ".join(f"-{SHIFTS[shift][0]}: {words[shift]}" for shift in known)
+    return f"Top-1 accuracy of the networks, as they are, in the place of ImageNet's sets. {said}."
+
+
+def _with_reference(table: ExhibitTable) -> ExhibitTable:
+    """The table with a plain 100 for the mCE of the network that is the reference."""
+    if table.columns[-1].key != MCE.key:
+        return table
+    rows = (
+        replace(
+            row, cells=(*row.cells[:-1], Cell("100", 100.0, best=row.cells[-1].best, detail="the reference"))
+        )
+        if row.objective == "softmax" and row.cells[-1].value is not None
+        else row
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _by_corruption(measurements: Measurements, errors: Errors) -> ExhibitTable | None:
+    """Top-1 errors on each corruption, the mean of its severities."""
+    columns: list[RunColumn] = []
+    for name, (heading, group) in zip(BENCHMARK, HEADINGS, strict=True):
+        runs: ByRun = {
+            spec: {seed: math.fsum(of_run[name]) / len(SEVERITIES) for seed, of_run in of_seeds.items()}
+            for spec, of_seeds in errors.items()
+        }
+        columns.append(
+            run_column(replace(ERROR, label=heading, group=group, key=f"{name}_error_percent"), runs)
+        )
+    title = "Errors on corrupted images, means of five severities"
+    return run_table(measurements, "tableC2_corruptions", title, columns)
+
+
+def _finding(relative: ByRun) -> list[str]:
+    """How many objectives err less than softmax on corrupted images, here and in the paper."""
+    means = [summarise(list(runs.values())).mean for spec, runs in relative.items() if spec != REFERENCE]
+    if not means:
+        return []
+    better = sum(mean < 1 for mean in means)
+    theirs = {row["objective"]: float(row["imagenet_c_mce"]) for row in printed_rows("tableC2_robustness")}
+    usual = theirs.pop("softmax")
+    lower = sum(value < usual for value in theirs.values())
+    return [
+        f"Of the {len(means)} other objectives, {better} err less than softmax on corrupted images, in the"
+        f" mean of their runs; of the {len(theirs)} in the paper's table, {lower}."
+    ]
+
+
+TABLE_C2 = Exhibit(
+    name="tableC2",
+    title="What the networks make of images unlike those they were trained on",
+    caption="{sets} mCE, of images under 15 corruptions at 5 severities: the errors of a network as a share"
+    " of those of a reference, 100 where they are equal; lower is better. The reference is the study's"
+    " softmax network of the same seed; in the paper it is AlexNet. Frost is a procedural texture here,"
+    " where ImageNet-C has photographs.",
+    parts=(
+        Bespoke(_build, (TEST, *SHIFTED.values(), ERROR)),
+        PrintedTable(
+            "tableC2",
+            "neurips_tableC2_robustness",
+            "The paper's Table C.2: ResNet-50, ImageNet, eight runs",
+            (
+                *(
+                    Printed(f"{name}_percent", f"-{title}, %", SHIFT_GROUP, "%")
+                    for name, title in SETS.items()
+                ),
+                Printed("imagenet_c_mce", "-C, mCE"),
+            ),
+        ),
+    ),
+    section="C.2",
+    summary="Robustness: shifted test sets and corrupted images",
+)

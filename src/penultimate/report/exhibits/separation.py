@@ -1,0 +1,270 @@
+"""Class separation in the penultimate layer, and what goes with it (sections 3.3, 3.4 and E.2)."""
+
+from __future__ import annotations
+
+from penultimate.objectives.presets import PRESETS
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.numbers import printed_rows, rank_correlation, summarise
+from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
+from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns, as_printed, printed_transfer
+from penultimate.report.spec import Exhibit
+from penultimate.report.text import counted, fixed, p_value
+
+R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on the training images")
+LINEAR = percent("linear_{accuracy}", "Mean linear transfer accuracy, %", target="targets")
+
+
+IN_TABLE_3 = (
+    percent("top1", "Test top-1, %", "test_top1_percent", group="{source}", best="high", with_error=True),
+    *(
+        Quantity(
+            "class_separation",
+            split,
+            label=f"R² ({words} images)",
+            group="{source}",
+            key=f"class_separation_r2_{split}",
+            with_error=True,
+        )
+        for split, words in {"train": "training", "test": "test"}.items()
+    ),
+)
+TABLE3 = Exhibit(
+    name="table3",
+    title="How far the classes are pulled apart",
+    caption="Class separation R² of the penultimate features on the training images of the pretraining set:"
+    " the share of their spread (in cosine distance) that lies between classes. ± is the standard error over"
+    " runs.",
+    parts=(
+        TableOfRuns(
+            "table3",
+            "Accuracy and class separation",
+            IN_TABLE_3,
+            missing="Class separation",
+            needs=("class_separation_r2_train",),
+        ),
+        PrintedTable(
+            "table3",
+            "neurips_table3_class_separation",
+            "The paper's Table 3: ResNet-50, ImageNet, eight runs",
+            (
+                Printed("imagenet_top1_percent", "Top-1, %", "ImageNet", "%"),
+                Printed("class_separation_r2", "R² (training images)", "ImageNet"),
+            ),
+        ),
+    ),
+    section="3.3",
+    summary="Class separation in the penultimate layer",
+)
+
+SEPARATION = ScatterPanel(
+    "figure5-ours",
+    "Objectives on {source}",
+    R2_TRAIN,
+    LINEAR,
+    "Class separation against linear transfer",
+    measured_by="quickstart",
+)
+SEPARATION_IN_PAPER = PrintedPanel(
+    "figure5-published",
+    "Objectives on ImageNet (ResNet-50)",
+    ("neurips_table3_class_separation", "class_separation_r2"),
+    ("neurips_table1_linear", ""),
+    R2_TRAIN.label,
+    LINEAR.label,
+    x_digits=3,
+)
+"""The two panels behind the headline of a report."""
+
+FIGURE5 = Exhibit(
+    name="figure5",
+    title="The further apart the classes, the less the features transfer?",
+    caption="Each mark is one objective{behind}. To the right: objectives that pull the classes of the"
+    " pretraining set further apart. Up: objectives whose frozen features serve the new tasks better.",
+    parts=(
+        Scatter(
+            "figure5",
+            "Class separation against transfer",
+            "Scatter plots of mean linear transfer accuracy against class separation, ours and the paper's.",
+            (
+                SEPARATION,
+                SEPARATION_IN_PAPER,
+                ScatterPanel(
+                    "figure5-temperature",
+                    "Cosine softmax on {source}, by temperature",
+                    R2_TRAIN,
+                    LINEAR,
+                    "The figure's right half, a sweep of cosine softmax over temperatures",
+                    marks="means",
+                    over="temperatures",
+                ),
+                PrintedPanel(
+                    "figure5-temperature-published",
+                    "Cosine softmax on ImageNet, by temperature",
+                    ("neurips_table4_temperature", "class_separation_r2"),
+                    ("neurips_table4_temperature", ""),
+                    R2_TRAIN.label,
+                    LINEAR.label,
+                    x_digits=3,
+                    over="temperatures",
+                    needs_ours=True,
+                ),
+            ),
+        ),
+    ),
+    paper_says="The paper prints ρ = −0.93 with p = 0.002. The p shown here follows from its printed tables;"
+    " all p are exact, from all orders of the ranks, up to twelve marks.",
+    section="3.4",
+    place=1,
+    measured_by="glyphs",
+    summary="Class separation against linear transfer, an objective a point",
+)
+
+LINEAR_GROUP = "Transfer by linear classifiers"
+IN_TABLE_4 = (
+    percent("top1", "Top-1", "top1_percent", group="{source}"),
+    Quantity("class_separation", "train", label="R²", group="{source}", key="class_separation_r2"),
+    percent("linear_{accuracy}", key="{target}_percent", target="targets", group=LINEAR_GROUP),
+)
+TABLE4 = Exhibit(
+    name="table4",
+    title="What the temperature of cosine softmax trades",
+    caption="Cosine softmax at rising temperatures τ, its loss scaled by τ so that every τ trains alike:"
+    " accuracy on the classes trained on, class separation R² on the training images, and transfer by"
+    " linear classifiers (test accuracy in per cent). Means over runs.",
+    parts=(
+        TableOfRuns(
+            "table4",
+            "Cosine softmax, by temperature",
+            IN_TABLE_4,
+            missing="Cosine softmax at three temperatures or more",
+            over="temperatures",
+        ),
+        PrintedTable(
+            "table4",
+            "neurips_table4_temperature",
+            "The paper's Table 4: ResNet-50, ImageNet",
+            (
+                Printed("imagenet_top1_percent", "Top-1", "ImageNet", "%"),
+                Printed("class_separation_r2", "R²", "ImageNet"),
+                *printed_transfer(LINEAR_GROUP),
+            ),
+            (
+                "* Not printed: the mean of the eight printed values. At τ = 0.05 this is not the cosine"
+                " softmax of the paper's Tables 1 and 3, whose loss was not scaled by τ.",
+            ),
+            over="temperatures",
+        ),
+    ),
+    section="3.4",
+    place=2,
+    measured_by="glyphs",
+    summary="Cosine softmax by temperature",
+)
+
+DISTANCES = tuple(
+    Quantity(metric, "train", label=heading, group="R² on {source}", key=key, with_error=True)
+    for metric, heading, key in (
+        ("class_separation", "Cosine", "cosine_r2"),
+        ("class_separation_cosine_centered", "Cosine, mean subtracted", "cosine_mean_subtracted_r2"),
+        ("class_separation_euclidean", "Euclidean, squared", "euclidean_r2"),
+    )
+)
+TABLE_E1 = Exhibit(
+    name="tableE1",
+    title="Does the choice of distance matter?",
+    caption="Class separation R² on the training images of the pretraining set by cosine distance (the one"
+    " used everywhere else), by cosine distance after subtracting the mean of all features, and by squared"
+    " Euclidean distance. ± is the standard error over runs.",
+    parts=(
+        TableOfRuns(
+            "tableE1",
+            "Class separation by three distances",
+            DISTANCES,
+            missing="Class separation by three distances",
+        ),
+        PrintedTable(
+            "tableE1",
+            "neurips_tableE1_separation_indexes",
+            "The paper's Table E.1: ResNet-50, ImageNet",
+            tuple(
+                Printed(shown.key, shown.label.removesuffix(", squared"), "R² on ImageNet")
+                for shown in DISTANCES
+            ),
+            ("The paper does not say whether its Euclidean distance is squared; ours is.",),
+        ),
+    ),
+    section="E.2",
+    summary="Class separation by three distances",
+)
+
+ETF = tuple(
+    Quantity(f"nc_{key}", "train", label=heading, group=group, key=key, with_error=True)
+    for key, heading, group in (
+        ("class_mean_norm_cv", "Std/Avg |μ|", "Unequal lengths"),
+        ("weight_norm_cv", "Std/Avg |w|", "Unequal lengths"),
+        ("class_mean_cosine_std", "Std cos(μ, μ′)", "Unequal angles"),
+        ("weight_cosine_std", "Std cos(w, w′)", "Unequal angles"),
+        ("class_mean_etf_deviation", "Avg |cos(μ, μ′) + 1/(C−1)|", "Angles short of the widest"),
+        ("weight_etf_deviation", "Avg |cos(w, w′) + 1/(C−1)|", "Angles short of the widest"),
+        ("weight_class_mean_distance_sq", "‖W − M‖²", "Weights off means"),
+        ("trace_sw_pinv_sb_over_c", "Tr(Σ_W Σ_B⁺)/C", "Spread in classes"),
+    )
+)
+NC4 = percent("nc4", "NC4, %", "nc4_percent", split="train", group="Others nearer", with_error=True)
+TRACE = ETF[-1]
+
+
+def _trace_and_separation(measurements: Measurements) -> str:
+    """How the last column goes with class separation, here and in the paper."""
+    separation = measurements.values(R2_TRAIN)
+    traces = measurements.values(TRACE)
+    both = [spec for spec in separation if spec in traces]
+    r2 = {row["objective"]: row["class_separation_r2"] for row in printed_rows("table3_class_separation")}
+    rows = [row for row in printed_rows("tableE2_simplex_etf") if row["objective"] in PRESETS]
+    pairs = {
+        "here": [[summarise(runs[spec].values()).mean for spec in both] for runs in (traces, separation)],
+        "in the paper's printed tables": [
+            [float(row[TRACE.key]) for row in rows],
+            [float(r2[row["objective"]]) for row in rows],
+        ],
+    }
+    said = []
+    for where, (x, y) in pairs.items():
+        correlation = rank_correlation(x, y)
+        if correlation is not None:
+            size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}"
+            said.append(f"{size} {where} ({counted(correlation.n, 'objective')})")
+    return f"The spread within classes, Tr(Σ_W Σ_B⁺)/C, against class separation R²: {'; '.join(said)}."
+
+
+TABLE_E2 = Exhibit(
+    name="tableE2",
+    title="How near do networks come to full collapse?",
+    caption="At full collapse every image of a class has the same features, and class means and weights"
+    " point to the corners of one regular simplex: all columns are 0. μ: the mean of a class less the mean"
+    " of all C classes; w: its weights; M, W: the matrices of all, each scaled to length 1. Training images"
+    " of the pretraining set; ± is the standard error over runs.",
+    parts=(
+        TableOfRuns(
+            "tableE2",
+            "Measured on {source}",
+            (*ETF, NC4),
+            missing="Simplex-ETF measures",
+            needs=tuple(shown.key for shown in ETF),
+            notes=(
+                "NC4: the share of images whose nearest class mean is not the class that the network names;"
+                " the paper does not report it.",
+            ),
+        ),
+        PrintedTable(
+            "tableE2",
+            "neurips_tableE2_simplex_etf",
+            "The paper's Table E.2: ResNet-50, ImageNet",
+            as_printed(ETF),
+        ),
+    ),
+    findings=(_trace_and_separation,),
+    section="E.2",
+    summary="Simplex-ETF measurements (neural collapse)",
+)

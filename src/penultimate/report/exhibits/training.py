@@ -1,0 +1,146 @@
+"""What happens in the course of training: figures C.1, C.2, C.3 and E.4."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penultimate.report.base import Figure, Missing
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.lines import Lines, OverEpochs, first_measured, lines
+from penultimate.report.shapes.scatter import PrintedPanel, ScatterPanel
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+
+ON_HOLDOUT = OverEpochs(
+    "figureC1-ours", "Holdout images of {source}", percent("top1", "Top-1 accuracy, %", split="holdout")
+)
+ON_TRAINING = OverEpochs(
+    "figureC2-ours", "Training images of {source}", percent("top1", "Top-1 accuracy, %", split="train")
+)
+
+FIGURE_C1 = Exhibit(
+    name="figureC1",
+    title="Which objective is ahead, and when?",
+    caption="Accuracy on the holdout images, on which nothing is trained, over the epochs, of the averaged"
+    " weights. {lines} The first two fifths of training are left out.",
+    parts=(
+        Lines(
+            "figureC1",
+            "Holdout accuracy over training",
+            "Lines of top-1 accuracy on the holdout images over the epochs.",
+            ((ON_HOLDOUT,),),
+            missing="Holdout accuracy over the epochs",
+        ),
+    ),
+    paper_says="The paper's figure is not tabulated. It says: validation accuracy rises rapidly, because"
+    " averaged weights are evaluated; logit normalization and some others appear to be ahead of softmax over"
+    " the whole of training.",
+    section="C.1",
+    summary="Holdout accuracy over the epochs of training",
+)
+
+LOSS = OverEpochs(
+    "figureC2-ours",
+    "Training loss on {source}",
+    Quantity("mean_loss", "train", label="Loss, % of the first epoch's", unit="%", digits=1),
+    relative=True,
+    note="Training accuracy over the epochs was not recorded; drawn instead is the mean training loss"
+    " (augmented images, weights as they move) as a share of that of the first epoch. Losses of different"
+    " objectives have different units and floors, so only the shape of each line counts, not which is lower.",
+)
+
+FIGURE_C2 = Exhibit(
+    name="figureC2",
+    title="How fast are the training images learned?",
+    caption="{lines} The first two fifths of training are left out.",
+    parts=(
+        Lines(
+            "figureC2",
+            "The training images over training",
+            "Lines of accuracy, or of the loss, on the training images over the epochs.",
+            ((ON_TRAINING, LOSS),),
+            missing="Training accuracy over the epochs",
+        ),
+    ),
+    paper_says="The paper's figure is not tabulated; its accuracies at the end of training are its Table"
+    " C.1.",
+    section="C.1",
+    summary="Training accuracy over the epochs of training",
+)
+
+ACROSS = percent("top1", "Top-1 accuracy on the training images, %", split="train")
+ON_TEST, ON_HELD_OUT = (
+    percent("top1", f"Top-1 accuracy on the {split} images, %", split=split) for split in ("test", "holdout")
+)
+EPOCH_BY_EPOCH = [
+    OverEpochs("figureC3-epochs", "{source}, epoch by epoch", upwards, ACROSS)
+    for upwards in (ON_TEST, ON_HELD_OUT)
+]
+EPOCHS_READ = [quantity for panel in EPOCH_BY_EPOCH for quantity in panel.quantities]
+AGAINST = "Test against training accuracy"
+FINISHED = ScatterPanel("figureC3-ours", "{source}, end of training", ACROSS, ON_TEST, AGAINST)
+PRINTED = PrintedPanel(
+    "figureC3-published",
+    "ImageNet (ResNet-50), end of training",
+    ("neurips_tableC1_train_accuracy", "train_top1_percent"),
+    ("neurips_table1_linear", "imagenet_top1_percent"),
+    ACROSS.label,
+    "Top-1 accuracy on the validation images, %",
+    x_digits=2,
+)
+
+
+def _against_training(measurements: Measurements) -> Piece:
+    """Epochs and finished networks of ours, and the paper's finished ones, in one figure."""
+    epochs, finished = first_measured(EPOCH_BY_EPOCH, measurements), FINISHED.panel(measurements)
+    panels = (epochs.panel(measurements) if epochs else None, finished, PRINTED.panel())
+    what = "Accuracy on images not trained on against accuracy on the training images, ours and the paper's."
+    drawn = tuple(panel for panel in panels if panel)
+    figure = Figure("figureC3", AGAINST, what, drawn, legend=epochs is not None)
+    unrecorded = "Training accuracy over the epochs was not recorded: only finished networks stand here."
+    line = f" Epoch by epoch: {lines(epochs.tracks(measurements)).lower()}" if epochs else ""
+    return Piece(
+        figures=(figure,),
+        notes=(unrecorded,) if finished and not epochs else (),
+        missing=() if finished else (Missing(FINISHED.missing),),
+        words={"behind": f" ({measurements.runs_phrase()})" if finished else "", "epochs": line},
+    )
+
+
+FIGURE_C3 = Exhibit(
+    name="figureC3",
+    title="At equal training accuracy, who does better on new images?",
+    caption="Each mark is one objective at the end of training{behind}. Of two at the same place to the"
+    " right, the higher one carries more of what it learned over to new images.{epochs}",
+    parts=(Bespoke(_against_training, (*EPOCHS_READ, *FINISHED.quantities)),),
+    paper_says="The paper draws every epoch; its panel here shows what it prints, the end of training (Tables"
+    " 1 and C.1). It finds regularized objectives above softmax at equal training accuracy.",
+    section="C.1",
+    summary=AGAINST,
+)
+
+R2 = Quantity("class_separation", label="Class separation R²")
+TRAINING = OverEpochs("figureE4-train", "Training images of {source}", replace(R2, split="train"), early=0.0)
+TEST = OverEpochs("figureE4-test", "Test images of {source}", R2, early=0.0)
+OVER_TRAINING = "Class separation over training"
+
+FIGURE_E4 = Exhibit(
+    name="figureE4",
+    title="When do the classes come apart?",
+    caption="Class separation R² of the penultimate features, of the averaged weights that were kept during"
+    " training, on 5,120 images of each split (or all there are). {lines}",
+    parts=(
+        Lines(
+            "figureE4",
+            OVER_TRAINING,
+            "Lines of class separation over the epochs of training, on training and on test images.",
+            ((TRAINING,), (TEST,)),
+            missing=OVER_TRAINING,
+        ),
+    ),
+    paper_says="The paper's figure is not tabulated (a network an objective, every 8 epochs). It says: the"
+    " differences are there early and their order changes little; softmax's separation of the training images"
+    " peaks at epoch 32 and then falls, while every other objective's is highest at the end.",
+    section="E.4",
+    summary=OVER_TRAINING,
+)

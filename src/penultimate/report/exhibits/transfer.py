@@ -1,0 +1,150 @@
+"""Accuracy where the networks were trained, and transfer of their features (section 3.1 of the paper)."""
+
+from __future__ import annotations
+
+from penultimate.data.catalog import card
+from penultimate.report.base import Figure, Missing, Panel, Point, Source
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import percent
+from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, run_points
+from penultimate.report.shapes.table import (
+    PAPER_TARGETS,
+    Printed,
+    PrintedTable,
+    TableOfRuns,
+    printed_transfer,
+)
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+
+SMALL = (210.0, 176.0)
+MEAN_NOTE = "* Not printed: the mean of the eight printed values. The paper's bold is not recorded."
+
+
+def _half(probe: str, word: str) -> tuple[TableOfRuns, PrintedTable]:
+    """One half of Table 1: ours by a probe, and the paper's."""
+    group = f"Transfer, {word}"
+    ours = TableOfRuns(
+        f"table1_{probe}",
+        f"Classifiers on frozen features, {word}, %",
+        (
+            percent("top1", "Top-1", "top1_percent", group="{source}, test", best="high"),
+            percent("top5", "Top-5", "top5_percent", group="{source}, test", best="high"),
+            percent(
+                f"{probe}_{{accuracy}}", key="{target}_percent", target="targets", group=group, best="high"
+            ),
+        ),
+        missing=f"Transfer by {word} classifiers",
+        needs=("{target}_percent",),
+    )
+    printed = PrintedTable(
+        f"table1_{probe}",
+        f"neurips_table1_{probe}",
+        f"The paper's Table 1, {word} half: ResNet-50, ImageNet, eight runs, %",
+        (
+            Printed("imagenet_top1_percent", "Top-1", "ImageNet", "%"),
+            Printed("imagenet_top5_percent", "Top-5", "ImageNet", "%"),
+            *printed_transfer(group),
+        ),
+        (MEAN_NOTE,),
+    )
+    return ours, printed
+
+
+TABLE1 = Exhibit(
+    name="table1",
+    title="Accuracy where trained, and accuracy elsewhere",
+    caption="The first columns say how well each network knows the classes it was trained on; the others how"
+    " well a simple classifier on its frozen features learns each new task. All numbers are test accuracies"
+    " in per cent, means over runs.",
+    parts=(*_half("linear", "linear"), *_half("knn", "kNN")),
+    section="3.1",
+    summary="Pretraining accuracy, linear and kNN transfer",
+)
+
+Y_LABEL = "Mean linear transfer accuracy, %"
+TOP1 = percent("top1", "Top-1 accuracy on the pretraining test set, %")
+LINEAR = percent("linear_{accuracy}", Y_LABEL, target="targets")
+
+FIGURE1 = Exhibit(
+    name="figure1",
+    title="Is the better classifier the better source of features?",
+    caption="Each mark of ours is one run{behind}. To the right: better on the classes trained on. Up: frozen"
+    " features that serve the new tasks better. The paper's panel shows its printed means over eight runs.",
+    parts=(
+        Scatter(
+            "figure1",
+            "Pretraining accuracy against transfer",
+            "Scatter plots of mean linear transfer accuracy against accuracy on the pretraining test set.",
+            (
+                ScatterPanel(
+                    "figure1-ours",
+                    "Trained on {source}",
+                    TOP1,
+                    LINEAR,
+                    "Pretraining accuracy against linear transfer",
+                    marks="runs",
+                ),
+                PrintedPanel(
+                    "figure1-published",
+                    "Trained on ImageNet (ResNet-50)",
+                    ("neurips_table1_linear", "imagenet_top1_percent"),
+                    ("neurips_table1_linear", ""),
+                    "ImageNet top-1 accuracy, %",
+                    Y_LABEL,
+                ),
+            ),
+        ),
+    ),
+    section="3.1",
+    summary="Pretraining accuracy against linear transfer, a run a point",
+)
+
+
+def _by_task(measurements: Measurements) -> Piece:
+    """A small panel for each task: ours, then the paper's."""
+    top1 = measurements.values(TOP1)
+    points = {
+        target: run_points(measurements, top1, measurements.on_target(LINEAR, target), TOP1, LINEAR)
+        for target in measurements.targets
+    }
+    drawn = tuple(
+        _small_panel(f"figureD1-{target}", card(target).title, marks)
+        for target, marks in points.items()
+        if marks
+    )
+    table = "neurips_table1_linear"
+    printed = tuple(
+        PrintedPanel(
+            f"figureD1-published-{name}",
+            label,
+            (table, "imagenet_top1_percent"),
+            (table, f"{name}_percent"),
+            "",
+            "",
+        )
+        for name, label in PAPER_TARGETS.items()
+    )
+    theirs = tuple(_small_panel(shape.name, shape.title, shape.points(), "published") for shape in printed)
+    said = (
+        "Scatter plots of linear transfer accuracy against accuracy on the pretraining test set, by data set."
+    )
+    figures = [Figure("figureD1", "This study's tasks", said, drawn, legend=True)] if drawn else []
+    figures.append(Figure("figureD1-published", "The paper's tasks", said, theirs, legend=not drawn))
+    lacking = [f"Linear transfer to {card(target).title}" for target, marks in points.items() if not marks]
+    gaps = lacking if points else ["Linear transfer"]
+    return Piece(figures=tuple(figures), missing=tuple(map(Missing, gaps)))
+
+
+def _small_panel(name: str, title: str, points: tuple[Point, ...], source: Source = "ours") -> Panel:
+    return Panel(name, title, "", "", points, labelled=False, source=source, size=SMALL)
+
+
+FIGURE_D1 = Exhibit(
+    name="figureD1",
+    title="Every task by itself",
+    caption="Linear transfer accuracy on each task (upwards, %) against top-1 accuracy on the pretraining"
+    " test set (to the right, %). Each mark of ours is one run; the paper's panels show its printed means.",
+    parts=(Bespoke(_by_task, (TOP1, LINEAR)),),
+    section="D.1",
+    summary="Pretraining accuracy against linear transfer, a data set a panel",
+)

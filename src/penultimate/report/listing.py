@@ -1,0 +1,170 @@
+"""Which study measures each exhibit, and how far the studies of a store have come with it.
+
+Answered at once: from the list of finished steps, and from the rows of the first and the last step of a kind,
+which show what steps of that kind hold. Nothing here needs numbers, let alone tensors.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penultimate.data.catalog import remember
+from penultimate.errors import PenultimateError
+from penultimate.records.reading import StudyFolder, study_folders
+from penultimate.records.table import ROWS, Row
+from penultimate.report.quantity import Quantity
+from penultimate.report.spec import Exhibit, all_exhibits
+
+ANY_STUDY = "any study"
+"""Said of an exhibit that is made from a study's settings alone."""
+NOT_MEASURED = "not measured"
+SORTING = ("metric", "target", "split", "setting", "backbone")
+"""The columns by which exhibits tell rows apart, with whether they name a layer and an epoch."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How far a study has come with an exhibit: the finished steps among those that hold its numbers.
+
+    `lacks`: the study has no step for some of its quantities.
+    """
+
+    study: str
+    done: int
+    total: int
+    lacks: bool
+    limited: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every number of the exhibit that can be measured is."""
+        return self.done == self.total > 0 and not self.lacks
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """The more, the better."""
+        return self.is_whole and not self.limited, self.is_whole, self.done
+
+    def __str__(self) -> str:
+        study = f"{self.study}, limited" if self.limited else self.study
+        if self.is_whole:
+            return f"measured ({study})"
+        if not self.done:
+            return NOT_MEASURED
+        steps = f": {self.done} of {self.total} steps" if self.done < self.total else ""
+        return f"partly ({study}{steps})"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of one kind in one arm of a study; `sample`: rows that some of them have left."""
+
+    kind: str
+    arm: str
+    done: int
+    total: int
+    sample: tuple[Row, ...] = field(repr=False, default=())
+
+    def hold(self, quantity: Quantity, exhibit: Exhibit, backbone: str) -> bool:
+        """Whether a quantity comes from them: as their rows show, else as their measurement declares."""
+        if self.done:
+            return any(quantity.covers(row) and exhibit.is_of(row, backbone) for row in self.sample)
+        return self.arm == quantity.arm and _yields(self.kind, quantity)
+
+
+def states(root: Path | str) -> dict[str, str]:
+    """In which state each exhibit is in a store, in words.
+
+    >>> set(states("no-such-folder").values()) == {"not measured", "any study"}
+    True
+    """
+    folders = [folder for folder in study_folders(root) if not folder.is_tuning]
+    stores = [(folder, _steps(folder)) for folder in folders]
+    return {exhibit.name: _state(exhibit, stores) for exhibit in all_exhibits()}
+
+
+def lines(root: Path | str) -> list[str]:
+    """What `penultimate list exhibits` prints: name, study, state and summary of each."""
+    known = states(root)
+    table = [("exhibit", "measured by", f"in {root}", "")]
+    for exhibit in all_exhibits():
+        table.append((exhibit.name, exhibit.measured_by, known[exhibit.name], exhibit.summary))
+    widths = [max(len(row[column]) for row in table) for column in range(3)]
+    return [
+        "  ".join(
+            (*(f"{cell:<{width}}" for cell, width in zip(row[:3], widths, strict=True)), row[3])
+        ).rstrip()
+        for row in table
+    ]
+
+
+def _state(exhibit: Exhibit, studies: Iterable[tuple[StudyFolder, list[Steps]]]) -> str:
+    if not exhibit.quantities:
+        return ANY_STUDY
+    found = [_coverage(exhibit, folder, steps) for folder, steps in studies]
+    return str(max(found, key=lambda coverage: coverage.rank)) if found else NOT_MEASURED
+
+
+def _coverage(exhibit: Exhibit, folder: StudyFolder, steps: list[Steps]) -> Coverage:
+    """Steps that hold any of the quantities; where one has none, another split of the same may stand in."""
+    backbone = next(iter(folder.backbones), "")
+    own: dict[tuple[str, str], Steps] = {}
+    held: dict[tuple[str, ...], bool] = {}
+    for quantity in exhibit.quantities:
+        holding = [of for of in steps if of.hold(quantity, exhibit, backbone)]
+        own.update({(of.kind, of.arm): of for of in holding})
+        what = (quantity.metric, quantity.target, quantity.arm, quantity.setting, quantity.over)
+        held[what] = held.get(what, False) or bool(holding)
+    done, total = sum(of.done for of in own.values()), sum(of.total for of in own.values())
+    return Coverage(folder.name, done, total, not all(held.values()), bool(folder.description["limited"]))
+
+
+def _steps(folder: StudyFolder) -> list[Steps]:
+    """A study's steps by kind and arm."""
+    for kept in folder.description.get("cards", ()):
+        remember(kept)
+    arms: Mapping[str, str] = folder.description.get("arms", {})
+    place = folder.store.root / "steps"
+    present = {path.name for path in place.iterdir()} if place.is_dir() else set()
+    groups: dict[tuple[str, str], list[str]] = {}
+    for step_id in folder.description["steps"]:
+        groups.setdefault((step_id.partition(".")[0], arms.get(step_id, "")), []).append(step_id)
+    found = []
+    for (kind, arm), ids in groups.items():
+        done = [step_id for step_id in ids if step_id in present]
+        ends = dict.fromkeys((*done[:1], *done[-1:]))
+        sample = tuple(row for step_id in ends for row in _rows(folder.store.folder(step_id), arm))
+        found.append(Steps(kind, arm, len(done), len(ids), sample))
+    return found
+
+
+def _rows(folder: Path, arm: str) -> list[Row]:
+    """One row of each sort that a step has left, marked as of this arm; none where they cannot be read."""
+    sorts: dict[tuple[object, ...], dict[str, Any]] = {}
+    try:
+        for line in (folder / ROWS).read_text(encoding="utf-8").splitlines():
+            cells = json.loads(line)
+            sorts["epoch" in cells, "layer" in cells, *map(cells.get, SORTING)] = cells
+        return [Row(**{**cells, "value": math.nan, "arm": arm or None}) for cells in sorts.values()]
+    except (OSError, ValueError, TypeError, AttributeError, PenultimateError):
+        return []
+
+
+def _yields(kind: str, quantity: Quantity) -> bool:
+    """Whether a kind of step that has not left anything yet is declared to yield a quantity."""
+    from penultimate.measures import Snapshots, measurement
+
+    try:
+        what = measurement(kind)
+    except PenultimateError:
+        return kind == "train" and quantity.over == "epochs" and quantity.split == "holdout"
+    in_snapshots = any(isinstance(need, Snapshots) for need in what.needs)
+    metrics = {quantity.metric.replace("{accuracy}", accuracy) for accuracy in ("top1", "mean_per_class")}
+    return in_snapshots == (quantity.over == "epochs") and any(
+        item.metric in metrics for item in what.yields or ()
+    )

@@ -1,0 +1,379 @@
+"""The rows of a study as exhibits ask for them: by objective and seed, those of diverged runs kept apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+from penultimate.data.catalog import SHIFTS, card, remember, shifted
+from penultimate.errors import RequestError
+from penultimate.records.table import Row, Table
+from penultimate.report.base import StudyResults
+from penultimate.report.diverged import DivergedRun, diverged_runs
+from penultimate.report.networks import StudyNetworks, StudyObjective, name_in
+from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.text import counted, plain
+
+FIRST_STUDY = "quickstart"
+"""The built-in study to run first: it measures most of what the exhibits ask for."""
+
+Seed: TypeAlias = int | None
+"""The seed of a run; None for a network that was not trained here."""
+ByRun: TypeAlias = dict[str, dict[Seed, float]]
+"""Values of the runs of each objective: {canonical spec: {seed: value}}."""
+Series: TypeAlias = dict[Seed, list[tuple[float, float]]]
+"""The points (epoch, value) of the runs of one objective, by seed."""
+_Key = TypeVar("_Key", str, tuple[str, ...])
+_Place: TypeAlias = tuple[str, str, str]
+"""Where a number stands: its metric, target and split."""
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The rows of one architecture and one arm of a study: those of the main ones, unless asked otherwise.
+
+    `objectives` are those that the arm compares with each other, in the study's order. Made by `admit` only;
+    `in_arm` and `with_backbone` give the rows of another arm or architecture.
+    """
+
+    results: StudyResults
+    limited: bool
+    source: str
+    targets: tuple[str, ...]
+    backbone: str = ""
+    arm: str = ""
+
+    @cached_property
+    def networks(self) -> StudyNetworks:
+        """What the study's description says of its networks."""
+        return StudyNetworks(self.results.description)
+
+    @cached_property
+    def objectives(self) -> tuple[StudyObjective, ...]:
+        """The objectives of this arm as the study lists them, then any that only its rows know."""
+        measured = dict.fromkeys(row.objective for row in self._of_arm if row.objective)
+        return self.networks.objectives(self.arm, measured)
+
+    def objective(self, spec: str) -> StudyObjective:
+        """The objective of a spec."""
+        return next(objective for objective in self.objectives if objective.spec == spec)
+
+    def in_arm(self, arm: str) -> Measurements:
+        """The measurements of another arm of the study; empty where it has none of that name."""
+        other_arms = self._other_arms
+        return self if arm == self.arm else other_arms.setdefault(arm, dataclasses.replace(self, arm=arm))
+
+    @cached_property
+    def _other_arms(self) -> dict[str, Measurements]:
+        return {}
+
+    def with_backbone(self, backbone: str) -> Measurements:
+        """The measurements of another architecture."""
+        return dataclasses.replace(self, backbone=backbone)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms of the study, the main one first, then any that only rows know."""
+        measured = (row.arm for row in self.results.table if row.arm)
+        return tuple(dict.fromkeys((*self.networks.arms, *measured)))
+
+    @cached_property
+    def backbones(self) -> tuple[str, ...]:
+        """The architectures of the study, the main one first."""
+        listed = self.networks.backbones
+        measured = tuple(dict.fromkeys(row.backbone for row in self.results.table if row.backbone))
+        # Rows that the description does not know are of a study of their own.
+        return tuple(dict.fromkeys((*(listed if {*listed} & {*measured} or not measured else ()), *measured)))
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe of the arm's first grid; empty where nothing was trained here."""
+        return self.networks.recipe(self.arm)
+
+    def recipe_of(self, objective: StudyObjective) -> Mapping[str, Any]:
+        """The recipe that an objective of this arm was trained with; empty if it was not trained here."""
+        return self.networks.recipe(self.arm, self.backbone, objective.spec)
+
+    @property
+    def title(self) -> str:
+        """The name of the data set that the networks were trained on."""
+        return card(self.source).title
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What captions and titles may hold in braces."""
+        return {
+            "source": self.title,
+            "name": plain(self.results.description.get("name", "")),
+            "backbone": plain(self.backbone),
+            "runs": self.runs_phrase(),
+        }
+
+    def rows(self, metric: str, split: str = "test", target: str = "") -> Table:
+        """All rows of a metric on a split of a target (by default, of the source), diverged runs apart."""
+        return self._rows.get((metric, target or self.source, split), Table())
+
+    @cached_property
+    def _rows(self) -> dict[_Place, Table]:
+        places: dict[_Place, list[Row]] = {}
+        for row in self._of_arm:
+            # A row of no architecture is a given network's, or an image set's.
+            if row.status != "diverged" and row.backbone in (None, self.backbone or row.backbone):
+                place = (row.metric, row.target or self.source, row.split or "test")
+                places.setdefault(place, []).append(row)
+        return {place: Table(rows) for place, rows in places.items()}
+
+    @cached_property
+    def _of_arm(self) -> Table:
+        return self.results.table.where(arm=self.arm or None)
+
+    def runs(self, metric: str, target: str = "", split: str = "test", setting: str = "") -> ByRun:
+        """The final values under one condition, of every objective that has any, in the study's order.
+
+        Raises RequestError for two values of one quantity.
+        """
+        return self.conditions(metric, target, split).get(setting, {})
+
+    def conditions(self, metric: str, target: str = "", split: str = "test") -> dict[str, ByRun]:
+        """The final values of a metric under every condition, as rows write it ("" for none)."""
+        return self._final(metric, target, split, lambda row: None if row.layer else row.setting or "")
+
+    def layers(self, metric: str, target: str = "", split: str = "test") -> dict[str, ByRun]:
+        """The final values of a metric in every layer, in the order of the rows."""
+        return self._final(metric, target, split, lambda row: None if row.setting else row.layer)
+
+    def _final(
+        self, metric: str, target: str, split: str, key: Callable[[Row], _Key | None]
+    ) -> dict[_Key, ByRun]:
+        values: dict[_Key, ByRun] = {}
+        for row in self.rows(metric, split, target):
+            name = key(row)
+            if name is None or row.epoch is not None or not self._is_own(row):
+                continue
+            of_objective = values.setdefault(name, {}).setdefault(str(row.objective), {})
+            if of_objective.setdefault(row.seed, row.value) != row.value:
+                raise RequestError(
+                    f"two values of one quantity: {metric} of '{row.objective}', seed {row.seed}, on"
+                    f" '{target or self.source}' ({split}): {of_objective[row.seed]} and {row.value}."
+                    " Read one study's rows at a time."
+                )
+        return {name: self._in_order(runs) for name, runs in values.items()}
+
+    def _is_own(self, row: Row) -> bool:
+        """Whether a row holds a number of one network, and of no plug-in (metrics may be called alike)."""
+        return _is_number(row) and _measured_by(row) not in self._plugin_steps
+
+    def _in_order(self, runs: ByRun) -> ByRun:
+        return {
+            objective.spec: dict(sorted(runs[objective.spec].items(), key=_by_seed))
+            for objective in self.objectives
+            if objective.spec in runs
+        }
+
+    def curve(self, objective: StudyObjective, metric: str, split: str) -> Series:
+        """The points (epoch, value) of every run of an objective, by seed."""
+        points: dict[Seed, dict[int, float]] = {}
+        for row in self.rows(metric, split).where(objective=objective.spec):
+            if row.epoch is not None and row.layer is None and self._is_own(row):
+                points.setdefault(row.seed, {})[row.epoch] = row.value
+        return {
+            seed: [(float(epoch), value) for epoch, value in sorted(of_seed.items())]
+            for seed, of_seed in sorted(points.items(), key=_by_seed)
+        }
+
+    def values(self, quantity: Quantity) -> ByRun:
+        """The final values of a quantity by objective and seed, not scaled.
+
+        Over "targets" the mean over all of them, of the runs that were measured on every one; for a quantity
+        under every value of a setting, `by_setting`.
+        """
+        if quantity.target == "targets":
+            return mean_of([self.on_target(quantity, target) for target in self.targets])
+        places = {"source": self.source, **shifted(self.source)}
+        if quantity.target in SHIFTS and quantity.target not in places:
+            return {}
+        return self.on_target(quantity, places.get(quantity.target, quantity.target))
+
+    def by_setting(self, quantity: Quantity) -> dict[tuple[str, ...], ByRun]:
+        """The final values of a quantity of the source under every value of its settings, ascending."""
+        names = quantity.setting.split(", ")
+        measurements = self.in_arm(quantity.arm)
+
+        def value(row: Row) -> tuple[str, ...] | None:
+            settings = row.settings if row.layer is None else {}
+            return tuple(settings[name] for name in names) if settings.keys() == {*names} else None
+
+        by_value = measurements._final(quantity.metric, "", quantity.split, value)
+        return dict(sorted(by_value.items(), key=lambda item: [_natural(text) for text in item[0]]))
+
+    def on_target(self, quantity: Quantity, target: str) -> ByRun:
+        """The final values of a quantity on one data set."""
+        of_arm = self.in_arm(quantity.arm)
+        return of_arm.runs(quantity.metric_on(target), target, quantity.split, quantity.setting)
+
+    @cached_property
+    def _plugin_steps(self) -> frozenset[str]:
+        return frozenset(map(name_in, self.networks.of_plugins))
+
+    def plugin_values(self, text: str) -> dict[tuple[str, str, str, str], ByRun]:
+        """All final values of a plug-in's measurement: {(metric, target, split, layer or setting): runs}."""
+        values: dict[tuple[str, str, str, str], ByRun] = {}
+        for place, rows in self._rows.items():
+            for row in rows:
+                if _measured_by(row) == name_in(text) and row.epoch is None and _is_number(row):
+                    of_row = values.setdefault((*place, row.layer or row.setting or ""), {})
+                    of_row.setdefault(str(row.objective), {})[row.seed] = row.value
+        return {place: self._in_order(runs) for place, runs in values.items()}
+
+    @cached_property
+    def _seeds_of(self) -> dict[str, set[Seed]]:
+        """The seeds of every objective of which anything was measured."""
+        seeds: dict[str, set[Seed]] = {}
+        for rows in self._rows.values():
+            for row in rows:
+                if row.epoch is None and row.layer is None and row.setting is None and self._is_own(row):
+                    seeds.setdefault(str(row.objective), set()).add(row.seed)
+        return seeds
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Every seed of which anything was measured."""
+        measured = {seed for of_objective in self._seeds_of.values() for seed in of_objective}
+        return tuple(sorted(seed for seed in measured if seed is not None))
+
+    def run_counts(self) -> tuple[int, ...]:
+        """Of how many runs each objective has been measured; those of none are left out."""
+        seeds = self._seeds_of
+        return tuple(len(seeds[one.spec]) for one in self.objectives if one.spec in seeds)
+
+    def runs_phrase(self, *arms: str) -> str:
+        """How many runs stand behind a mean of an objective, of this arm and of others."""
+        grids = self.networks.grids(self.arm)
+        planned = len(grids[0].get("seeds", ())) if grids else 0
+        counts = [*self.run_counts(), *(count for arm in arms for count in self.in_arm(arm).run_counts())]
+        least, most = min(counts, default=planned), max(counts, default=planned)
+        return f"{counted(most, 'run') if least == most else f'{least} to {most} runs'} per objective"
+
+    @cached_property
+    def temperatures(self) -> tuple[tuple[float, StudyObjective], ...]:
+        """The objectives of this arm by the temperature of cosine softmax, ascending; others left out."""
+        from penultimate.objectives.sweeps import temperature_of
+
+        pairs = [(temperature_of(objective.spec), objective) for objective in self.objectives]
+        known = [(value, objective) for value, objective in pairs if value is not None]
+        return tuple(sorted(known, key=lambda pair: pair[0]))
+
+    @cached_property
+    def diverged(self) -> tuple[DivergedRun, ...]:
+        """The runs that ended as NaN: those that left rows, then those that provenance names."""
+        labels = {one.spec: one.label for arm in reversed(self.arms) for one in self.in_arm(arm).objectives}
+        return diverged_runs(self.results, labels, self.backbone)
+
+    def notes(self, of_one_arm: bool = False, of_another: bool = False) -> tuple[str, ...]:
+        """What every exhibit must say of the study's runs; `of_one_arm`: it leaves out those of other arms.
+
+        `of_another`: it is of another architecture, and says so itself.
+        An architecture that was measured for Figure B.1 alone goes without saying.
+        """
+        said = [f"Diverged, and left out of every mean: {run}." for run in self.diverged]
+        others = "" if of_another else ", ".join(plain(name) for name in self._as_whole)
+        if others:
+            said.append(
+                f"Only the first architecture, {plain(self.backbone)}, is shown; also measured: {others}"
+                " (Figure B.1)."
+            )
+        further = len(self.in_arm(SWEEP).objectives) if of_one_arm and not self.arm else 0
+        if further:
+            count = counted(further, "further temperature")
+            said.append(f"Cosine softmax at {count} is compared in Table 4, not here.")
+        return tuple(said)
+
+    @property
+    def _as_whole(self) -> list[str]:
+        """The other architectures that were measured, and have every objective that this one has."""
+        measured = {row.backbone for row in self._of_arm}
+        specs = self.networks.specs(self.arm, self.backbone)
+        others = [name for name in self.backbones if name != self.backbone and name in measured]
+        return [name for name in others if self.networks.specs(self.arm, name) >= specs]
+
+
+def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
+    """The measurements of a study, if they may be shown as evidence.
+
+    Raises RequestError for a limited study unless `allow_limited`.
+    """
+    description = results.description
+    for kept in description.get("cards", ()):
+        remember(kept)
+    limited = bool(description.get("limited")) or len(results.table.where(status="limited")) > 0
+    if limited and not allow_limited:
+        raise RequestError(
+            f"study '{plain(description.get('name', ''))}' is a limited run, too small to be evidence."
+            f" Pass allow_limited=True (--allow-limited) to see it, marked as such, or run a full study:"
+            f" penultimate run {FIRST_STUDY}"
+        )
+    targets = tuple(str(target) for target in description.get("targets", ()))
+    measurements = Measurements(results, limited, str(description["source"]), targets)
+    return measurements.with_backbone(next(iter(measurements.backbones), ""))
+
+
+def _is_number(row: Row) -> bool:
+    """Whether a row holds a number of one network."""
+    return row.objective is not None and row.objective_b is None and math.isfinite(row.value)
+
+
+def _measured_by(row: Row) -> str:
+    """The name of the measurement whose step left a row."""
+    return str(row.step).partition(".")[0]
+
+
+def official_accuracy(target: str) -> str:
+    """The official accuracy of a data set: top1 or mean_per_class, as its card says."""
+    return str(card(target).accuracy)
+
+
+def short_title(name: str) -> str:
+    """A data set's name as a column heading.
+
+    >>> short_title("newfaces")
+    'Newfaces'
+    """
+    return plain(name.replace("_", " ")).capitalize()
+
+
+def run_name(seed: Seed) -> str:
+    """A run among those of its objective.
+
+    >>> run_name(3), run_name(None)
+    ('seed 3', 'not trained here')
+    """
+    return "not trained here" if seed is None else f"seed {seed}"
+
+
+def _natural(text: str) -> tuple[float, str]:
+    """Sorts numbers by their value, before words."""
+    try:
+        return float(text), ""
+    except ValueError:
+        return math.inf, text
+
+
+def _by_seed(item: tuple[Seed, object]) -> int:
+    return -1 if item[0] is None else item[0]
+
+
+def mean_of(columns: Sequence[ByRun]) -> ByRun:
+    """The mean over columns, of the runs that stand in every one of them."""
+    means: ByRun = {}
+    for spec in columns[0] if columns else ():
+        of_columns = [runs.get(spec, {}) for runs in columns]
+        seeds = [seed for seed in of_columns[0] if all(seed in values for values in of_columns)]
+        if seeds:
+            means[spec] = {
+                seed: math.fsum(values[seed] for values in of_columns) / len(columns) for seed in seeds
+            }
+    return means

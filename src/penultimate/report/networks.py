@@ -1,0 +1,113 @@
+"""What a study's description says of its networks: its grids, by arm and by architecture."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penultimate import registry
+from penultimate.errors import RequestError
+from penultimate.report.text import plain
+
+
+@dataclass(frozen=True)
+class StudyObjective:
+    """An objective of the study: its short name, its label for people, its canonical spec string.
+
+    A network that was not trained here is an objective of its own, with one run.
+    """
+
+    slug: str
+    label: str
+    spec: str
+
+
+@dataclass(frozen=True)
+class StudyNetworks:
+    """The networks of a study as its description lists them."""
+
+    description: Mapping[str, Any]
+
+    def grids(self, arm: str = "", backbone: str = "") -> list[Mapping[str, Any]]:
+        """The grids and given networks of an arm; those of one architecture, where it is named."""
+        return [
+            block
+            for block in self.description.get("networks", ())
+            if str(block.get("arm", "")) == arm and (not backbone or backbone in block.get("backbones", ()))
+        ]
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms of the study, the main one first."""
+        named = (str(block.get("arm", "")) for block in self.description.get("networks", ()))
+        return tuple(dict.fromkeys(("", *named)))
+
+    @property
+    def backbones(self) -> tuple[str, ...]:
+        """The architectures of the main arm, its main one first."""
+        return tuple(dict.fromkeys(name for block in self.grids() for name in block.get("backbones", ())))
+
+    def specs(self, arm: str = "", backbone: str = "") -> set[str]:
+        """The objectives that an arm trains, and its given networks."""
+        grids = self.grids(arm, backbone)
+        return {spec for block in grids for spec in (*block.get("objectives", ()), *block.get("given", ()))}
+
+    def recipe(self, arm: str = "", backbone: str = "", spec: str = "") -> Mapping[str, Any]:
+        """The recipe of the first grid, or of that of an objective; empty where nothing was trained here."""
+        trained = [block for block in self.grids(arm, backbone) if "recipe" in block]
+        return next((block["recipe"] for block in trained if not spec or spec in block["objectives"]), {})
+
+    def objectives(self, arm: str, measured: Collection[str]) -> tuple[StudyObjective, ...]:
+        """The objectives of an arm as the study lists them, then those that were measured besides."""
+        listed = {
+            str(entry["spec"]): StudyObjective(str(entry["slug"]), plain(entry["label"]), str(entry["spec"]))
+            for entry in self.description.get("objectives", ())
+        }
+        of_arm = self.specs(arm) | {*measured}
+        specs = [spec for spec in listed if spec in of_arm]
+        specs += [spec for spec in measured if spec not in listed]
+        return _told_apart([listed.get(spec, StudyObjective(spec, plain(spec), spec)) for spec in specs])
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Everything that is measured of whichever networks, as spec strings."""
+        blocks = (self.description, *self.description.get("networks", ()))
+        return tuple(dict.fromkeys(str(text) for block in blocks for text in block.get("measure") or ()))
+
+    @property
+    def of_plugins(self) -> tuple[str, ...]:
+        """What plug-ins measure of them, as spec strings."""
+        known = registry.names("measurement")
+        built_in = {name for name in known if not registry.entry("measurement", name).is_plugin}
+        return tuple(text for text in self.asked if name_in(text) not in built_in)
+
+
+def name_in(text: str) -> str:
+    """The name in a spec string.
+
+    >>> name_in("relearning(shots=(5,))")
+    'relearning'
+    """
+    return text.partition("(")[0]
+
+
+def _told_apart(objectives: list[StudyObjective]) -> tuple[StudyObjective, ...]:
+    """The objectives, those of one label with their hyperparameters behind it."""
+    labels = [objective.label for objective in objectives]
+    return tuple(
+        dataclasses.replace(objective, label=f"{objective.label} ({_arguments(objective.spec)})")
+        if labels.count(objective.label) > 1
+        else objective
+        for objective in objectives
+    )
+
+
+def _arguments(spec: str) -> str:
+    """The hyperparameters of a spec, which tell objectives of one label apart."""
+    try:
+        terms = registry.parse_sum(spec)
+    except RequestError:
+        return plain(spec)
+    return ", ".join(f"{key} = {value}" for term in terms for key, value in term.arguments.items())

@@ -1,0 +1,69 @@
+"""The training curves: a panel an objective, its own curves before those of all others."""
+
+from __future__ import annotations
+
+from penultimate.report.base import Curve, Figure, Panel
+from penultimate.report.measurements import Measurements, run_name
+from penultimate.report.networks import StudyObjective
+from penultimate.report.text import fixed, plain
+
+SIZE = (210.0, 160.0)
+SPLITS = {"train": "training images", "holdout": "holdout images"}
+
+
+def training_curves(measurements: Measurements) -> Figure | None:
+    """Accuracy over epochs on training (dashed) and holdout images; nothing where no curve was recorded.
+
+    The first run of each objective is drawn, since lines of several would hide each other; one that was
+    trained in several arms has a panel in each.
+    """
+    drawn: dict[str, tuple[Curve, ...]] = {}
+    for arm in measurements.arms:
+        of_arm = measurements.in_arm(arm)
+        for objective in of_arm.objectives:
+            curves = _curves(of_arm, objective)
+            title = f"{objective.label}, {plain(arm)}" if objective.label in drawn else objective.label
+            if curves:
+                drawn[title] = curves
+    if not drawn:
+        return None
+    everything = [point for curves in drawn.values() for curve in curves for point in curve.points]
+    xs, ys = [x for x, _ in everything], [y for _, y in everything]
+    panels = tuple(
+        Panel(
+            f"curves-{index}",
+            title,
+            "",
+            "",
+            curves=(*_behind(drawn, title), *curves),
+            labelled=False,
+            size=SIZE,
+            x_limits=(min(0.0, *xs), max(xs)),
+            y_limits=(min(ys), max(100.0, *ys)) if max(ys) > 90 else (min(ys), max(ys)),
+        )
+        for index, (title, curves) in enumerate(drawn.items())
+    )
+    description = "Small multiples of accuracy over epochs, a panel an objective, the others in grey behind."
+    return Figure("curves", "Accuracy over training", description, panels)
+
+
+def _curves(measurements: Measurements, objective: StudyObjective) -> tuple[Curve, ...]:
+    curves = []
+    for split, words in SPLITS.items():
+        by_seed = measurements.curve(objective, "top1", split)
+        if by_seed:
+            seed, points = next(iter(by_seed.items()))
+            scaled = tuple((epoch, 100 * value) for epoch, value in points)
+            label = f"{objective.label}, {words}, {run_name(seed)}: {fixed(scaled[-1][1], 1)} % at the end"
+            curves.append(Curve(scaled, objective.slug, label, dashed=split == "train"))
+    return tuple(curves)
+
+
+def _behind(drawn: dict[str, tuple[Curve, ...]], title: str) -> tuple[Curve, ...]:
+    return tuple(
+        Curve(curve.points, curve.objective, curve.label, faint=True)
+        for other, curves in drawn.items()
+        if other != title
+        for curve in curves
+        if not curve.dashed
+    )

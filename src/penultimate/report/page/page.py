@@ -1,0 +1,288 @@
+"""The report: one self-contained HTML file; CSV, LaTeX and SVG of what it shows in a folder beside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from penultimate import registry
+from penultimate.errors import RequestError
+from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
+from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
+from penultimate.report.drawing.palette import Mark, marks
+from penultimate.report.measurements import Measurements, admit
+from penultimate.report.networks import StudyObjective
+from penultimate.report.page import glossary
+from penultimate.report.page.curves import training_curves
+from penultimate.report.page.provenance import provenance
+from penultimate.report.page.regime import compare, summary
+from penultimate.report.page.statements import headline
+from penultimate.report.spec import all_exhibits, assemble
+from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
+from penultimate.report.text import plain, typeset
+from penultimate.store import atomic_write, make_folder
+
+HERE = Path(__file__).parent
+SECTIONS = {
+    "3.1": "Accuracy and transfer",
+    "3.2": "Layer by layer",
+    "3.3": "Class separation",
+    "3.4": "Class separation and transfer",
+    "A": "Training and tuning",
+    "B": "A second architecture",
+    "C.1": "Training accuracy and learning curves",
+    "C.2": "Robustness and calibration",
+    "C.3": "Similarity of predictions",
+    "D": "More on transfer",
+    "E": "More on class separation",
+    "": "Beyond the paper",
+}
+"""What the page calls the paper's sections; one that has no name here is called by its number."""
+SMALL = 240
+"""The width in points up to which panels stand several in a row, without tags."""
+LONG_HEADING = 40
+"""The characters up to which the heading of a row stands on one line."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """The exhibits of a section of the paper, in its order; "" is what the paper does not have."""
+
+    section: str
+    exhibits: tuple[Built, ...]
+
+    @property
+    def title(self) -> str:
+        """What the page calls it."""
+        return SECTIONS.get(self.section, f"Section {self.section}")
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the paper.
+
+        >>> Chapter("3.1", ()).place, Chapter("C.2", ()).place
+        ('The paper, section 3.1', 'The paper, appendix C.2')
+        """
+        kind = "section" if self.section[:1].isdigit() else "appendix"
+        return f"The paper, {kind} {self.section}" if self.section else ""
+
+    @property
+    def anchor(self) -> str:
+        """The id that the contents lead to."""
+        return f"section-{self.section.lower().replace('.', '-') or 'beyond'}"
+
+
+def chapters(exhibits: Iterable[tuple[str, Built]]) -> tuple[Chapter, ...]:
+    """Exhibits, each behind its section, under the headings of the page."""
+    grouped: dict[str, list[Built]] = {}
+    for section, built in exhibits:
+        heading = next((name for name in SECTIONS if name and section.startswith(name)), section)
+        grouped.setdefault(heading, []).append(built)
+    return tuple(Chapter(section, tuple(of_section)) for section, of_section in grouped.items())
+
+
+def write_report(results: StudyResults, path: Path | str) -> list[Path]:
+    """Write the report to `path` and its tables and drawings into the folder `STEM_files` beside it.
+
+    The same results give the same bytes. A limited study is shown, marked as such in every exhibit. Returns
+    the files written, the page first. Raises RequestError when the path cannot be a file.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise RequestError(
+            f"the report's path '{path}' is a folder; give a file such as '{path / 'report.html'}'"
+        )
+    files = render_report(results, path.stem)
+    folder = path.with_name(f"{path.stem}_files")
+    for parent in (path.parent, folder):
+        if parent.exists() and not parent.is_dir():
+            raise RequestError(f"the report needs the folder '{parent}', but a file has that name")
+        make_folder(parent)
+    written = []
+    for name, content in files.items():
+        target = folder / name if name else path
+        atomic_write(target, content)
+        written.append(target)
+    return written
+
+
+def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
+    """Every file of the report by its name in the folder beside it; the page under the empty name, first."""
+    measurements = admit(results, allow_limited=True)
+    made = [(exhibit.section, assemble(exhibit, measurements)) for exhibit in all_exhibits()]
+    wanted = chapters((section, built) for section, built in made if built.wanted)
+    exhibits = [built for chapter in wanted for built in chapter.exhibits]
+    curves = training_curves(measurements)
+    known = marks([objective.slug for objective in _of_all_arms(measurements)] + list(glossary.OBJECTIVES))
+    figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
+    drawings = {panel.name: draw_panel(panel, known) for figure in figures for panel in figure.panels}
+    files = _side_files(results, exhibits, drawings)
+    page = _page(results, measurements, wanted, figures, drawings, known, f"{stem}_files", files)
+    return {"": page.encode(), **files}
+
+
+def _side_files(
+    results: StudyResults, exhibits: list[Built], drawings: Mapping[str, Drawing]
+) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for exhibit in exhibits:
+        for table in exhibit.tables:
+            files[f"{table.name}.csv"] = to_csv(table).encode()
+            files[f"{table.name}.tex"] = to_latex(table, f"{exhibit.number}. {table.title}").encode()
+        for figure in exhibit.figures:
+            for panel in figure.panels:
+                drawing = drawings[panel.name].styled(panel.name, page=False)
+                files[f"{panel.name}.svg"] = f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}\n'.encode()
+        if exhibit.figures:
+            files[f"{exhibit.name}_points.csv"] = points_csv(exhibit).encode()
+    files["results.csv"] = results.table.to_csv().encode()
+    return files
+
+
+def _page(
+    results: StudyResults,
+    measurements: Measurements,
+    wanted: tuple[Chapter, ...],
+    figures: list[Figure],
+    drawings: Mapping[str, Drawing],
+    known: Mapping[str, Mark],
+    folder: str,
+    files: Mapping[str, bytes],
+) -> str:
+    import jinja2
+    from markupsafe import Markup
+
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["groups"] = column_groups
+    environment.filters["typeset"] = _typeset
+    own = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
+    return environment.get_template("page.html").render(
+        description=results.description,
+        title=plain(results.description.get("title", "") or results.description.get("name", "")),
+        question=plain(results.description.get("question", "")),
+        measurements=measurements,
+        headline=headline(measurements),
+        differences=compare(measurements),
+        regime_summary=summary(measurements),
+        chapters=wanted,
+        curves=next((figure for figure in figures if figure.name == "curves"), None),
+        drawings={
+            panel.name: Markup(drawings[panel.name].styled(panel.name))
+            for figure in figures
+            for panel in figure.panels
+        },
+        drawn={figure.name: _drawn(figure, own) for figure in figures},
+        marks=known,
+        own_marks=own,
+        labels=_labels(measurements),
+        icon=lambda slug: Markup(mark_icon(known[slug])),
+        glossary=_glossary(measurements),
+        terms=[(name, term.sentence, Markup(term.equation)) for name, term in glossary.TERMS],
+        sheet=base64.b64encode(results.sheet).decode() if results.sheet else "",
+        provenance=provenance(results),
+        folder=quote(folder),
+        files=files,
+        styles=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        light=Markup(mark_variables(known, dark=False)),
+        dark=Markup(mark_variables(known, dark=True)),
+        script=Markup(script),
+        script_digest=digest,
+        long_text=lambda text: len(text) > 30,
+        is_small=_is_small,
+        is_folded=_is_folded,
+        has_words=_has_words,
+        has_sentences=_has_sentences,
+    )
+
+
+def _typeset(text: str) -> str:
+    """Text as the page sets it, escaped; what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(typeset(text)))))
+
+
+def _is_small(figure: Figure) -> bool:
+    return all(panel.size[0] <= SMALL for panel in figure.panels)
+
+
+def _is_folded(figure: Figure) -> bool:
+    """Whether a figure waits to be opened: the paper's small panels."""
+    return _is_small(figure) and all(panel.source == "published" for panel in figure.panels)
+
+
+def _has_words(table: ExhibitTable) -> bool:
+    """Whether some cells hold words, which are set to the left and may be broken."""
+    texts = (cell.text for row in table.rows for cell in row.cells if cell.value is None)
+    return any(re.search(r"[^\W\d_]{2}", text) for text in texts)
+
+
+def _has_sentences(table: ExhibitTable) -> bool:
+    """Whether rows are headed by sentences."""
+    return max((len(row.label) for row in table.rows), default=0) > LONG_HEADING
+
+
+def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
+    """The study's objectives that a figure shows, as a point, a curve or a mark of a map."""
+    slugs: set[str] = set()
+    for panel in figure.panels:
+        slugs.update(point.objective for point in panel.points)
+        slugs.update(curve.objective for curve in panel.curves)
+        slugs.update((*panel.raster.row_marks, *panel.raster.column_marks) if panel.raster else ())
+    return slugs & set(own)
+
+
+def _of_all_arms(measurements: Measurements) -> tuple[StudyObjective, ...]:
+    """The study's objectives, those of the main arm first; one of several arms once."""
+    by_spec: dict[str, StudyObjective] = {}
+    for arm in measurements.arms:
+        for objective in measurements.in_arm(arm).objectives:
+            by_spec.setdefault(objective.spec, objective)
+    return tuple(by_spec.values())
+
+
+def _labels(measurements: Measurements) -> dict[str, str]:
+    """One label per mark for the legends."""
+    labels: dict[str, str] = {}
+    for objective in _of_all_arms(measurements):
+        labels.setdefault(objective.slug, objective.label)
+    return labels
+
+
+def _glossary(measurements: Measurements) -> list[tuple[str, str, str, str, str]]:
+    """The study's objectives: (slug, label, sentence, equation, spec)."""
+    from markupsafe import Markup
+
+    entries: list[tuple[str, str, str, str, str]] = []
+    for objective in _of_all_arms(measurements):
+        explained = glossary.OBJECTIVES.get(objective.slug)
+        sentence = explained.sentence if explained else _own_words(objective.spec)
+        equation = Markup(explained.equation if explained else "")
+        entries.append((objective.slug, objective.label, sentence, equation, objective.spec))
+    return entries
+
+
+def _own_words(spec: str) -> str:
+    """What a combination or a plug-in says of itself."""
+    try:
+        names = [term.name for term in registry.parse_sum(spec)]
+    except RequestError:
+        return "An objective of this study."
+    said = [glossary.OBJECTIVES[name].sentence for name in names if name in glossary.OBJECTIVES]
+    for kind in ("loss", "head", "penalty"):
+        said += [registry.entry(kind, name).summary for name in names if name in registry.names(kind)]
+    joined = "A combination. " if len(names) > 1 else ""
+    return joined + (" ".join(said) or "An objective of this study.")

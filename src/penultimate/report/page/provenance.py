@@ -1,0 +1,84 @@
+"""Where the numbers of a study come from, as labels and records that a page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penultimate.report.base import StudyResults
+from penultimate.report.text import plain
+
+LABELS = {
+    "command": "Command",
+    "commit": "Commit",
+    "dirty": "Changed since the commit",
+    "version": "Version",
+    "packages": "Packages",
+    "versions": "Versions",
+    "python": "Python",
+    "hosts": "Machines",
+    "host": "Machine",
+    "machine": "Machine",
+    "processor": "Processor",
+    "device": "Device",
+    "threads": "Threads per process",
+    "seeds": "Seeds",
+    "draws": "Draws of the data",
+    "data": "Data (sha256)",
+    "seconds": "Seconds of work, by kind of step",
+    "steps": "Steps done, of how many",
+    "recipe": "Training recipe",
+    "further": "Further networks",
+    "diverged": "Diverged",
+    "undefined": "Undefined",
+}
+
+SHARES = ("steps",)
+"""Of the provenance, what counts pairs: how many are done, of how many."""
+
+
+def provenance(results: StudyResults) -> list[tuple[str, Any]]:
+    """Provenance and the study's settings as (label, text or nested list), the known ones first."""
+    told = {**_settings(results.description.get("networks", ())), **results.provenance}
+    told.pop("diverged_networks", None)  # `diverged` names their steps, with the reason
+    order = [key for key in LABELS if key in told] + sorted(key for key in told if key not in LABELS)
+    return [
+        (LABELS.get(key, plain(key.replace("_", " ")).capitalize()), _record(told[key], key in SHARES))
+        for key in order
+        if told[key] not in ("", None, {}, [])
+    ]
+
+
+def _settings(networks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Seeds, draws and recipe of the main grid; of further networks, what is different with them."""
+    grids = [block for block in networks if "objectives" in block]
+    main = grids[0] if grids else {}
+    settings = {key: main[key] for key in ("seeds", "draws", "recipe") if key in main}
+    further = {f"Grid {number}": _differing(grid, main) for number, grid in enumerate(grids[1:], 2)} | {
+        str(name): source for block in networks for name, source in block.get("given", {}).items()
+    }
+    return {**settings, "further": further}
+
+
+def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries that differ from the usual ones, those of nested settings too."""
+    return {
+        key: _differing(value, usual[key])
+        if isinstance(value, Mapping) and isinstance(usual.get(key), Mapping)
+        else value
+        for key, value in values.items()
+        if value not in (usual.get(key), None)
+    }
+
+
+def _record(value: Any, shares: bool = False) -> Any:
+    """JSON as text, or as a list of (name, record) for mappings; where `shares`, [2, 3] is "2 of 3"."""
+    if isinstance(value, Mapping):
+        return [(plain(key), _record(entry, shares)) for key, entry in value.items()]
+    if isinstance(value, list | tuple):
+        if shares and len(value) == 2 and all(isinstance(count, int) for count in value):
+            return f"{value[0]:,} of {value[1]:,}"
+        return ", ".join(str(_record(entry)) for entry in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return plain(value)

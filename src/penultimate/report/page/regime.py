@@ -1,0 +1,152 @@
+"""How this study's regime compares with the paper's: the rows that a careful reader asks for first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penultimate.data.catalog import DatasetCard, card
+from penultimate.report.base import MISSING
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import SWEEP, Quantity, percent
+from penultimate.report.shapes.numbers import printed_rows, summarise
+from penultimate.report.text import counted, fixed, listed, plain
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One property of the two studies, side by side."""
+
+    what: str
+    ours: str
+    paper: str
+
+
+def compare(measurements: Measurements) -> tuple[Difference, ...]:
+    """Ours beside the paper's, from the description, the cards, the rows and the printed tables."""
+    source = card(measurements.source)
+    recipe = measurements.recipe
+    width = measurements.results.description.get("num_features")
+    ratio = f"{source.classes} / {width} = {fixed(source.classes / width, 2)}" if width else MISSING
+    tasks = [card(target).title for target in measurements.targets]
+    kind = "images drawn from fonts" if _is_embedded(source) else "images"
+    paper_epochs = [int(row["epochs"]) for row in printed_rows("neurips_tableA1_hyperparameters")]
+    return (
+        Difference(
+            "Pretraining data",
+            f"{source.title}: {_training_images(source):,} {kind}",
+            "ImageNet: 1,281,167 photographs",
+        ),
+        Difference("Classes K / penultimate features M", ratio, "1000 / 2048 = 0.49"),
+        Difference("Architecture", _architecture(measurements), "ResNet-50"),
+        Difference(
+            "Epochs",
+            _setting(recipe, "epochs"),
+            f"{min(paper_epochs)} to {max(paper_epochs)}, chosen per objective",
+        ),
+        Difference("Batch size", _setting(recipe, "batch_size"), "4,096"),
+        Difference("Objectives", _objectives(measurements), "9"),
+        Difference("Runs per objective", _runs(measurements), "8"),
+        Difference(
+            "Softmax accuracy, training images",
+            _softmax(measurements, percent("top1", split="train")),
+            f"{_printed_softmax('tableC1_train_accuracy', 'train_top1_percent')} %",
+        ),
+        Difference(
+            "Softmax accuracy, test images",
+            _softmax(measurements, percent("top1")),
+            f"{_printed_softmax('table3_class_separation', 'imagenet_top1_percent')} %",
+        ),
+        Difference(
+            "Softmax class separation R²",
+            _softmax(measurements, Quantity("class_separation", "train")),
+            _printed_softmax("table3_class_separation", "class_separation_r2"),
+        ),
+        Difference(
+            "Transfer tasks",
+            f"{len(tasks)}: {listed(tasks)}" if tasks else "none",
+            "8: Food-101, CIFAR-10, CIFAR-100, Birdsnap, SUN397, Stanford Cars, Pets and Flowers",
+        ),
+    )
+
+
+def summary(measurements: Measurements) -> str:
+    """The differences in two sentences."""
+    source = card(measurements.source)
+    size = f"{counted(source.classes, 'class', 'classes')}, {_training_images(source):,} training images"
+    aim = (
+        " It asks whether the paper's effect shows in a world that fits on a laptop; it does not replace the"
+        " paper's measurement."
+        if _is_embedded(source)
+        else ""
+    )
+    world = f"{source.title} ({size})"
+    done = (
+        f"trains networks on {world}, {measurements.runs_phrase()}"
+        if measurements.backbone
+        else f"measures networks that were not trained here, on {world}"
+    )
+    return f"This study {done}; the paper trained ResNet-50 on ImageNet, eight runs per objective.{aim}"
+
+
+def _architecture(measurements: Measurements) -> str:
+    """The first backbone, of which every number here is; then the others, and networks not trained here."""
+    blocks = measurements.results.description.get("networks", ())
+    given = [
+        f"{plain(name)} ({plain(source)}, not trained here)"
+        for block in blocks
+        for name, source in block.get("given", {}).items()
+    ]
+    first, *others = map(plain, measurements.backbones or [""])
+    text = f"{first} (and {listed(others)}, in Figure B.1 alone)" if others else first
+    return "; ".join(part for part in (text, *given) if part) or MISSING
+
+
+def _is_embedded(source: DatasetCard) -> bool:
+    return source.name.startswith("glyphs")
+
+
+def _objectives(measurements: Measurements) -> str:
+    own, further = len(measurements.objectives), len(measurements.in_arm(SWEEP).objectives)
+    return f"{own}, and {counted(further, 'further temperature')} of cosine softmax" if further else str(own)
+
+
+def _runs(measurements: Measurements) -> str:
+    """Runs of the compared objectives, then those of a sweep where they are others."""
+    own = _span(measurements.run_counts())
+    sweep = _span(measurements.in_arm(SWEEP).run_counts())
+    return own if sweep in (own, MISSING) else f"{own}; {sweep} at each further temperature"
+
+
+def _span(counts: tuple[int, ...]) -> str:
+    """
+    >>> _span((5, 5)), _span((3, 5))
+    ('5', '3 to 5')
+    """
+    if not counts:
+        return MISSING
+    least, most = min(counts), max(counts)
+    return str(most) if least == most else f"{least} to {most}"
+
+
+def _training_images(source: DatasetCard) -> int:
+    return int(source.sizes.get("train", source.images))
+
+
+def _setting(recipe: Mapping[str, Any], key: str) -> str:
+    value = recipe.get(key)
+    return MISSING if value is None else f"{value:,}" if isinstance(value, int) else plain(value)
+
+
+def _softmax(measurements: Measurements, quantity: Quantity) -> str:
+    """Softmax's mean over runs, as the quantity shows it."""
+    spec = next((objective.spec for objective in measurements.objectives if objective.slug == "softmax"), "")
+    runs = measurements.values(quantity).get(spec)
+    if not runs:
+        return MISSING
+    return f"{fixed(quantity.scale * summarise(runs.values()).mean, quantity.digits)} {quantity.unit}".strip()
+
+
+def _printed_softmax(name: str, key: str) -> str:
+    return next(row[key] for row in printed_rows(f"neurips_{name}") if row["objective"] == "softmax")

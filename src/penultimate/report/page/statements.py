@@ -1,0 +1,127 @@
+"""What came out, in sentences made from the numbers: agreement and disagreement are stated alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penultimate.report.base import Source
+from penultimate.report.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
+from penultimate.report.exhibits.transfer import TOP1
+from penultimate.report.measurements import FIRST_STUDY, ByRun, Measurements
+from penultimate.report.shapes.numbers import summarise
+from penultimate.report.shapes.scatter import correlation_of, mean_points
+from penultimate.report.text import counted, fixed, listed, p_value, percent
+from penultimate.statistics import Correlation
+
+SIGNIFICANT = 0.05
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number large enough to be read from afar, with what it is."""
+
+    value: str
+    unit: str
+    meaning: str
+    source: Source = "ours"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer: one sentence, the sentences after it, and the numbers they rest on."""
+
+    answer: str
+    details: tuple[str, ...]
+    facts: tuple[Tile, ...]
+
+
+def headline(measurements: Measurements) -> Headline:
+    """The study's answer about class separation and transfer, beside the paper's."""
+    theirs = correlation_of(SEPARATION_IN_PAPER.points())
+    assert theirs is not None
+    ours = correlation_of(SEPARATION.means(measurements))
+    details = [_beside(ours, theirs)] if ours else []
+    relation = "rank correlation of class separation with linear transfer"
+    facts = [Tile(fixed(ours.rho, 2), "", f"{relation} ({p_value(ours.p)}, n = {ours.n})")] if ours else []
+    same = "the same" if ours else relation
+    facts.append(
+        Tile(fixed(theirs.rho, 2), "", f"{same} on ImageNet, in the paper (n = {theirs.n})", "published")
+    )
+    top1, transfer = measurements.values(TOP1), measurements.values(LINEAR)
+    for runs, meaning in (
+        (top1, "{} is best on the classes trained on (test accuracy)"),
+        (transfer, "{} is best to transfer (linear, mean of tasks)"),
+    ):
+        if runs:
+            spec, value = _ranked(runs)[0]
+            facts.append(Tile(percent(value), "%", meaning.format(measurements.objective(spec).label)))
+    details += _softmax(measurements, top1, transfer)
+    details += _accuracy(measurements, top1, transfer)
+    return Headline(_answer(ours, measurements.limited), tuple(details), tuple(facts))
+
+
+def _answer(ours: Correlation | None, limited: bool) -> str:
+    """The one sentence; it claims a relation only where p < 0.05."""
+    if ours is None:
+        return (
+            "This study cannot say yet whether pulling classes apart costs transfer: fewer than three"
+            f" objectives have both numbers. To measure them: `penultimate run {FIRST_STUDY}`."
+        )
+    size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}"
+    among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
+    if ours.p >= SIGNIFICANT:
+        lean = "lean towards transferring worse" if ours.rho < 0 else "lean towards transferring better"
+        lean = lean if abs(ours.rho) >= 0.1 else "transfer neither better nor worse"
+        chance = "no more than chance would explain"
+        return f"{among} those that pull the classes further apart {lean}, {chance} ({size})."
+    better = "worse" if ours.rho < 0 else "better"
+    return f"{among} those that pull the classes further apart transfer {better} ({size})."
+
+
+def _beside(ours: Correlation, theirs: Correlation) -> str:
+    paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet"
+    if ours.p >= SIGNIFICANT:
+        direction = "points the same way" if ours.rho < 0 else "points the other way"
+        return f"{paper}; ours {direction} and is not significant, so it neither confirms nor refutes it."
+    verdict = "this study agrees" if ours.rho < 0 else "this study disagrees: the relation is reversed here"
+    return f"{paper}; {verdict}."
+
+
+def _ranked(runs: ByRun) -> list[tuple[str, float]]:
+    """Objectives by their mean, the best first; equal means keep the study's order."""
+    means = [(spec, summarise(list(values.values())).mean) for spec, values in runs.items()]
+    return sorted(means, key=lambda pair: -pair[1])
+
+
+def _place(runs: ByRun, spec: str) -> str:
+    position = [ranked for ranked, _ in _ranked(runs)].index(spec)
+    word = ORDINALS[position] if position < len(ORDINALS) else f"number {position + 1}"
+    return f"{word} of {counted(len(runs), 'objective').split()[0]}"
+
+
+def _softmax(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[str]:
+    spec = next(
+        (objective.spec for objective in measurements.objectives if objective.slug == "softmax"), None
+    )
+    if spec is None or spec not in top1 or spec not in transfer or len(top1) < 2 or len(transfer) < 2:
+        return []
+    means = dict(_ranked(top1))
+    better = [measurements.objective(rival).label for rival in means if means[rival] > means[spec]]
+    told = (
+        f" ({listed(better)} {'does' if len(better) == 1 else 'do'} better)" if 0 < len(better) <= 3 else ""
+    )
+    return [
+        f"Plain softmax, the usual choice, comes {_place(top1, spec)} on the classes it was trained on{told}"
+        f" and {_place(transfer, spec)} in transfer; in the paper it is last of nine and first of nine."
+    ]
+
+
+def _accuracy(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[str]:
+    found = correlation_of(mean_points(measurements, top1, transfer, TOP1, LINEAR))
+    if found is None:
+        return []
+    size = f"ρ = {fixed(found.rho, 2)}, {p_value(found.p)}"
+    says = "says nothing reliable about" if found.p >= SIGNIFICANT else "goes with"
+    how = "" if found.p >= SIGNIFICANT else (" better" if found.rho > 0 else " worse")
+    return [f"Accuracy on the pretraining classes {says}{how} transfer ({size}); in the paper, ρ = −0.21."]

@@ -1,0 +1,93 @@
+"""What an exhibit names: a quantity that some measurement yields, and how its numbers are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from penultimate.data.catalog import card, shifted
+
+if TYPE_CHECKING:
+    from penultimate.records.table import Row
+
+Best: TypeAlias = Literal["", "high", "low"]
+Along: TypeAlias = Literal["", "layers", "epochs"]
+
+SOURCE, TARGETS = "source", "targets"
+SWEEP = "temperature"
+"""The arm of a study that holds a sweep of cosine softmax over temperatures, which Table 4 compares."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One quantity of every network: which rows hold it, and how its column or axis looks.
+
+    metric      the metric of its rows; "{accuracy}" in it stands for the official accuracy of the target
+    split       the split of its rows
+    target      "source"; "targets" (each of them, and their mean); a shifted test set of the source ("v2",
+                "a", "r", "sketch"); or the name of a data set
+    arm         the condition of the study whose networks are meant; "" is the main one
+    setting     the condition under which a number was taken: "" for none, "shots=5" for that one; "shots" or
+                "corruption, severity" for every value of these
+    over        "layers" or "epochs": the value in each of them; "" for the one of the finished network
+    arrays      the names of the arrays that are read where its rows point to arrays
+    label       the heading of its column or axis, under the heading `group`; `unit` belongs to the number
+    key         its column in a CSV file
+    scale       what a number is multiplied by before it is shown
+    digits      how many decimals are shown
+    best        whether the best of a column are bold, and which are best: "high" or "low"
+    with_error  whether the standard error stands beside the mean
+    """
+
+    metric: str
+    split: str = "test"
+    target: str = SOURCE
+    arm: str = ""
+    setting: str = ""
+    over: Along = ""
+    arrays: tuple[str, ...] = ()
+    label: str = ""
+    group: str = ""
+    key: str = ""
+    unit: str = ""
+    scale: float = 1
+    digits: int = 3
+    best: Best = ""
+    with_error: bool = False
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is meant under every value of its setting."""
+        return bool(self.setting) and "=" not in self.setting
+
+    def covers(self, row: Row) -> bool:
+        """Whether a row of a study holds this quantity, of whichever network."""
+        along = "epochs" if row.epoch is not None else "layers" if row.layer is not None else ""
+        if (row.split or "test", row.arm or "", along) != (self.split, self.arm, self.over):
+            return False
+        if (", ".join(row.settings) if self.is_of_several else row.setting or "") != self.setting:
+            return False
+        source = row.source or row.target or ""
+        target = row.target or source
+        return row.metric == self.metric_on(target) and self._is_about(target, source)
+
+    def _is_about(self, target: str, source: str) -> bool:
+        shifts = shifted(source)
+        if self.target == TARGETS:
+            return target != source and target not in shifts.values()
+        return target == {SOURCE: source, **shifts}.get(self.target, self.target)
+
+    def metric_on(self, target: str) -> str:
+        """The metric of its rows about a data set: with the accuracy that is official there."""
+        if "{accuracy}" not in self.metric:
+            return self.metric
+        return self.metric.replace("{accuracy}", str(card(target).accuracy))
+
+    def of_arm(self, arm: str) -> Quantity:
+        """The same quantity of the networks of another arm."""
+        return replace(self, arm=arm)
+
+
+def percent(metric: str, label: str = "", key: str = "", **others: Any) -> Quantity:
+    """An accuracy or another fraction, shown in per cent with one decimal unless `others` say otherwise."""
+    return replace(Quantity(metric, label=label, key=key, unit="%", scale=100, digits=1), **others)

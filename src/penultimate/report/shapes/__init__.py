@@ -1,0 +1,1 @@
+"""How each kind of table and figure is built from the quantities that an exhibit names."""

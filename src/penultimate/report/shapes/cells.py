@@ -1,0 +1,52 @@
+"""From runs to cells: means, standard errors, bold; and the paper's printed values as cells of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penultimate.report.base import MISSING, Cell
+from penultimate.report.measurements import Measurements, Seed
+from penultimate.report.shapes.numbers import error_of, summarise
+from penultimate.report.text import counted, fixed
+
+MEAN_PER_CLASS = "†"
+"""Marks a data set whose accuracy is the mean over classes."""
+
+
+def run_cell(
+    runs: Mapping[Seed, float] | None,
+    digits: int,
+    scale: float = 1,
+    best: bool = False,
+    shows_error: bool = False,
+) -> Cell:
+    """The mean over runs {seed: value}, times `scale`; its standard error behind it, or beside it."""
+    if not runs:
+        return Cell(MISSING, detail="not measured")
+    summary = summarise([scale * value for value in runs.values()])
+    text = fixed(summary.mean, digits)
+    detail = f"mean of {counted(summary.n, 'run')}"
+    error = error_of(summary)
+    if error is not None:
+        shown = fixed(error, digits + 1)
+        detail += f", standard error {shown}"
+        text = f"{text} ± {shown}" if shows_error else text
+    return Cell(text, summary.mean, error, summary.n, best, detail)
+
+
+def published_cell(printed: str, error: str = "") -> Cell:
+    """A printed value, digit for digit."""
+    if not printed:
+        return Cell(MISSING, detail="not reported")
+    text = f"{printed} ± {error}" if error else printed
+    return Cell(text, float(printed), float(error) if error else None, detail="as printed")
+
+
+def bold_note(measurements: Measurements) -> str:
+    """What bold means in this study."""
+    if len(measurements.seeds) < 2:
+        return "Bold: the best of its column. With one seed nothing can be tested, so only the best is bold."
+    return (
+        "Bold: not significantly worse than the best of its column (t-test, p < 0.05; two-way analysis of"
+        " variance for the mean)."
+    )

@@ -1,0 +1,185 @@
+"""Arrays that rows point to, drawn as curves: densities, and spectra of singular values.
+
+A row of such a metric has the number of points as its value; the points lie in its step's folder as
+`METRIC.npz`, which `StudyResults.arrays(step, metric)` reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from penultimate.report.base import Curve, Figure, Missing, Panel
+from penultimate.report.measurements import Measurements, Seed
+from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.numbers import average
+from penultimate.report.shapes.table import RunColumn, run_table
+from penultimate.report.spec import Piece
+from penultimate.report.text import percent
+
+ArraysByRun: TypeAlias = dict[str, dict[Seed, list[float]]]
+"""An array of the runs of each objective: {canonical spec: {seed: values}}."""
+
+VISIBLE = 2e-3
+"""Of the highest density: below that a curve lies on the axis."""
+NEGLIGIBLE = 1e-12
+"""Of the largest: singular values below are rounding, and have no logarithm worth a point."""
+LOWEST = -4.0
+"""Spectra are drawn down to here: a ten-thousandth of the largest is no direction that features use."""
+MOST = 0.9
+"""The share of the squared length that the directions of a spectrum are counted for."""
+
+
+@dataclass(frozen=True)
+class Densities:
+    """A figure of how a quantity is distributed, a line an objective: the mean density over its runs.
+
+    The first array of the one quantity holds where the densities were taken, the others hold them: the first
+    of these is drawn solid, a second dashed, and `words` say in the names of lines which is which. The
+    quantity's label is the horizontal axis. `closer`: a second panel without the sharpest peaks, where what
+    lies beneath them can be told apart.
+    """
+
+    name: str
+    title: str
+    description: str
+    panel_title: str
+    quantities: tuple[Quantity, ...]
+    missing: str
+    words: tuple[str, ...] = ("",)
+    closer: bool = False
+
+    def build(self, measurements: Measurements) -> Piece:
+        (quantity,) = self.quantities
+        places, *densities = arrays_of(measurements, quantity)
+        curves = []
+        for density, words in zip(densities, self.words, strict=True):
+            for spec, runs in density.items():
+                points = zip(_mean(places[spec]), _mean(runs), strict=True)
+                curves.append(_curve(measurements, spec, points, words, density is not densities[0]))
+        if not curves:
+            return Piece(missing=(Missing(self.missing),))
+        peaks = sorted(max(y for _, y in curve.points) for curve in curves)
+        whole = Panel(
+            f"{self.name}-{'whole' if self.closer else 'ours'}",
+            self.panel_title.format_map(measurements.words),
+            quantity.label,
+            "Density",
+            curves=trimmed(curves),
+            labelled=False,
+            size=(460 if self.closer else 420, 340),
+            y_limits=(0.0, 1.05 * peaks[-1]),
+        )
+        title, low = "The same, its lower part", 1.1 * peaks[(len(peaks) - 1) // 2]
+        lower = replace(whole, name=f"{self.name}-closer", title=title, y_limits=(0.0, low))
+        panels = (whole, lower) if self.closer else (whole,)
+        return Piece(figures=(Figure(self.name, self.title, self.description, panels, legend=True),))
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """Singular values in falling order, a panel a matrix; and how many directions hold most of each.
+
+    `titles` are those of the arrays of the one quantity.
+    """
+
+    name: str
+    title: str
+    description: str
+    quantities: tuple[Quantity, ...]
+    titles: tuple[str, ...]
+    missing: str
+
+    def build(self, measurements: Measurements) -> Piece:
+        (quantity,) = self.quantities
+        column = replace(quantity, group="Directions", digits=1, with_error=True)
+        matrices = arrays_of(measurements, quantity)
+        if not matrices[0]:
+            return Piece(missing=(Missing(self.missing),))
+        panels, columns = [], []
+        for array, title, runs in zip(quantity.arrays, self.titles, matrices, strict=True):
+            panel = _spectra_panel(measurements, f"{self.name}-{array}", title, runs)
+            panels += [panel] if panel.curves else []
+            counts = {spec: {seed: _directions(runs[spec][seed]) for seed in runs[spec]} for spec in runs}
+            columns.append(RunColumn(replace(column, label=title, key=f"directions_{array}"), counts))
+        title = f"How many directions hold {percent(MOST, 0)} % of the squared length"
+        table = run_table(measurements, self.name, title, columns)
+        figure = Figure(self.name, self.title, self.description, tuple(panels), legend=True)
+        return Piece((table,) if table else (), (figure,))
+
+
+def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRun]:
+    """Each of a quantity's arrays, of every run that left any, in the study's order."""
+    read = measurements.results.arrays
+    arrays: list[ArraysByRun] = [{} for _ in quantity.arrays]
+    if read is None:
+        return arrays
+    for objective in measurements.objectives:
+        rows = measurements.rows(quantity.metric, quantity.split).where(objective=objective.spec)
+        for row in sorted(rows, key=lambda row: -1 if row.seed is None else row.seed):
+            values = read(str(row.step), quantity.metric)
+            for array, name in zip(arrays, quantity.arrays, strict=True):
+                array.setdefault(objective.spec, {})[row.seed] = [float(value) for value in values[name]]
+    return arrays
+
+
+def _curve(
+    measurements: Measurements, spec: str, points: Iterable[tuple[float, float]], words: str, dashed: bool
+) -> Curve:
+    """A line through points, to six digits, called as the paper's legends have it: with its test accuracy.
+
+    That is the mean over runs, in per cent; without an accuracy, the objective's name stands alone.
+    """
+    objective = measurements.objective(spec)
+    accuracies = measurements.runs("top1").get(spec, {}).values()
+    of_test = f" ({percent(sum(accuracies) / len(accuracies))} %)" if accuracies else ""
+    rounded = tuple((float(f"{x:.6g}"), float(f"{y:.6g}")) for x, y in points)
+    return Curve(rounded, objective.slug, f"{objective.label}{of_test}{words}", dashed)
+
+
+def trimmed(curves: Sequence[Curve]) -> tuple[Curve, ...]:
+    """The curves where any of them can be told from zero."""
+    points = [point for curve in curves for point in curve.points]
+    highest = max((y for _, y in points), default=0.0)
+    visible = [x for x, y in points if y > VISIBLE * highest] or [x for x, _ in points]
+    low, high = min(visible, default=0.0), max(visible, default=0.0)
+    return tuple(
+        replace(curve, points=tuple((x, y) for x, y in curve.points if low <= x <= high)) for curve in curves
+    )
+
+
+def _mean(runs: Mapping[Seed, Sequence[float]]) -> list[float]:
+    """The mean over runs, as long as the shortest run's."""
+    return [average(values) for values in zip(*runs.values(), strict=False)]
+
+
+def _spectra_panel(measurements: Measurements, name: str, title: str, runs: ArraysByRun) -> Panel:
+    curves = []
+    for spec, spectra in runs.items():
+        heights = _mean({seed: _falling(values) for seed, values in spectra.items() if any(values)})
+        curves += [_curve(measurements, spec, enumerate(heights, 1), "", False)] if heights else []
+    lowest = min((y for curve in curves for _, y in curve.points), default=LOWEST)
+    return Panel(
+        name,
+        title,
+        "Index of the singular value",
+        "log₁₀ of the singular value over the largest",
+        curves=tuple(curves),
+        labelled=False,
+        size=(320, 300),
+        y_limits=(max(LOWEST, 1.05 * lowest), 0.05),
+    )
+
+
+def _falling(values: Sequence[float]) -> list[float]:
+    """The logarithms of singular values over the largest, as far as they are above rounding."""
+    return [math.log10(value / values[0]) for value in values if value > NEGLIGIBLE * values[0]]
+
+
+def _directions(values: Sequence[float]) -> float:
+    """The least number of singular values whose squares sum to `MOST` of the sum of all."""
+    totals = list(itertools.accumulate(value**2 for value in values))
+    return float(sum(total < MOST * totals[-1] for total in totals) + 1) if totals else 0.0

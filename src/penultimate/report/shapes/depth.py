@@ -1,0 +1,117 @@
+"""Quantities over the layers of a network: a curve an objective, and the numbers behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from penultimate.report.base import Curve, Figure, Missing, Panel
+from penultimate.report.measurements import ByRun, Measurements, Seed
+from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.numbers import summarise
+from penultimate.report.shapes.table import RunColumn, run_table
+from penultimate.report.spec import Piece
+from penultimate.report.text import fixed, plain
+
+PENULTIMATE = "Penultimate"
+LONGEST_AXIS = 70
+"""Characters of the names of layers below an axis; more, and it has numbers only."""
+SPLITS = {"train": "training images", "test": "test images"}
+
+
+@dataclass(frozen=True)
+class OverLayers:
+    """A figure and a table of a quantity in every layer, from the first block to the penultimate features.
+
+    Of the quantities the first one that was measured is shown: its label, as it stands within a sentence, on
+    the axis and in the finding, its group above the table. The word {images} says in titles and captions
+    which split that is.
+    """
+
+    name: str
+    title: str
+    figure_title: str
+    description: str
+    quantities: tuple[Quantity, ...]
+    missing: str
+
+    def build(self, measurements: Measurements) -> Piece:
+        of_each = {quantity: layers_of(measurements, quantity) for quantity in self.quantities}
+        measured = (quantity for quantity, layers in of_each.items() if len(layers) > 1)
+        quantity = next(measured, self.quantities[-1])
+        layers, words = of_each[quantity], {"images": SPLITS[quantity.split]}
+        if len(layers) < 2:
+            return Piece(missing=(Missing(self.missing),), words=words)
+        key = "_percent" if quantity.unit == "%" else ""
+        columns = [
+            RunColumn(replace(quantity, label=layer, key=f"{layer}{key}"), runs)
+            for layer, runs in layers.items()
+        ]
+        table = run_table(measurements, self.name, self.title.format(**measurements.words, **words), columns)
+        panel = self._panel(measurements, quantity, layers)
+        figure = Figure(self.name, self.figure_title, self.description, (panel,), legend=True)
+        return Piece((table,) if table else (), (figure,), (_spread(quantity, layers),), words=words)
+
+    def _panel(self, measurements: Measurements, quantity: Quantity, layers: Mapping[str, ByRun]) -> Panel:
+        curves = []
+        for objective in measurements.objectives:
+            points = tuple(
+                (float(place), _mean(quantity, runs[objective.spec]))
+                for place, runs in enumerate(layers.values(), start=1)
+                if objective.spec in runs
+            )
+            if points:
+                end = f"{fixed(points[-1][1], quantity.digits)} {quantity.unit}".strip()
+                curves.append(Curve(points, objective.slug, f"{objective.label}: {end} at the end"))
+        name, title = f"{self.name}-ours", f"{measurements.title}, {SPLITS[quantity.split]}"
+        upwards = (
+            f"{quantity.label[0].upper()}{quantity.label[1:]}{', ' if quantity.unit else ''}{quantity.unit}"
+        )
+        return Panel(name, title, _axis(list(layers)), upwards, curves=tuple(curves), labelled=False)
+
+
+def layers_of(measurements: Measurements, quantity: Quantity) -> dict[str, ByRun]:
+    """The measured layers, each with its runs: in the study's order, the penultimate features last.
+
+    Layers that the study does not list follow in the order of their names' numbers.
+    """
+    layers = measurements.layers(quantity.metric, split=quantity.split)
+    penultimate = layers.pop(PENULTIMATE.lower(), {})
+    listed = [str(name) for name in measurements.results.description.get("layers", ())]
+    place = {name: index for index, name in enumerate(listed)}
+    names = sorted(layers, key=lambda name: (place.get(name, len(place)), _natural(name)))
+    ordered = {name: layers[name] for name in names}
+    return {**ordered, PENULTIMATE: penultimate} if penultimate else ordered
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts block 2 before block 10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _mean(quantity: Quantity, runs: Mapping[Seed, float]) -> float:
+    return quantity.scale * summarise(list(runs.values())).mean
+
+
+def numbered(layers: Iterable[str]) -> str:
+    """The layers by the numbers that axes and maps have in their place."""
+    return ", ".join(f"{number} {plain(layer)}" for number, layer in enumerate(layers, 1))
+
+
+def _axis(names: list[str]) -> str:
+    axis = f"Layer: {numbered(names)}"
+    if len(axis) <= LONGEST_AXIS:
+        return axis
+    return f"Layer, from the first block (1) to the last, {names[-1].lower()} ({len(names)})"
+
+
+def _spread(quantity: Quantity, layers: Mapping[str, ByRun]) -> str:
+    """What the curves say: how far the objectives lie apart in the first layer, and in the last."""
+    parts = []
+    for name in (next(iter(layers)), list(layers)[-1]):
+        means = [_mean(quantity, runs) for runs in layers[name].values()]
+        low, high = (fixed(value, quantity.digits) for value in (min(means), max(means)))
+        where = "the penultimate features" if name == PENULTIMATE else plain(name)
+        parts.append(f"{f'{low} and {high} {quantity.unit}'.strip()} in {where}")
+    return f"Ours, the lowest and the highest objective: {quantity.label} {', '.join(parts)}."

@@ -1,0 +1,345 @@
+"""How alike the layers of networks are, as maps: the CKA of all pairs of layers, read from arrays.
+
+The row of an architecture points to `matrix` [l l] and `standard_error` [l l], and names of each of their
+rows the objective, seed (-1: it has none), epoch (-1: a finished network; 0: one at initialisation; else a
+finished network as it was after that epoch) and layer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+from penultimate.networks.key import NetworkKey
+from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, Panel, Raster, TableRow
+from penultimate.report.drawing.rasters import raster_size, short
+from penultimate.report.measurements import Measurements, run_name
+from penultimate.report.networks import StudyObjective
+from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.depth import numbered
+from penultimate.report.shapes.numbers import average
+from penultimate.report.shapes.pairs import NEEDS_TWO, SEEDS_APART, pair_cell, square_table
+from penultimate.report.spec import Piece
+from penultimate.report.text import counted, fixed, listed, plain
+
+Block: TypeAlias = list[list[float]]
+"""The layers of one network (rows) against those of another (columns)."""
+
+UNTRAINED = StudyObjective("", "At initialisation", "")
+"""What the network at initialisation has for an objective."""
+SCALE = tuple(round(0.1 * step, 1) for step in range(11))
+
+
+class Likeness(NamedTuple):
+    """The CKA of two objectives' layers, the mean over so many pairs of networks, and its standard error."""
+
+    mean: Block
+    error: Block
+    pairs: int
+
+
+@dataclass(frozen=True)
+class LayerMaps:
+    """The CKA of all layers of all networks of one architecture, and of the given ones beside them.
+
+    `rows` are the places of a network's layers in the arrays, from the image upwards; `earlier` is an epoch,
+    and the rows of a network as it was after it.
+    """
+
+    measurements: Measurements
+    arrays: Mapping[str, Any]
+    rows: dict[NetworkKey, list[int]]
+    earlier: tuple[int, NetworkKey, list[int]] | None
+
+    @cached_property
+    def objectives(self) -> tuple[StudyObjective, ...]:
+        """Those of which there is a finished network."""
+        return tuple(each for each in self.measurements.objectives if self.networks(each))
+
+    @cached_property
+    def reference(self) -> StudyObjective:
+        """Whom the others are compared with: softmax, or the first objective that has a network."""
+        return next((each for each in self.objectives if each.slug == "softmax"), self.objectives[0])
+
+    @cached_property
+    def layers(self) -> list[str]:
+        """The layers of the reference."""
+        return self.layers_of(self.networks(self.reference)[0])
+
+    def layers_of(self, network: NetworkKey) -> list[str]:
+        """What the layers of a network are called."""
+        return [self.arrays["layers"][row] for row in self.rows[network]]
+
+    def networks(self, objective: StudyObjective) -> list[NetworkKey]:
+        """The finished networks of an objective, or the one at initialisation."""
+        return [network for network in self.rows if network.objective == objective.spec]
+
+    def likeness(self, first: StudyObjective, second: StudyObjective) -> Likeness | None:
+        """The means over pairs of two objectives' networks; nothing where no two are left.
+
+        Of different seeds where there are any, for networks of one seed share their first weights; a network
+        is not compared with itself.
+        """
+        every = [(a, b) for a in self.networks(first) for b in self.networks(second) if a != b]
+        pairs = [(a, b) for a, b in every if a.seed != b.seed] or every
+        if not pairs:
+            return None
+        mean, error = (
+            _mean(_block(self.arrays[name], self.rows[a], self.rows[b]) for a, b in pairs)
+            for name in ("matrix", "standard_error")
+        )
+        return Likeness(mean, error, len({frozenset(pair) for pair in pairs}))
+
+    @cached_property
+    def against_reference(self) -> list[tuple[str, str, Likeness]]:
+        """The reference from another seed, the others, the network at initialisation: label, slug and CKA."""
+        return [
+            (f"{each.label}, another seed" if each == self.reference else each.label, each.slug, likeness)
+            for each in (*self.objectives, UNTRAINED)
+            if (likeness := self.likeness(self.reference, each))
+        ]
+
+
+def layer_maps(measurements: Measurements, quantity: Quantity) -> LayerMaps | None:
+    """What was compared of an architecture; nothing where no array was left, or no finished network's."""
+    read = measurements.results.arrays
+    step = next((row.step for row in measurements.rows(quantity.metric, quantity.split) if row.step), None)
+    if read is None or step is None:
+        return None
+    arrays = {name: values.tolist() for name, values in read(step, quantity.metric).items()}
+    states: dict[tuple[int, NetworkKey], list[int]] = {}
+    columns = (arrays[name] for name in ("objectives", "seeds", "epochs"))
+    for place, (spec, seed, epoch) in enumerate(zip(*columns, strict=True)):
+        network = NetworkKey(spec, seed=None if seed < 0 else seed)
+        states.setdefault((max(epoch, 0), network), []).append(place)
+    known = {each.spec for each in (*measurements.objectives, UNTRAINED)}
+    rows = {one: places for (epoch, one), places in states.items() if not epoch and one.objective in known}
+    earlier = ((*state, places) for state, places in states.items() if state[0] and state[1] in rows)
+    maps = LayerMaps(measurements, arrays, rows, next(earlier, None))
+    return maps if maps.objectives else None
+
+
+@dataclass(frozen=True)
+class MapsOfLayers:
+    """Maps of the reference's layers against each other objective's, and of objectives, a map a layer.
+
+    The one quantity points to the arrays. `of_another`: they are of the first further architecture that was
+    compared. The words {layers} and {architecture} say in captions what the rows and columns of a map are.
+    """
+
+    name: str
+    quantities: tuple[Quantity, ...]
+    missing: str
+    of_another: bool = False
+
+    def build(self, measurements: Measurements) -> Piece:
+        backbones = measurements.backbones[1:] if self.of_another else (measurements.backbone,)
+        compared = (layer_maps(measurements.with_backbone(name), *self.quantities) for name in backbones)
+        maps = next((maps for maps in compared if maps), None)
+        if maps is None:
+            gap = _without_another(measurements, self.missing) if self.of_another else Missing(self.missing)
+            return Piece(missing=(gap,), words={"layers": "", "architecture": ""})
+        halves = [_against_reference, _between] if len(maps.objectives) > 1 else [_against_reference]
+        tables, figures = zip(*(half(maps, self.name) for half in halves), strict=True)
+        here, first = plain(maps.measurements.backbone), plain(measurements.backbone)
+        which = f"The architecture here is {here}; all other exhibits show {first}."
+        base = maps.reference
+        control = Missing(
+            f"{base.label} from two seeds, which is the paper's control",
+            f"penultimate run {measurements.words['name']} --seeds 0,1",
+        )
+        return Piece(
+            tables,
+            figures,
+            notes=(*((which,) if self.of_another else ()), _finding(maps)),
+            missing=() if len(maps.networks(base)) > 1 else (control,),
+            words={
+                "layers": f" Maps of layers: rows are layers of {base.label}, from the top, columns"
+                f" those of the network that is named. Layers: {numbered(maps.layers)}.",
+                "architecture": f"The architecture: {here}. " if self.of_another else "",
+            },
+            method=(_how(maps), *_constant(maps), SEEDS_APART),
+        )
+
+
+@dataclass(frozen=True)
+class MapOverTraining:
+    """The map of the layers of one network before further training against those after it.
+
+    `note` says which training that is. The word {layers} says in captions what the layers are.
+    """
+
+    name: str
+    quantities: tuple[Quantity, ...]
+    missing: str
+    note: str
+
+    def build(self, measurements: Measurements) -> Piece:
+        maps = layer_maps(measurements, *self.quantities)
+        if maps is None or maps.earlier is None:
+            return Piece(missing=(Missing(self.missing),), words={"layers": ""})
+        epoch, network, before = maps.earlier
+        block = _block(maps.arrays["matrix"], before, maps.rows[network])
+        layers = maps.layers_of(network)
+        label = measurements.objective(network.objective).label
+        title = f"{label}, {run_name(network.seed)}: after epoch {epoch}, and at the end"
+        description = "A map of CKA between the layers of a network earlier in training and at its end."
+        panels = (_scale(self.name), _layer_panel(f"{self.name}-layers-1", title, block))
+        columns = tuple(Column(f"cka_{layer}", layer, "At the end") for layer in layers)
+        rows = tuple(
+            TableRow(layer, tuple(Cell(fixed(value, 3), value) for value in values))
+            for layer, values in zip(layers, block, strict=True)
+        )
+        ends = [f"{fixed(block[end][end], 2)} in {layers[end]}" for end in (0, -1)]
+        return Piece(
+            (ExhibitTable(self.name, title, "Earlier", columns, rows),),
+            (Figure(f"{self.name}-layers", title, description, panels),),
+            notes=(f"Ours: CKA of a layer with itself, before and after, is {listed(ends)}.", self.note),
+            words={"layers": f" Layers: {numbered(layers)}."},
+        )
+
+
+def _block(values: Block, rows: Sequence[int], columns: Sequence[int]) -> Block:
+    return [[values[row][column] for column in columns] for row in rows]
+
+
+def _mean(blocks: Iterable[Block]) -> Block:
+    return [[average(values) for values in zip(*rows, strict=True)] for rows in zip(*blocks, strict=True)]
+
+
+def _against_reference(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure]:
+    """The first half of the paper's figure: layers against layers; the table is of corresponding ones."""
+    base = maps.reference.label
+    columns = tuple(Column(f"cka_{layer}", layer, f"CKA with {base}") for layer in maps.layers)
+    rows, panels = [], [_scale(name)]
+    for number, (label, slug, likeness) in enumerate(maps.against_reference, 1):
+        rows.append(TableRow(label, _cells(maps, likeness), slug))
+        panels.append(_layer_panel(f"{name}-layers-{number}", label, likeness.mean))
+    title = f"Corresponding layers: {base} and the others"
+    description = f"Maps of CKA between the layers of {base} and those of every other objective."
+    return (
+        ExhibitTable(name, title, "Objective", columns, tuple(rows)),
+        Figure(f"{name}-layers", "Layers against layers", description, tuple(panels)),
+    )
+
+
+def _between(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure]:
+    """The second half: objectives against objectives, a map a layer; the table is of the last."""
+    labels, slugs = zip(*((each.label, each.slug) for each in maps.objectives), strict=True)
+    cells = {}
+    for row, column in itertools.product(maps.objectives, repeat=2):
+        likeness = maps.likeness(row, column)
+        about = f"mean of {counted(likeness.pairs, 'pair')}" if likeness else ""
+        cells[row, column] = _cells(maps, likeness, about)
+    panels = []
+    for at, layer in enumerate(maps.layers):
+        values = ((cells[row, column][at].value for column in maps.objectives) for row in maps.objectives)
+        raster = Raster(labels, labels, tuple(map(tuple, values)), slugs, slugs)
+        panels.append(_panel(f"{name}-between-{at + 1}", f"{at + 1}: {layer}", raster))
+    last = f"CKA of the last layer ({maps.layers[-1]}) between objectives"
+    table = square_table(f"{name}-last", last, maps.objectives, lambda *pair: cells[pair][-1], "cka_{}")
+    title, description = "Objectives against objectives", "Maps of CKA between the objectives, a map a layer."
+    return table, Figure(f"{name}-objectives", title, description, tuple(panels), legend=True)
+
+
+def _layer_panel(name: str, title: str, block: Block) -> Panel:
+    rows, columns = (tuple(map(str, range(1, count + 1))) for count in (len(block), len(block[0])))
+    return _panel(name, title, Raster(rows, columns, tuple(tuple(map(_number, values)) for values in block)))
+
+
+def _scale(name: str) -> Panel:
+    """The scale of colours, as a map of its own."""
+    named = tuple(short(value) if value in (0, 0.5, 1) else "" for value in SCALE)
+    return _panel(f"{name}-scale", "The scale", Raster(("CKA",), named, (SCALE,), is_scale=True))
+
+
+def _panel(name: str, title: str, raster: Raster) -> Panel:
+    size = raster_size(len(raster.rows), len(raster.columns))
+    return Panel(name, title, "", "", labelled=False, size=size, raster=raster)
+
+
+def _number(value: float) -> float | None:
+    """A number to six digits; nothing for NaN (a layer that is the same for all images)."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _cells(maps: LayerMaps, likeness: Likeness | None, detail: str = "") -> tuple[Cell, ...]:
+    """The CKA of corresponding layers, as many as the reference has."""
+    count = len(maps.layers)
+    if likeness is None or not len(likeness.mean) == len(likeness.mean[0]) == count:
+        return (pair_cell([], "it has another number of layers" if likeness else NEEDS_TWO),) * count
+    return tuple(_cell(likeness.mean[at][at], likeness.error[at][at], detail) for at in range(count))
+
+
+def _cell(mean: float, standard_error: float, detail: str) -> Cell:
+    value, error = _number(mean), _number(standard_error)
+    if value is None:
+        return pair_cell([], "the layer is the same for all images")
+    of_error = "" if error is None else f"standard error over batches of images {fixed(error, 4)}"
+    return Cell(fixed(value, 3), value, error, detail=", ".join(filter(None, (detail, of_error))))
+
+
+def _finding(maps: LayerMaps) -> str:
+    """What the maps say of the first layer and of the last, in a sentence."""
+    base = maps.reference
+    if len(maps.objectives) == 1:
+        return "Ours: one objective only, so there is none to compare it with."
+    ends = {}
+    for _, slug, likeness in maps.against_reference:
+        first, last = (_cells(maps, likeness)[end].value for end in (0, -1))
+        if first is not None and last is not None:
+            ends[slug] = first, last
+    others = [ends[slug] for slug in ends if slug not in (UNTRAINED.slug, base.slug)]
+    if not others:
+        return ""
+    parts = [
+        f"{fixed(average(values), 2)} (at least {fixed(min(values), 2)}) in {maps.layers[end]}"
+        for end, values in zip((0, -1), zip(*others, strict=True), strict=True)
+    ]
+    controls = {base.slug: f"two seeds of {base.label}:", UNTRAINED.slug: "a network at initialisation:"}
+    told = [
+        f"{controls[slug]} {fixed(ends[slug][0], 2)} and {fixed(ends[slug][1], 2)}"
+        for slug in controls
+        if slug in ends
+    ]
+    compared = f"; for comparison, {'; '.join(told)}" if told else ""
+    return f"Ours: the mean CKA of the other objectives with {base.label} is {listed(parts)}{compared}."
+
+
+def _without_another(measurements: Measurements, what: str) -> Missing:
+    """How to measure a second architecture."""
+    study = measurements.words["name"]
+    if len(measurements.backbones) > 1:
+        return Missing(what).run_by(study)
+    first = plain(measurements.backbone or "glyphnet")
+    other = "glyphplain" if first.partition("(")[0] == "glyphnet" else "glyphnet"
+    command = f"penultimate run {study} --set \"backbones=('{first}', '{other}')\""
+    return Missing(what, command, "this study has one architecture; for a second")
+
+
+def _how(maps: LayerMaps) -> str:
+    """How it was measured."""
+    sizes, passes = maps.arrays["sizes"], len(set(maps.arrays["passes"]))
+    least, most = min(sizes), max(sizes)
+    return (
+        f"Unbiased HSIC of minibatches of {least if least == most else f'{least} to {most}'} of"
+        f" {sum(sizes) // passes:,} test images, {counted(passes, 'pass', 'passes')}; standard errors, in the"
+        " tables' tooltips and CSV files, by jackknife over batches. The network at initialisation has the"
+        " moments of its batch normalisation set on the training images."
+    )
+
+
+def _constant(maps: LayerMaps) -> tuple[str, ...]:
+    """Layers that have no CKA."""
+    matrix, constant = maps.arrays["matrix"], []
+    for network, rows in maps.rows.items():
+        whose = UNTRAINED.label.lower()
+        if network.objective:
+            label = maps.measurements.objective(network.objective).label
+            whose = f"of {label}, {run_name(network.seed)}"
+        constant += [f"{maps.arrays['layers'][row]} {whose}" for row in rows if not matrix[row][row] > 0]
+    return (f"No CKA, being the same for all images: {listed(constant)}.",) if constant else ()

@@ -1,0 +1,90 @@
+"""The statistics of exhibits: best of a column, rank correlations; and the paper's printed tables as rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penultimate import published
+from penultimate.report.measurements import ByRun
+from penultimate.report.quantity import Best
+from penultimate.statistics.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from penultimate.statistics.correlation import Correlation
+
+__all__ = [
+    "average",
+    "best_of",
+    "best_on_average",
+    "error_of",
+    "mean_of_printed",
+    "printed_rows",
+    "rank_correlation",
+    "summarise",
+]
+
+PUBLISHED_TARGETS = ("food", "cifar10", "cifar100", "birdsnap", "sun397", "cars", "pets", "flowers")
+"""The paper's transfer data sets, in its order."""
+
+
+def error_of(summary: Summary) -> float | None:
+    """The standard error of a mean, or nothing for one run."""
+    return None if summary.is_single else summary.standard_error
+
+
+def average(values: Sequence[float]) -> float:
+    """The mean of numbers of which some may be NaN; it is NaN then.
+
+    >>> average([1.0, 2.0])
+    1.5
+    """
+    return math.fsum(values) / len(values)
+
+
+def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | None:
+    """Spearman's correlation of pairs; nothing for fewer than three, or where all x or all y are equal.
+
+    >>> rank_correlation([1, 2], [1, 2]) is None
+    True
+    """
+    from penultimate.statistics.correlation import spearman
+
+    if len(x) < 3:
+        return None
+    correlation = spearman(x, y)
+    return None if math.isnan(correlation.rho) else correlation
+
+
+def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:
+    """The objectives not significantly worse than the best, by `statistics.bold`; nothing of nothing."""
+    from penultimate.statistics.comparison import bold
+
+    values = {spec: of_seeds.values() for spec, of_seeds in runs.items()}
+    return bold(values, higher_is_better=best == "high").bold if values else frozenset()
+
+
+def best_on_average(mean: ByRun, per_target: Sequence[ByRun]) -> frozenset[str]:
+    """The same for the mean over targets, by analysis of variance; with single runs only, the best alone."""
+    from penultimate.statistics.anova import bold_averages
+
+    if not mean:
+        return frozenset()
+    if all(len(values) == 1 for values in mean.values()):
+        return frozenset(best_of(mean))
+    cells = {
+        spec: {str(index): list(runs[spec].values()) for index, runs in enumerate(per_target)}
+        for spec in mean
+    }
+    return bold_averages(cells).bold
+
+
+def printed_rows(name: str) -> tuple[Mapping[str, str], ...]:
+    """The rows of a printed table, digit for digit."""
+    return tuple(published.printed(name))
+
+
+def mean_of_printed(row: Mapping[str, str]) -> float:
+    """The mean of the eight printed transfer accuracies of a row, which the paper does not print."""
+    return math.fsum(float(row[f"{name}_percent"]) for name in PUBLISHED_TARGETS) / len(PUBLISHED_TARGETS)

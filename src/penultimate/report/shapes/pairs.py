@@ -1,0 +1,135 @@
+"""How alike the predictions of two networks, or of two ensembles, are: rows of pairs, read into tables.
+
+Such rows name a second network beside the first. Those of two ensembles have no seeds, and in their setting
+how many models vote in each ("models=5").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from penultimate.errors import RequestError
+from penultimate.networks.key import NetworkKey
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.measurements import Measurements, run_name
+from penultimate.report.networks import StudyObjective
+from penultimate.report.quantity import Quantity
+from penultimate.report.spec import Piece
+from penultimate.report.text import counted, fixed
+
+SEEDS_APART = (
+    "Networks of one seed share their first weights and training images. So where a study has several seeds,"
+    " the cells hold pairs of different seeds only; with one seed they hold what there is."
+)
+NEEDS_TWO = "needs two seeds"
+MODELS = "models"
+"""The setting that says how many models vote in an ensemble."""
+
+Pairs: TypeAlias = dict[tuple[NetworkKey, NetworkKey], float]
+"""What was measured of two networks; or of two ensembles, each named by an objective without a seed."""
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """A table of the means over pairs, objective by objective.
+
+    The label of the one quantity is the table's title; its setting is "models" where the pairs are of
+    ensembles, of which the largest are shown. `alone` says why a cell on the diagonal is empty. The word
+    {models} in the title counts the models of an ensemble; {of_models} in captions does so in brackets.
+    """
+
+    name: str
+    quantities: tuple[Quantity, ...]
+    missing: str
+    alone: str = NEEDS_TWO
+
+    def build(self, measurements: Measurements) -> Piece:
+        (quantity,) = self.quantities
+        pairs = pairs_of(measurements, quantity)
+        if not pairs:
+            return Piece(missing=(Missing(self.missing),), words={"of_models": ""})
+        models = counted(ensemble_size(measurements, quantity), "model")
+
+        def cell(row: StudyObjective, column: StudyObjective) -> Cell:
+            return pair_cell(between(pairs, row, column), self.alone if row is column else "not measured")
+
+        title, objectives = quantity.label.format(models=models), present(measurements, pairs)
+        table = square_table(self.name, title, objectives, cell, "{}_percent", "%")
+        return Piece((table,), words={"of_models": f" ({models} each)"})
+
+
+def square_table(
+    name: str,
+    title: str,
+    objectives: Sequence[StudyObjective],
+    cell: Callable[[StudyObjective, StudyObjective], Cell],
+    key: str,
+    unit: str = "",
+) -> ExhibitTable:
+    """A table of objectives against objectives; `key` is that of a column, with braces for its slug."""
+    columns = tuple(Column(key.format(each.slug), each.label, unit=unit) for each in objectives)
+    rows = [
+        (each.label, tuple(cell(each, column) for column in objectives), each.slug) for each in objectives
+    ]
+    return ExhibitTable(name, title, "Objective", columns, tuple(TableRow(*row) for row in rows))
+
+
+def pairs_of(measurements: Measurements, quantity: Quantity) -> Pairs:
+    """The values of a quantity by pair of networks, or of the largest ensembles, in the study's order.
+
+    Raises RequestError for two values of one pair.
+    """
+    setting = f"{MODELS}={ensemble_size(measurements, quantity)}" if quantity.setting else None
+    place = {objective.spec: index for index, objective in enumerate(measurements.objectives)}
+    pairs: Pairs = {}
+    for row in measurements.rows(quantity.metric, quantity.split).where(setting=setting):
+        pair = [
+            NetworkKey(str(row.objective), seed=row.seed),
+            NetworkKey(str(row.objective_b), seed=row.seed_b),
+        ]
+        if not {network.objective for network in pair} <= {*place} or not math.isfinite(row.value):
+            continue
+        first, second = sorted(pair, key=lambda network: (place[network.objective], network.seed or 0))
+        if pairs.setdefault((first, second), row.value) != row.value:
+            named = " and ".join(f"'{one.objective}', {run_name(one.seed)}" for one in (first, second))
+            raise RequestError(f"two values of {quantity.metric} of one pair: {named}")
+    return pairs
+
+
+def ensemble_size(measurements: Measurements, quantity: Quantity) -> int:
+    """How many models vote in the largest ensembles that were measured, of mixed objectives if there are any.
+
+    Zero where there are none.
+    """
+    rows = [row for row in measurements.rows(quantity.metric, quantity.split) if MODELS in row.settings]
+    mixed = [row for row in rows if row.objective != row.objective_b]
+    return max((int(row.settings[MODELS]) for row in mixed or rows), default=0)
+
+
+def between(pairs: Pairs, row: StudyObjective, column: StudyObjective) -> list[float]:
+    """The values of pairs of two objectives; where there are pairs of different seeds, of those only.
+
+    Networks of one seed share their first weights and training images, as two of one objective never do.
+    """
+    specs = {row.spec, column.spec}
+    of_both = {(a, b): value for (a, b), value in pairs.items() if {a.objective, b.objective} == specs}
+    return [value for (a, b), value in of_both.items() if a.seed != b.seed] or list(of_both.values())
+
+
+def pair_cell(values: Sequence[float], missing: str) -> Cell:
+    """The mean of pairs' shares in per cent; of none, why there is none."""
+    if not values:
+        return Cell(MISSING, detail=missing)
+    mean = 100 * math.fsum(values) / len(values)
+    return Cell(fixed(mean, 1), mean, count=len(values), detail=f"mean of {counted(len(values), 'pair')}")
+
+
+def present(
+    measurements: Measurements, pairs: Iterable[tuple[NetworkKey, NetworkKey]]
+) -> list[StudyObjective]:
+    """The objectives of which any pair has a number, in the study's order."""
+    specs = {network.objective for pair in pairs for network in pair}
+    return [objective for objective in measurements.objectives if objective.spec in specs]

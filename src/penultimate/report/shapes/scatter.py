@@ -1,0 +1,241 @@
+"""Scatter plots: one quantity against another, a mark a run or an objective; ours and the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from penultimate.report.base import Figure, Missing, Panel, Point
+from penultimate.report.measurements import ByRun, Measurements, run_name
+from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.shapes.numbers import (
+    error_of,
+    mean_of_printed,
+    printed_rows,
+    rank_correlation,
+    summarise,
+)
+from penultimate.report.shapes.table import Over, printed_label
+from penultimate.report.spec import Piece
+from penultimate.report.text import counted, fixed, p_value
+
+if TYPE_CHECKING:
+    from penultimate.statistics import Correlation
+
+Marks: TypeAlias = Literal["runs", "means", "both"]
+NOUNS: Mapping[Over, str] = {"objectives": "objective", "temperatures": "temperature"}
+FEWEST = 3
+"""Temperatures that make a sweep worth drawing."""
+
+
+@dataclass(frozen=True)
+class ScatterPanel:
+    """Our runs or objectives, one quantity against another.
+
+    marks        a mark for each run, for each mean over runs (with its standard errors), or for both
+    over         the objectives of the main arm, or the temperatures of the sweep
+    missing      what is not measured where there is nothing to draw
+    measured_by  the study that measures it, where it is not the exhibit's
+    under        the condition of `x` that a study's numbers are read under, where it has several
+    """
+
+    name: str
+    title: str
+    x: Quantity
+    y: Quantity
+    missing: str
+    marks: Marks = "both"
+    over: Over = "objectives"
+    measured_by: str = ""
+    under: Callable[[Measurements], str] | None = None
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        arm = SWEEP if self.over == "temperatures" else ""
+        return self.x.of_arm(arm), self.y.of_arm(arm)
+
+    def values(self, measurements: Measurements) -> tuple[ByRun, ByRun]:
+        """The values to the right, and those upwards."""
+        x, y = self.quantities
+        if self.under is not None:
+            x = replace(x, setting=self.under(measurements))
+        return measurements.values(x), measurements.values(y)
+
+    def means(self, measurements: Measurements) -> tuple[Point, ...]:
+        """A mark for each objective, or for each temperature."""
+        x, y = self.values(measurements)
+        if self.over == "objectives":
+            return mean_points(measurements, x, y, self.x, self.y)
+        sweep = measurements.in_arm(SWEEP)
+        return tuple(
+            replace(point, label=f"τ = {temperature:g}")
+            for temperature, objective in sweep.temperatures
+            if objective.spec in x
+            for point in mean_points(sweep, {objective.spec: x[objective.spec]}, y, self.x, self.y)
+        )
+
+    def panel(self, measurements: Measurements) -> Panel | None:
+        """The panel; None where fewer than one mark, or fewer than three temperatures, were measured."""
+        means = self.means(measurements)
+        if len(means) < (1 if self.over == "objectives" else FEWEST):
+            return None
+        x, y = self.values(measurements)
+        arm = measurements.in_arm(self.quantities[0].arm)
+        runs = run_points(arm, x, y, self.x, self.y, faint=self.marks == "both")
+        several = len(runs) > len(means)
+        faint = runs if self.marks == "both" and len(measurements.seeds) > 1 else ()
+        said = finding(correlation_of(means), NOUNS[self.over])
+        return Panel(
+            self.name,
+            self.title.format_map(measurements.words),
+            self.x.label,
+            self.y.label,
+            runs if self.marks == "runs" else (*faint, *means),
+            finding=f"{said} (means over runs)" if self.marks == "runs" and several else said,
+        )
+
+
+@dataclass(frozen=True)
+class PrintedPanel:
+    """The paper's means: a printed column against another, or against the mean of the printed accuracies.
+
+    x, y   (printed table, column); without a column, the mean of the eight transfer accuracies
+    """
+
+    name: str
+    title: str
+    x: tuple[str, str]
+    y: tuple[str, str]
+    x_label: str
+    y_label: str
+    x_digits: int = 1
+    over: Over = "objectives"
+    needs_ours: bool = False
+    quantities: tuple[Quantity, ...] = ()
+
+    def points(self) -> tuple[Point, ...]:
+        """A mark for each objective, or for each temperature."""
+        points = []
+        across = {printed_label(row): row for row in printed_rows(self.x[0])}
+        for row in printed_rows(self.y[0]):
+            label = printed_label(row)
+            x, y = _printed_value(across[label], self.x[1]), _printed_value(row, self.y[1])
+            if "temperature" in row:
+                label = f"τ = {float(row['temperature']):g}"
+            slug = row.get("objective", "cosine_softmax")
+            points.append(Point(x, y, slug, label, f"{fixed(x, self.x_digits)}, {fixed(y, 1)} %"))
+        return tuple(points)
+
+    def panel(self) -> Panel:
+        points = self.points()
+        said = finding(correlation_of(points), NOUNS[self.over])
+        return Panel(
+            self.name, self.title, self.x_label, self.y_label, points, source="published", finding=said
+        )
+
+
+def _printed_value(row: Mapping[str, str], key: str) -> float:
+    return float(row[key]) if key else mean_of_printed(row)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A figure of scatter panels; in captions {behind} says what stands behind our marks.
+
+    A printed panel that `needs_ours` is drawn only after a panel of ours.
+    """
+
+    name: str
+    title: str
+    description: str
+    panels: tuple[ScatterPanel | PrintedPanel, ...]
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return tuple(quantity for panel in self.panels for quantity in panel.quantities)
+
+    def build(self, measurements: Measurements) -> Piece:
+        panels: list[Panel] = []
+        gaps: list[Missing] = []
+        shown: list[ScatterPanel] = []
+        drawn = False
+        for shape in self.panels:
+            if isinstance(shape, PrintedPanel):
+                panels += [shape.panel()] if drawn or not shape.needs_ours else []
+                continue
+            panel = shape.panel(measurements)
+            drawn = panel is not None
+            if panel is None:
+                gap = Missing(shape.missing)
+                gaps.append(gap.run_by(shape.measured_by) if shape.measured_by else gap)
+            else:
+                panels.append(panel)
+                shown.append(shape)
+        figure = Figure(self.name, self.title, self.description, tuple(panels))
+        return Piece(figures=(figure,), missing=tuple(gaps), words={"behind": _behind(measurements, shown)})
+
+
+def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
+    """What stands behind the marks of our panels, in brackets; nothing without any."""
+    if not panels:
+        return ""
+    arms = {quantity.arm for panel in panels for quantity in panel.quantities} - {measurements.arm}
+    several = len(measurements.seeds) > 1 and any(panel.marks == "both" for panel in panels)
+    told = "; whiskers: standard errors; faint: single runs" if several else ""
+    return f" ({measurements.runs_phrase(*sorted(arms))}{told})"
+
+
+def run_points(
+    measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity, faint: bool = False
+) -> tuple[Point, ...]:
+    """A mark for every run that has both values, as their quantities show them."""
+    points = []
+    for spec in x:
+        objective = measurements.objective(spec)
+        for seed in [seed for seed in x[spec] if seed in y.get(spec, {})]:
+            right, above = across.scale * x[spec][seed], up.scale * y[spec][seed]
+            detail = f"{run_name(seed)}: {_detail(right, above, across, up)}"
+            points.append(Point(right, above, objective.slug, objective.label, detail, faint=faint))
+    return tuple(points)
+
+
+def mean_points(
+    measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity
+) -> tuple[Point, ...]:
+    """A mark for every objective: the means over the runs that have both values, with standard errors."""
+    points = []
+    for spec in x:
+        seeds = [seed for seed in x[spec] if seed in y.get(spec, {})]
+        if not seeds:
+            continue
+        right = summarise([across.scale * x[spec][seed] for seed in seeds])
+        above = summarise([up.scale * y[spec][seed] for seed in seeds])
+        objective = measurements.objective(spec)
+        detail = f"{_detail(right.mean, above.mean, across, up)} (mean of {counted(len(seeds), 'run')})"
+        errors = error_of(right), error_of(above)
+        points.append(Point(right.mean, above.mean, objective.slug, objective.label, detail, *errors))
+    return tuple(points)
+
+
+def _detail(x: float, y: float, across: Quantity, up: Quantity) -> str:
+    return f"{fixed(x, across.digits)}, {fixed(y, up.digits)} {up.unit}".rstrip()
+
+
+def correlation_of(points: Sequence[Point]) -> Correlation | None:
+    """Spearman's rank correlation of a panel's means; nothing for fewer than three, or a constant axis."""
+    return rank_correlation([point.x for point in points], [point.y for point in points])
+
+
+def finding(correlation: Correlation | None, noun: str = "objective") -> str:
+    """The correlation in words.
+
+    >>> finding(rank_correlation([1, 2, 3, 4], [9, 7, 8, 5]))
+    'Spearman ρ = −0.80, p = 0.33, four objectives'
+    >>> finding(None)
+    'Too few different values for a rank correlation'
+    """
+    if correlation is None:
+        return "Too few different values for a rank correlation"
+    rho = fixed(correlation.rho, 2)
+    return f"Spearman ρ = {rho}, {p_value(correlation.p)}, {counted(correlation.n, noun)}"

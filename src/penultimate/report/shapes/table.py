@@ -1,0 +1,261 @@
+"""Tables of runs, a row an objective and a column a quantity; and the paper's printed tables beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from penultimate.objectives.presets import PRESETS
+from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.measurements import ByRun, Measurements, mean_of, official_accuracy, short_title
+from penultimate.report.quantity import SWEEP, TARGETS, Quantity
+from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_note, published_cell, run_cell
+from penultimate.report.shapes.numbers import best_of, best_on_average, mean_of_printed, printed_rows
+from penultimate.report.spec import Piece
+from penultimate.report.text import fixed
+
+Over: TypeAlias = Literal["objectives", "temperatures", "both"]
+"""What has a row: the objectives of the main arm, the temperatures of the sweep, or one after the other."""
+CORNERS: Mapping[Over, str] = {
+    "objectives": "Objective",
+    "temperatures": "Temperature",
+    "both": "Objective",
+}
+ARMS: Mapping[Over, tuple[str, ...]] = {
+    "objectives": ("",),
+    "temperatures": (SWEEP,),
+    "both": ("", SWEEP),
+}
+PER_CLASS_NOTE = f"{MEAN_PER_CLASS} mean per-class accuracy; all others top-1."
+PAPER_TARGETS = {
+    "food": "Food",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "birdsnap": "Birdsnap",
+    "sun397": "SUN397",
+    "cars": "Cars",
+    "pets": "Pets",
+    "flowers": "Flowers",
+}
+"""The paper's transfer data sets, in its order."""
+PAPER_PER_CLASS = ("pets", "flowers")
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """A column of a table of runs: how it is shown, its values, and the objectives that are best in it."""
+
+    quantity: Quantity
+    runs: ByRun
+    best: frozenset[str] = frozenset()
+
+    @property
+    def head(self) -> Column:
+        shown = self.quantity
+        return Column(shown.key, shown.label, shown.group, shown.unit)
+
+    def cell(self, spec: str) -> Cell:
+        shown = self.quantity
+        return run_cell(self.runs.get(spec), shown.digits, shown.scale, spec in self.best, shown.with_error)
+
+
+def run_column(quantity: Quantity, runs: ByRun) -> RunColumn:
+    """A column in which the best are found as its quantity says."""
+    return RunColumn(quantity, runs, best_of(runs, quantity.best) if quantity.best else frozenset())
+
+
+def run_table(
+    measurements: Measurements,
+    name: str,
+    title: str,
+    columns: Sequence[RunColumn],
+    needs: Sequence[RunColumn] | None = None,
+    over: Over = "objectives",
+    notes: tuple[str, ...] = (),
+) -> ExhibitTable | None:
+    """A row for everything that has a value in one of the columns `needs` (by default, in any); else None."""
+    needed = columns if needs is None else needs
+    rows = tuple(
+        TableRow(label, tuple(column.cell(spec) for column in columns), slug)
+        for label, spec, slug in _rows(measurements, over)
+        if any(spec in column.runs for column in needed)
+    )
+    heads = tuple(column.head for column in columns)
+    return ExhibitTable(name, title, CORNERS[over], heads, rows, notes=notes) if rows else None
+
+
+def _rows(measurements: Measurements, over: Over) -> list[tuple[str, str, str]]:
+    """Of each row its label, its spec and the slug of its mark."""
+    if over == "temperatures":
+        sweep = measurements.in_arm(SWEEP).temperatures
+        return [(f"τ = {temperature:g}", objective.spec, "") for temperature, objective in sweep]
+    objectives = [objective for arm in ARMS[over] for objective in measurements.in_arm(arm).objectives]
+    return list(dict.fromkeys((objective.label, objective.spec, objective.slug) for objective in objectives))
+
+
+@dataclass(frozen=True)
+class TableOfRuns:
+    """The means over runs of some quantities, a row an objective (or a temperature of the sweep).
+
+    missing   what is not measured where there is no table
+    needs     the keys of the columns without which there is no table and no row; by default, any will do
+    """
+
+    name: str
+    title: str
+    columns: tuple[Quantity, ...]
+    missing: str
+    needs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    over: Over = "objectives"
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return tuple(column.of_arm(arm) for arm in ARMS[self.over] for column in self.columns)
+
+    def build(self, measurements: Measurements) -> Piece:
+        by_key = {shown.key: _expanded(measurements, shown, ARMS[self.over]) for shown in self.columns}
+        columns = [column for expanded in by_key.values() for column in expanded]
+        needs = [column for key in self.needs or by_key for column in by_key[key]]
+        title = self.title.format_map(measurements.words)
+        table = run_table(measurements, self.name, title, columns, needs, self.over, self.notes)
+        if table is None:
+            return Piece(missing=(Missing(self.missing),))
+        by_target = any(shown.target == TARGETS for shown in self.quantities)
+        notes = [PER_CLASS_NOTE] if by_target and _any_per_class(measurements) else []
+        notes += [bold_note(measurements)] if any(shown.best for shown in self.quantities) else []
+        return Piece((table,), notes=tuple(notes))
+
+
+def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, ...]) -> list[RunColumn]:
+    """The columns of a quantity: one; one for each target and their mean; one for each value of a setting."""
+    of_arms = [quantity.of_arm(arm) for arm in arms]
+    words = {**measurements.words, "target": "{target}", quantity.setting: f"{{{quantity.setting}}}"}
+    shown = replace(quantity, label=quantity.label.format_map(words), group=quantity.group.format_map(words))
+    if quantity.target == TARGETS:
+        per_target = {
+            target: _joined([measurements.on_target(of_arm, target) for of_arm in of_arms])
+            for target in measurements.targets
+        }
+        return columns_of_targets(shown, per_target)
+    if quantity.is_of_several:
+        by_value = [measurements.by_setting(of_arm) for of_arm in of_arms]
+        return [
+            run_column(
+                replace(shown, label=shown.label.format_map(told), key=shown.key.format_map(told)),
+                _joined([runs.get(value, {}) for runs in by_value]),
+            )
+            for value in dict.fromkeys(value for runs in by_value for value in runs)
+            for told in [{quantity.setting: value[0]}]
+        ]
+    return [run_column(shown, _joined([measurements.values(of_arm) for of_arm in of_arms]))]
+
+
+def _joined(runs_of_arms: Sequence[ByRun]) -> ByRun:
+    """The runs of several arms; an objective that is in two of them counts in the first."""
+    return {spec: runs for of_arm in reversed(runs_of_arms) for spec, runs in of_arm.items()}
+
+
+def columns_of_targets(quantity: Quantity, per_target: Mapping[str, ByRun]) -> list[RunColumn]:
+    """A column for each target, and that of their mean; "{target}" in the quantity's key names them."""
+    columns = [
+        run_column(replace(quantity, label=_heading(target), key=quantity.key.format(target=target)), runs)
+        for target, runs in per_target.items()
+    ]
+    shares = [column.runs for column in columns]
+    mean = mean_of(shares)
+    best = best_on_average(mean, shares) if quantity.best else frozenset()
+    return [
+        *columns,
+        RunColumn(replace(quantity, label="Mean", key=quantity.key.format(target="mean")), mean, best),
+    ]
+
+
+def _heading(target: str) -> str:
+    return short_title(target) + (MEAN_PER_CLASS if official_accuracy(target) == "mean_per_class" else "")
+
+
+def _any_per_class(measurements: Measurements) -> bool:
+    return any(official_accuracy(target) == "mean_per_class" for target in measurements.targets)
+
+
+PrintedRow: TypeAlias = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A column of a printed table: the values of `key`, digit for digit.
+
+    with_error  whether the printed standard errors stand beside them, where the paper has any
+    table       the printed table that holds them, where it is another one
+    read        makes a cell of a row, where it is no printed number
+    """
+
+    key: str
+    label: str
+    group: str = ""
+    unit: str = ""
+    with_error: bool = True
+    table: str = ""
+    read: Callable[[PrintedRow], Cell] | None = None
+
+    def cell(self, row: PrintedRow) -> Cell:
+        if self.read is not None:
+            return self.read(row)
+        if self.table:
+            row = next(other for other in printed_rows(self.table) if other["objective"] == row["objective"])
+        errors = (f"{self.key}_se", f"{self.key.rpartition('_')[0]}_se")
+        error = next((row[name] for name in errors if name in row), "")
+        return published_cell(row[self.key], error if self.with_error else "")
+
+
+def as_printed(quantities: Sequence[Quantity], group: str = "") -> tuple[Printed, ...]:
+    """The paper's columns for quantities that are called by its keys."""
+    return tuple(Printed(shown.key, shown.label, group or shown.group, shown.unit) for shown in quantities)
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table of the paper, a row an objective (or a temperature), from its printed numbers `source`."""
+
+    name: str
+    source: str
+    title: str
+    columns: tuple[Printed, ...]
+    notes: tuple[str, ...] = ()
+    over: Over = "objectives"
+    quantities: tuple[Quantity, ...] = ()
+
+    def build(self, measurements: Measurements) -> Piece:
+        rows = tuple(
+            TableRow(
+                printed_label(row),
+                tuple(column.cell(row) for column in self.columns),
+                row.get("objective", ""),
+            )
+            for row in printed_rows(self.source)
+        )
+        heads = tuple(Column(column.key, column.label, column.group, column.unit) for column in self.columns)
+        name = f"{self.name}_published"
+        corner = CORNERS[self.over]
+        return Piece((ExhibitTable(name, self.title, corner, heads, rows, "published", self.notes),))
+
+
+def printed_label(row: PrintedRow) -> str:
+    """What a printed row is of: an objective, or a temperature of cosine softmax."""
+    return PRESETS[row["objective"]].label if "objective" in row else f"τ = {row['temperature']}"
+
+
+def printed_transfer(group: str) -> tuple[Printed, ...]:
+    """The columns of the paper's transfer data sets, and of their mean, which it does not print."""
+    columns = [
+        Printed(f"{name}_percent", title + MEAN_PER_CLASS * (name in PAPER_PER_CLASS), group, "%")
+        for name, title in PAPER_TARGETS.items()
+    ]
+    return (*columns, Printed("mean_percent", "Mean*", group, "%", read=_printed_mean))
+
+
+def _printed_mean(row: PrintedRow) -> Cell:
+    value = mean_of_printed(row)
+    return Cell(fixed(value, 1), value, detail="the mean of the printed values")

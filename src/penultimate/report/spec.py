@@ -1,0 +1,182 @@
+"""An exhibit as data, and how it is built: parts made of quantities, and what is said about them.
+
+    TABLE3 = Exhibit(
+        name="table3",
+        title="How far the classes are pulled apart",
+        caption="Class separation R² of the penultimate features ...",
+        parts=(TableOfRuns(...), PrintedTable(...)),
+        section="3.3",
+        summary="Class separation in the penultimate layer",
+    )
+
+A constant like this in any module of `report/exhibits` is all that a new exhibit takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from penultimate import registry
+from penultimate.report.base import Built, ExhibitTable, Figure, Missing, StudyResults, number_of
+from penultimate.report.measurements import Measurements, admit
+from penultimate.report.quantity import Quantity
+
+if TYPE_CHECKING:
+    from penultimate.records.table import Row
+
+PAPER = "Kornblith, Chen, Lee and Norouzi, NeurIPS 2021"
+
+Finding: TypeAlias = Callable[[Measurements], str | tuple[str, ...]]
+"""What the numbers of a study say: a sentence or several; "" where they say nothing."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a part comes to: tables and figures; notes; what is not measured; words for the caption; `method`,
+    how it was measured, which stands after what the paper says.
+
+    One that is not `wanted` holds nothing, for the study asks for nothing of the kind.
+    """
+
+    tables: tuple[ExhibitTable, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+    wanted: bool = True
+    method: tuple[str, ...] = ()
+
+
+class Part(Protocol):
+    """A shape, or a builder of its own, with the quantities that it reads."""
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]: ...
+
+    def build(self, measurements: Measurements) -> Piece: ...
+
+
+@dataclass(frozen=True)
+class Bespoke:
+    """A part that no shape has: a function of the measurements."""
+
+    builder: Callable[[Measurements], Piece]
+    quantities: tuple[Quantity, ...] = ()
+
+    def build(self, measurements: Measurements) -> Piece:
+        return self.builder(measurements)
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One table or figure of the paper, as data.
+
+    caption      may hold {source}, {name}, {backbone} and the words that its parts supply
+    findings     what the numbers here say, a sentence or several each
+    paper_says   what the paper prints or says of it
+    method       how it was measured here, where that needs saying
+    section      where it stands in the paper; "" for what the paper does not have
+    place        its place among the exhibits of its section, where tables do not come before figures
+    measured_by  the study of this package that measures it
+    of_another   whether it shows another architecture than all others do
+    summary      its line in `penultimate list exhibits`
+    """
+
+    name: str
+    title: str
+    caption: str
+    parts: tuple[Part, ...]
+    findings: tuple[Finding, ...] = ()
+    paper_says: str = ""
+    method: tuple[str, ...] = ()
+    section: str = ""
+    place: int = 0
+    measured_by: str = "quickstart"
+    of_another: bool = False
+    summary: str = ""
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Everything that its parts read, each quantity once."""
+        return tuple(dict.fromkeys(quantity for part in self.parts for quantity in part.quantities))
+
+    def shows(self, row: Row, backbone: str) -> bool:
+        """Whether it shows a row of a study whose main architecture is `backbone`."""
+        return self.is_of(row, backbone) and any(quantity.covers(row) for quantity in self.quantities)
+
+    def is_of(self, row: Row, backbone: str) -> bool:
+        """Whether a row is of the architecture that it shows, or of none."""
+        return (row.backbone in (None, backbone)) != self.of_another
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sorts exhibits as the paper has them; what the paper does not have comes last."""
+        is_figure = "figure" in self.name
+        return (
+            not self.section,
+            self.section,
+            self.place,
+            is_figure,
+            self.name.startswith("iclr_"),
+            self.name,
+        )
+
+    @property
+    def number(self) -> str:
+        """The paper's name for it, such as "Table E.1"."""
+        return number_of(self.name)
+
+
+def all_exhibits() -> list[Exhibit]:
+    """Every exhibit that this package defines, in the order of the paper."""
+    return [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
+
+
+def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) -> Built:
+    """The exhibit of a study; raises RequestError for a limited study unless `allow_limited`."""
+    return assemble(exhibit, admit(results, allow_limited))
+
+
+def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
+    """The exhibit of measurements that are admitted."""
+    pieces = [part.build(measurements) for part in exhibit.parts]
+    words = measurements.words
+    for piece in pieces:
+        words = {**words, **piece.words}
+    missing = tuple(dict.fromkeys(gap for piece in pieces for gap in piece.missing))
+    missing = tuple(gap if gap.command else gap.run_by(exhibit.measured_by) for gap in missing)
+    tables = tuple(table for piece in pieces for table in piece.tables)
+    figures = tuple(figure for piece in pieces for figure in piece.figures)
+    findings = [finding(measurements) for finding in exhibit.findings]
+    of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
+    sentences = [
+        *(str(gap) for gap in missing),
+        *(note for piece in pieces for note in piece.notes),
+        *(text for said in findings for text in ((said,) if isinstance(said, str) else said)),
+        exhibit.paper_says,
+        *(note for piece in pieces for note in piece.method),
+        *exhibit.method,
+        *measurements.notes(of_one_arm, exhibit.of_another),
+    ]
+    return Built(
+        exhibit.name,
+        exhibit.title,
+        exhibit.caption.format_map(words).strip(),
+        tables,
+        figures,
+        tuple(dict.fromkeys(text for text in sentences if text)),
+        measurements.limited,
+        any(piece.wanted for piece in pieces),
+        missing,
+    )
+
+
+def _compares(tables: tuple[ExhibitTable, ...], figures: tuple[Figure, ...]) -> bool:
+    """Whether a table or panel of ours shows several objectives, so that it matters which it leaves out."""
+    groups = [{row.objective for row in table.rows} for table in tables if table.source == "ours"]
+    for panel in (panel for figure in figures for panel in figure.panels if panel.source == "ours"):
+        drawn = {point.objective for point in panel.points} | {curve.objective for curve in panel.curves}
+        groups.append(drawn | {*(panel.raster.row_marks if panel.raster else ())})
+    return any(len(slugs - {""}) > 1 for slugs in groups)

@@ -1,0 +1,188 @@
+"""Which study is meant: by its name or its file, with settings changed, with some of its networks."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from penultimate import registry
+from penultimate.errors import RequestError, nearest
+from penultimate.objectives.presets import resolve
+from penultimate.study.spec import Given, Runs, Study
+
+
+def load_study(name: str) -> Study:
+    """A study by its name, or by the path of a Python file that defines STUDY."""
+    if name.endswith(".py") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise RequestError(f"no study file at '{name}'")
+        spec = importlib.util.spec_from_file_location(f"penultimate_study_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except RequestError:
+            raise
+        except Exception as error:
+            raise RequestError(f"the study file '{name}' fails: {type(error).__name__}: {error}") from error
+        study = getattr(module, "STUDY", None)
+        if not isinstance(study, Study):
+            raise RequestError(f"the study file '{name}' must define STUDY = Study(...)")
+        return study
+    study = registry.entry("study", name).resolve()
+    assert isinstance(study, Study)
+    return study
+
+
+def override(study: Study, assignments: Sequence[str]) -> Study:
+    """The study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
+
+    What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
+    those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
+    grids keep what they have of them.
+    """
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals:
+            raise RequestError(f"--set wants setting=value, such as recipe.epochs=3; got '{assignment}'")
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            value = _listed(text)
+        study = _changed(study, path.strip().split("."), value, path.strip())
+    return study
+
+
+def _listed(text: str) -> str | tuple[str, ...]:
+    """What is no literal: a name or a spec, or several with commas between them.
+
+    >>> _listed("digits"), _listed("linear, nearest_mean(order=1)")
+    ('digits', ('linear', 'nearest_mean(order=1)'))
+    """
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+    except (ValueError, SyntaxError):
+        return text
+    return tuple(map(ast.unparse, parsed.elts)) if isinstance(parsed, ast.Tuple) else text
+
+
+OF_STUDY = tuple(item.name for item in dataclasses.fields(Study) if item.name not in ("networks", "search"))
+OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure"))
+
+
+def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
+    if keys[0] in OF_STUDY:
+        return dataclasses.replace(study, **{keys[0]: _new(study, keys, value, path)})
+    if keys == ["objectives"]:
+        return _with_objectives(study, _as_tuple(value))
+    arms = [block.arm for block in study.runs]
+    arm = keys.pop(0) if len(keys) > 1 and keys[0] in arms and keys[0] else None
+    if len(keys) == 1 and keys[0] and keys[0] in arms:
+        raise RequestError(
+            f"'{path}' is an arm; set one of {', '.join(f'{path}.{name}' for name in OF_RUNS)}"
+        )
+    if keys[0] not in OF_RUNS:
+        known = [*OF_RUNS, *OF_STUDY, *(name for name in dict.fromkeys(arms) if name)]
+        raise RequestError(
+            f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
+        )
+
+    def change(block: Runs) -> Runs:
+        if arm is not None and block.arm != arm:
+            return block
+        return dataclasses.replace(block, **{keys[0]: _new(block, keys, value, path)})
+
+    return study.with_runs(change)
+
+
+def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:
+    """The value of a setting, or of a part of it, in the form that the old one has."""
+    known = {item.name: item for item in dataclasses.fields(owner)}
+    if keys[0] not in known:
+        raise RequestError(
+            f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
+        )
+    old = getattr(owner, keys[0])
+    if len(keys) > 1:
+        if not dataclasses.is_dataclass(old) or isinstance(old, type):
+            raise RequestError(f"no setting '{path}': '{keys[0]}' has no parts")
+        return dataclasses.replace(old, **{keys[1]: _new(old, keys[1:], value, path)})
+    if dataclasses.is_dataclass(old):
+        parts = ", ".join(f"{path}.{item.name}" for item in dataclasses.fields(old))
+        raise RequestError(f"'{path}' has parts; set one of {parts}")
+    return _as_tuple(value) if isinstance(old, tuple) else value
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return () if value == "" else (value,)
+
+
+def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
+    """Other objectives in the first grid; further grids keep those of theirs that are among them."""
+    first, named = study.main, {resolve(text).canonical for text in objectives}
+    return study.with_runs(
+        lambda block: (
+            dataclasses.replace(block, objectives=tuple(objectives))
+            if block is first
+            else _kept(block, lambda text: text in named)
+        )
+    )
+
+
+def _kept(block: Runs, wanted: Callable[[str], bool]) -> Runs | None:
+    """The grid with the objectives that are wanted; None without any."""
+    kept = tuple(text for text in block.objectives if wanted(text))
+    return dataclasses.replace(block, objectives=kept) if kept else None
+
+
+def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
+    """The study with some of its objectives (by slug or spec) or given networks (by name), and other seeds.
+
+    A grid that has other seeds than the first keeps those of its own that are asked for; where none is, as
+    many as it had.
+    """
+    if seeds:
+        usual = study.main.seeds
+
+        def reseeded(block: Runs) -> Runs:
+            own = tuple(seed for seed in block.seeds if seed in seeds) or tuple(seeds[: len(block.seeds)])
+            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else own)
+
+        study = study.with_runs(reseeded)
+    return _only(study, only) if only else study
+
+
+def _only(study: Study, names: Sequence[str]) -> Study:
+    by_slug = {slug: text for text, slug in study.slugs().items()}
+    given = [name for block in study.networks if isinstance(block, Given) for name in block.networks]
+    specs: list[str] = []
+    for name in names:
+        if name in given:
+            continue
+        spec = by_slug.get(name) or resolve(name).canonical
+        if spec not in study.objectives:
+            known = [*by_slug, *given]
+            raise RequestError(
+                f"study '{study.name}' has no objective '{name}'.{nearest(name, known)}"
+                f" It has: {', '.join(known)}."
+            )
+        specs.append(spec)
+    blocks: list[Runs | Given | None] = []
+    for block in study.networks:
+        if isinstance(block, Runs):
+            kept = _kept(block, lambda text: text in specs)
+            blocks.append(
+                kept and dataclasses.replace(kept, objectives=tuple(sorted(kept.objectives, key=specs.index)))
+            )
+        else:
+            networks = {name: source for name, source in block.networks.items() if name in names}
+            blocks.append(dataclasses.replace(block, networks=networks) if networks else None)
+    return dataclasses.replace(study, networks=tuple(block for block in blocks if block is not None))

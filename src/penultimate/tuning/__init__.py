@@ -1,0 +1,1 @@
+"""The search for hyperparameters, on the holdout alone."""

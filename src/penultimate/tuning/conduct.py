@@ -1,0 +1,221 @@
+"""Tune the hyperparameters of objectives on the holdout of the pretraining set, with the same budget for all.
+
+A cell of a grid is a `train` step of the ordinary graph (the one that a study with this objective, recipe
+and seed would have), so cells are cached, resumed and shared like any other step. All objectives are searched
+side by side: a round trains the cells that their searches request next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penultimate.errors import RequestError
+from penultimate.objectives.presets import resolve
+from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, mean_accuracy
+from penultimate.registry import parse_sum
+from penultimate.study.spec import Study
+from penultimate.training.recipe import Recipe
+from penultimate.tuning.axes import Axis, Number, axes_of, check_names, recipe_with, settings_of, with_values
+from penultimate.tuning.search import REFINEMENT, Edge, Found, Point, cells_of_grid, search
+from penultimate.tuning.words import kind_of
+
+ALL = "all"
+BUDGET = 9
+"""Cells per objective by default: a grid of five, two expansions, one refinement."""
+EXPANSIONS = 2
+"""How often an axis is expanded by default."""
+
+Setting = tuple[str, tuple[tuple[str, Number], ...]]
+"""What is trained: the canonical objective, and the changes to the recipe."""
+
+
+@dataclass(frozen=True)
+class SettingOutcome:
+    """The outcome of a setting's runs, and the epoch in which their mean holdout accuracy was highest."""
+
+    runs: tuple[Run, ...]
+    peak_epoch: int | None = None
+
+
+Runner = Callable[[Sequence[Setting]], Mapping[Setting, SettingOutcome]]
+"""Trains settings with every seed; those whose training failed (not: diverged) are left out of the result."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An objective to be tuned, from its start, along its axes.
+
+    `adjusted` is the recipe with the study's own changes for this objective.
+    """
+
+    start: str
+    axes: tuple[Axis, ...]
+    recipe: Recipe
+    adjusted: Recipe
+
+    @property
+    def slug(self) -> str:
+        return resolve(self.start).preset or " + ".join(kind_of(self.start))
+
+    def most_cells(self, budget: int) -> int:
+        """The most cells that its search can take."""
+        return budget if any(len(axis.grid) > 1 for axis in self.axes) else 1
+
+    def setting(self, point: Point) -> Setting:
+        """The setting that is trained at a point of the axes."""
+        changes = settings_of(self.recipe, self.adjusted, self.axes, point)
+        return with_values(self.start, self.axes, point), changes
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """What a tuning is to do, checked before anything is trained."""
+
+    study: Study
+    listed: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    budget: int
+    expansions: int
+
+
+def plan_tuning(
+    study: Study,
+    names: Sequence[str] = (ALL,),
+    grids: Mapping[str, Sequence[Number]] | None = None,
+    budget: int | None = None,
+    expansions: int = EXPANSIONS,
+) -> TuningPlan:
+    """The searches for some objectives of a study, or for all of them (for a sweep, the first).
+
+    `names` are those of the study (which gives the starting values), presets or spec strings. Grids and
+    budget default to those of the study's `search`; without one the budget is BUDGET, or what the largest
+    given grid and a refinement take. Raises RequestError for an unknown name, a grid that belongs to nothing
+    or holds a value out of range, and a budget that does not hold the grids.
+
+    >>> from penultimate.study import load_study
+    >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
+    >>> [(axis.key, axis.grid) for axis in plan.candidates[0].axes][:2], plan.budget
+    ([('kappa', (4.5, 9, 18)), ('target', (5, 10, 20))], 9)
+    """
+    planned = None if grids else study.search
+    if planned is not None:
+        grids = planned.grids
+        budget = planned.budget if budget is None else budget
+    grids = grids or {}
+    firsts: dict[tuple[str, ...], str] = {}
+    for text in study.objectives:
+        firsts.setdefault(kind_of(text), text)
+    listed = tuple(firsts.values())
+    starts = listed if list(names) == [ALL] else tuple(_start(study, name, firsts) for name in names)
+    if not starts:
+        raise RequestError("which objective is to be tuned? Name it, or say all")
+    for place, start in enumerate(starts):
+        if kind_of(start) in [kind_of(other) for other in starts[:place]]:
+            raise RequestError(f"'{names[place]}' is named twice; name each objective once")
+    check_names(starts if planned is None else listed, grids)
+    usual = study.main.recipe
+    adjusted = {text: block.recipe for block in reversed(study.runs) for text in block.objectives}
+    candidates = tuple(
+        Candidate(start, axes_of(start, recipe, grids), usual, recipe)
+        for start, recipe in ((start, adjusted.get(start, usual)) for start in starts)
+    )
+    _check_whole("expansions", expansions, 0)
+    largest = max(candidates, key=lambda candidate: cells_of_grid(candidate.axes))
+    needed = cells_of_grid(largest.axes)
+    if budget is None:
+        budget = max(BUDGET, needed + REFINEMENT if grids else needed)
+    _check_whole("budget", budget, 1)
+    if budget < needed:
+        raise RequestError(
+            f"a budget of {budget} does not hold the grid of {largest.slug}, which has {needed} cells; give"
+            f" --budget {needed + REFINEMENT} (two of them to refine it), or a shorter --grid"
+        )
+    for candidate in candidates:
+        for axis in candidate.axes:
+            for value in axis.grid:  # a recipe may refuse a combination of values that it allows one by one
+                point = tuple(value if other is axis else other.centre for other in candidate.axes)
+                recipe_with(candidate.recipe, candidate.setting(point)[1])
+    return TuningPlan(study, listed, candidates, budget, expansions)
+
+
+def _start(study: Study, name: str, firsts: Mapping[tuple[str, ...], str]) -> str:
+    if name == ALL:
+        raise RequestError("'all' stands alone; name some objectives, or say all")
+    by_slug = {slug: text for text, slug in study.slugs().items()}
+    if name in by_slug:
+        return by_slug[name]
+    canonical = resolve(name).canonical
+    bare = not any(term.arguments for term in parse_sum(name))
+    return firsts.get(kind_of(canonical), canonical) if bare else canonical
+
+
+def _check_whole(what: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise RequestError(f"--{what} is a whole number, {least} or more, not {value!r}")
+
+
+def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned, ...]:
+    """Search all candidates side by side; those with a failed training are left out, to be continued.
+
+    Nothing is chosen if every cell diverged.
+    """
+    outcomes: dict[Setting, SettingOutcome] = {}
+    done: dict[str, Tuned] = {}
+    candidates = {candidate.slug: candidate for candidate in plan.candidates}
+    searches = {slug: search(candidates[slug].axes, plan.budget, plan.expansions) for slug in candidates}
+    wanted = {slug: next(rounds) for slug, rounds in searches.items()}
+    while wanted:
+        asked = [candidates[slug].setting(point) for slug, points in wanted.items() for point in points]
+        outcomes.update(runner(list(dict.fromkeys(asked))))
+        for slug, points in list(wanted.items()):
+            del wanted[slug]
+            settings = {point: candidates[slug].setting(point) for point in points}
+            if any(setting not in outcomes for setting in settings.values()):
+                continue
+            scores = {point: mean_accuracy(outcomes[setting].runs) for point, setting in settings.items()}
+            try:
+                wanted[slug] = searches[slug].send(scores)
+            except StopIteration as end:
+                done[slug] = _tuned(candidates[slug], end.value, outcomes, command)
+    return tuple(done[slug] for slug in candidates if slug in done)
+
+
+def _tuned(
+    candidate: Candidate, found: Found, outcomes: Mapping[Setting, SettingOutcome], command: str
+) -> Tuned:
+    edges = {edge.axis: _edge_text(candidate, edge, found) for edge in found.edges}
+    axes = tuple(
+        TunedAxis(
+            axis.key,
+            axis.parameter.symbol or axis.parameter.name,
+            axis.start,
+            axis.grid,
+            axis.from_above,
+            edges.get(place, ""),
+        )
+        for place, axis in enumerate(candidate.axes)
+    )
+    cells = []
+    for point, phase in found.phases.items():
+        objective, changes = candidate.setting(point)
+        outcome = outcomes[objective, changes]
+        cells.append(GridCell(objective, point, changes, phase, outcome.runs, outcome.peak_epoch))
+    label = resolve(candidate.start).label
+    chosen = None if found.best is None else list(found.phases).index(found.best)
+    return Tuned(candidate.slug, label, candidate.start, axes, tuple(cells), chosen, command)
+
+
+def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
+    """The sentence about a best value that is the outermost of those that were tried."""
+    assert found.best is not None
+    axis = candidate.axes[edge.axis]
+    why = {
+        "range": f"the range {axis.parameter.interval} holds no further step",
+        "expansions": "the expansions allowed were used up",
+        "budget": "the budget held no further expansion",
+    }[edge.reason]
+    return (
+        f"{axis.key} = {found.best[edge.axis]!r} is the {edge.side} value that was tried, so a better one may"
+        f" lie beyond; {why}"
+    )

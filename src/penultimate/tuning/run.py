@@ -1,0 +1,243 @@
+"""Run a tuning in a store: its cells are training steps, its choices a folder beside those of the studies.
+
+studies/tune-NAME/study.json     its steps and the chosen objectives: a study that can be read
+                  tuning.json    every cell, what was chosen and how
+                  rows.jsonl     the holdout accuracy of every run, as tidy rows
+                  chosen.py      NINE, to be imported by a study
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penultimate.engine import load_engine
+from penultimate.engine.observer import Engine, Observer, Silent, Summary
+from penultimate.engine.run import exclusively
+from penultimate.records.reading import STUDY_FILE
+from penultimate.records.table import ROWS, Row, read_rows, write_rows
+from penultimate.records.tuning import TUNING_FILE, Run, Tuned, Tuning, folder_name, read_tuning
+from penultimate.store import Meta, Store, atomic_write
+from penultimate.study.graph import Graph, Step
+from penultimate.study.spec import Runs, Study
+from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
+from penultimate.tuning.axes import recipe_with
+from penultimate.tuning.conduct import Setting, SettingOutcome, TuningPlan, conduct
+from penultimate.tuning.words import CHOSEN_FILE, chosen_source, kind_of
+
+KINDS = ("data", "train")
+"""The steps of a tuning: it sees no test set and no transfer task."""
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """A tuning as it is now in the store, the outcome of this command's steps, and what is unfinished."""
+
+    tuning: Tuning
+    summary: Summary
+    folder: Path
+    slugs: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    made_way: Tuning | None = None
+
+
+def tune(
+    plan: TuningPlan,
+    out: Path | str = "runs",
+    processes: int | None = None,
+    observer: Observer | None = None,
+    command: str = "",
+    engine: Engine | str = "local",
+) -> TuningResult:
+    """Train the cells that the searches request, choose, and record everything.
+
+    Called again, it repeats nothing: finished cells are read, and a search continues where it stopped.
+    Objectives that were tuned before with the same settings are kept; those with other settings are replaced.
+    Raises RequestError if the folder cannot be used, or if another process is tuning the same study.
+    """
+    chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
+    store = Store(out)
+    store.prepare()
+    folder = store.root / "studies" / folder_name(plan.study.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with exclusively(folder, folder.name, out):
+        runner = _Cells(plan.study, store, observer or Silent(), chosen)
+        command = command or f"penultimate tune all --study {plan.study.name}"
+        tuned = conduct(plan, runner, command)
+        before = read_tuning(folder / TUNING_FILE)
+        tuning = _record(plan, tuned, before, store)
+        if tuned:
+            _write(plan.study, tuning, store, folder, command)
+    asked = tuple(candidate.slug for candidate in plan.candidates)
+    unfinished = tuple(slug for slug in asked if slug not in {search.slug for search in tuned})
+    made_way = before if tuned and before is not None and before.setting != tuning.setting else None
+    return TuningResult(tuning, runner.summary, folder, asked, unfinished, made_way)
+
+
+class _Cells:
+    """The runner of a store: settings as training steps, their outcomes from the rows that these leave."""
+
+    def __init__(self, study: Study, store: Store, observer: Observer, engine: Engine) -> None:
+        self.study, self.store, self.observer, self.engine = study, store, observer, engine
+        self.summary = Summary()
+
+    def __call__(self, settings: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
+        graph, steps = cells_graph(self.study, settings)
+        summary = self.engine.run(graph, self.store, self.observer)
+        for name in ("total", "cached", "computed", "seconds", "skipped"):
+            setattr(self.summary, name, getattr(self.summary, name) + getattr(summary, name))
+        self.summary.diverged.update(summary.diverged)
+        self.summary.failed.update(summary.failed)
+        outcomes = {}
+        for setting in settings:
+            trainings = [steps[setting, seed] for seed in self.study.main.seeds]
+            if all(self.store.is_whole(step.id) for step in trainings):
+                outcomes[setting] = self._outcome(trainings)
+        return outcomes
+
+    def _outcome(self, steps: Sequence[Step]) -> SettingOutcome:
+        runs, curves = [], []
+        for step in steps:
+            meta = self.store.meta(step.id)
+            assert meta is not None
+            curve = holdout_curve(read_rows(self.store.verified(step.id, ROWS)))
+            seed = step.columns["seed"]
+            if meta.status == "diverged":
+                runs.append(Run(seed, None, step.id, str(meta.content.get("reason", ""))))
+            else:
+                runs.append(Run(seed, curve[meta.content["epoch"]], step.id))
+                curves.append(curve)
+        return SettingOutcome(tuple(runs), _peak(curves) if len(curves) == len(runs) else None)
+
+
+def holdout_curve(rows: Sequence[Row]) -> dict[int, float]:
+    """Top-1 accuracy on the holdout by epoch: the only rows that a tuning reads."""
+    return {
+        row.epoch: row.value
+        for row in rows
+        if row.metric == "top1" and row.split == "holdout" and row.epoch is not None
+    }
+
+
+def _peak(curves: Sequence[Mapping[int, float]]) -> int | None:
+    """The first epoch with the highest mean, among those in which every run was evaluated."""
+    epochs = sorted(set.intersection(*map(set, curves))) if curves else []
+    means = {epoch: round(math.fsum(curve[epoch] for curve in curves), 12) for epoch in epochs}
+    return max(epochs, key=lambda epoch: (means[epoch], -epoch), default=None)
+
+
+def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> Study:
+    """The study of a tuning: networks of some objectives, of which nothing but their training is measured."""
+    main = study.main
+    return dataclasses.replace(
+        study,
+        name=folder_name(study.name),
+        title=f"The tuning of study {study.name}",
+        question="Which hyperparameters of each objective reach the highest accuracy on the holdout?",
+        targets=(),
+        networks=(Runs(objectives, recipe, main.backbones[:1], main.seeds, main.draws),),
+        measure=(),
+    )
+
+
+def cells_graph(study: Study, settings: Sequence[Setting]) -> tuple[Graph, dict[tuple[Setting, int], Step]]:
+    """The data and training steps of some settings with every seed, and the step of each.
+
+    They are the steps of a study with these objectives and this recipe: same identity, same folder.
+    """
+    usual = study.main.recipe
+    bare = trained_only(study, tuple(dict.fromkeys(objective for objective, _ in settings)), usual)
+    steps: dict[str, Step] = {}
+    owner: dict[tuple[Setting, int], Step] = {}
+    for changes in dict.fromkeys(changes for _, changes in settings):
+        objectives = tuple(objective for objective, changed in settings if changed == changes)
+        grid = trained_only(study, objectives, recipe_with(usual, changes))
+        for step in unfold(grid).steps.values():
+            if step.name in KINDS:
+                steps.setdefault(step.id, step)
+            if step.name == "train":
+                owner[(step.columns["objective"], changes), step.columns["seed"]] = step
+    return Graph(bare, steps), owner
+
+
+def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
+    """The record of these searches alone, without what only a store knows about them."""
+    study, main = plan.study, plan.study.main
+    setting = (study.name, study.source, main.backbones[0], main.draws, main.seeds, study.threads)
+    recipe = dataclasses.asdict(main.recipe)
+    searched = (plan.budget, plan.expansions, study.limited, plan.listed, tuple(tuned))
+    return Tuning(*setting, recipe, *searched)
+
+
+def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:
+    """The record: these searches, and those of earlier commands with the same settings."""
+    fresh = record_of(plan, tuned)
+    earlier = before.objectives if before is not None and before.setting == fresh.setting else ()
+    searches = {search.slug: search for search in (*earlier, *tuned)}.values()
+    places = {kind_of(text): place for place, text in enumerate(plan.listed)}
+    ordered = sorted(searches, key=lambda search: places.get(kind_of(search.start), len(places)))
+    metas = _metas(searches, store)
+    return dataclasses.replace(fresh, objectives=tuple(ordered), provenance=_provenance(metas))
+
+
+def _metas(searches: Iterable[Tuned], store: Store) -> dict[str, Meta]:
+    """Every step behind some searches: the data first, then the trainings."""
+    trained = [run.step for tuned in searches for cell in tuned.cells for run in cell.runs]
+    metas = {step: meta for step in trained if (meta := store.meta(step)) is not None}
+    parents = dict.fromkeys(parent for meta in metas.values() for parent in meta.content["parents"])
+    return {**{step: meta for step in parents if (meta := store.meta(step)) is not None}, **metas}
+
+
+def _provenance(metas: Mapping[str, Meta]) -> dict[str, Any]:
+    """Code, packages, machine and data of the cells, and the seconds that they took."""
+    contents = [meta.content for meta in metas.values()]
+    return {
+        "commit": sorted({content["commit"] for content in contents if content["commit"]}),
+        "dirty": any(content["dirty"] for content in contents),
+        "processor": sorted({content["processor"] for content in contents}),
+        "torch": sorted({content["packages"]["torch"] for content in contents}),
+        "data": {step: meta.content["content_digest"] for step, meta in metas.items() if meta.step == "data"},
+        "seconds": round(math.fsum(content["seconds"] for content in contents), 1),
+    }
+
+
+def _write(study: Study, tuning: Tuning, store: Store, folder: Path, command: str) -> None:
+    rows = [
+        Row(
+            step=run.step,
+            objective=cell.objective,
+            backbone=tuning.backbone,
+            source=tuning.source,
+            seed=run.seed,
+            target=tuning.source,
+            split="holdout",
+            metric="top1",
+            value=math.nan if run.accuracy is None else run.accuracy,
+            unit="fraction",
+            status="diverged" if run.accuracy is None else "limited" if tuning.limited else "done",
+        )
+        for tuned in tuning.objectives
+        for cell in tuned.cells
+        for run in cell.runs
+    ]
+    described = {
+        **trained_only(study, study.objectives, study.main.recipe).describe(),
+        "objectives": [
+            {"slug": tuned.slug, "label": tuned.label, "spec": tuned.best.objective}
+            for tuned in tuning.objectives
+            if tuned.best is not None
+        ],
+        "tunes": tuning.study,
+        "command": command,
+        "steps": list(_metas(tuning.objectives, store)),
+    }
+    write_rows(folder / ROWS, rows)
+    atomic_write(folder / TUNING_FILE, tuning.to_json().encode())
+    atomic_write(folder / CHOSEN_FILE, chosen_source(tuning).encode())
+    atomic_write(folder / STUDY_FILE, (json.dumps(described, indent=1, sort_keys=True) + "\n").encode())

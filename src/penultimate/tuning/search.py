@@ -1,0 +1,175 @@
+"""The search for the best cell of a grid, with a fixed budget of cells.
+
+1. Grid: one axis after the other, the others at the best values so far.
+2. Expansion: if the best value is the outermost of its axis, one more is tried beyond it, by the same ratio;
+   axis by axis, each a limited number of times and within its range.
+3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent.
+
+The best cell is the one with the highest score; among equals, the one nearest to the start of the search. A
+score of minus infinity (a run that diverged) is worse than any other and is never the best.
+
+Kornblith et al., ICLR 2021 submission, appendix A.1 (there done manually; the budget is ours).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from penultimate.tuning.axes import Axis, Number
+
+Point = tuple[Number, ...]
+"""A value for every axis."""
+Rounds = Generator[list[Point], Mapping[Point, float], "Found"]
+"""Yields the cells whose scores it needs next, is sent these scores, and returns what it found."""
+Step = Generator[list[Point], Mapping[Point, float], None]
+Phase = Literal["grid", "expansion", "refinement"]
+Reason = Literal["range", "expansions", "budget"]
+
+DIVERGED = -math.inf
+REFINEMENT = 2
+"""Cells that refine one axis once: one on either side of the best."""
+EQUAL = 12
+"""Decimals to which scores are compared, so that means of equal accuracies are equal."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The best value is the outermost one tried on its axis, and why nothing beyond it was tried.
+
+    `reason`: the "range" of valid values ends there, or the "expansions" or the "budget" were used up.
+    """
+
+    axis: int
+    side: Literal["smallest", "largest"]
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Found:
+    """Every cell with its score and the phase that requested it; the best, None if all diverged."""
+
+    best: Point | None
+    scores: Mapping[Point, float]
+    phases: Mapping[Point, Phase]
+    edges: tuple[Edge, ...]
+
+
+def cells_of_grid(axes: Sequence[Axis]) -> int:
+    """The number of cells of the first pass over the grids: a cross through the centre, not a product."""
+    return 1 + sum(len(axis.grid) - 1 for axis in axes)
+
+
+def search(axes: Sequence[Axis], budget: int, expansions: int) -> Rounds:
+    """The rounds of a search that measures at most `budget` cells, and exactly that many if it can.
+
+    >>> from penultimate.tuning.axes import axes_of
+    >>> from penultimate.training.recipe import Recipe
+    >>> rounds = search(axes_of("label_smoothing", Recipe(), {}), budget=9, expansions=2)
+    >>> cells = next(rounds)
+    >>> while True:
+    ...     try:
+    ...         cells = rounds.send({cell: -abs(cell[0] - 0.15) for cell in cells})
+    ...     except StopIteration as end:
+    ...         print(end.value.best, len(end.value.scores))
+    ...         break
+    (0.141,) 9
+    """
+    return _Search(tuple(axes), budget, expansions).rounds()
+
+
+class _Search:
+    def __init__(self, axes: tuple[Axis, ...], budget: int, expansions: int) -> None:
+        self.axes, self.budget = axes, budget
+        self.scores: dict[Point, float] = {}
+        self.phases: dict[Point, Phase] = {}
+        self.rungs = [set(axis.grid) for axis in axes]
+        self.expansions_left = [expansions for _ in axes]
+        self.centre: Point = tuple(axis.centre for axis in axes)
+
+    def rounds(self) -> Rounds:
+        if not self.axes:
+            yield from self.measure([self.centre], "grid")
+        for place, axis in enumerate(self.axes):
+            yield from self.measure(self.along(place, axis.grid), "grid")
+        yield from self.while_it_helps("expansion", self.expanded)
+        if self.best is not None:
+            yield from self.while_it_helps("refinement", self.halves)
+        return Found(self.best, self.scores, self.phases, tuple(self.edges()))
+
+    def while_it_helps(self, phase: Phase, values: Callable[[int], list[Number]]) -> Step:
+        """Cycle through the axes, with the values that each needs next, until none needs any."""
+        before = -1
+        while before < len(self.scores) < self.budget:
+            before = len(self.scores)
+            for place in range(len(self.axes)):
+                yield from self.measure(self.along(place, values(place)), phase)
+
+    def measure(self, points: Iterable[Point], phase: Phase) -> Step:
+        """Request the scores of points that are not known yet, as far as the budget allows."""
+        new = [point for point in dict.fromkeys(points) if point not in self.scores]
+        new = new[: self.budget - len(self.scores)]
+        if new:
+            answers = yield new
+            for point in new:
+                self.scores[point] = answers[point]
+                self.phases[point] = phase
+
+    def expanded(self, place: int) -> list[Number]:
+        """The next value outwards, if the best is outermost and an expansion is left."""
+        further = self.outward(place) if self.expansions_left[place] else None
+        if further is None or len(self.scores) >= self.budget:
+            return []
+        self.expansions_left[place] -= 1
+        self.rungs[place].add(further)
+        return [further]
+
+    @property
+    def best(self) -> Point | None:
+        alive = [point for point, score in self.scores.items() if score > DIVERGED]
+        return min(alive, key=self.rank, default=None)
+
+    def rank(self, point: Point) -> tuple[float, float, Point]:
+        steps = zip(self.axes, point, self.centre, strict=True)
+        distance = math.fsum(abs(axis.position(a) - axis.position(b)) for axis, a, b in steps)
+        return -round(self.scores[point], EQUAL), round(distance, EQUAL), point
+
+    def along(self, place: int, values: Iterable[Number]) -> list[Point]:
+        """The cells that differ from the best (before there is one: from the centre) on one axis."""
+        here = self.best or self.centre
+        return [(*here[:place], value, *here[place + 1 :]) for value in values]
+
+    def end(self, place: int) -> Literal["smallest", "largest"] | None:
+        """The end of its axis at which the best lies; None if it is inside or the only value."""
+        rungs = self.rungs[place]
+        if self.best is None or len(rungs) < 2 or self.best[place] not in (min(rungs), max(rungs)):
+            return None
+        return "smallest" if self.best[place] == min(rungs) else "largest"
+
+    def outward(self, place: int) -> Number | None:
+        """The next value beyond the end at which the best lies, if the range has one."""
+        end = self.end(place)
+        if end is None:
+            return None
+        edge, inner = sorted(self.rungs[place], reverse=end == "largest")[:2]
+        return self.axes[place].beyond(edge, inner)
+
+    def halves(self, place: int) -> list[Number]:
+        """The values halfway to the neighbours of the best, the one towards the better neighbour first."""
+        assert self.best is not None
+        here = self.best[place]
+        known = sorted({point[place] for point in self.scores})
+        at = known.index(here)
+        sides = known[max(0, at - 1) : at] + known[at + 1 : at + 2]
+        sides.sort(key=lambda side: -self.scores.get(self.along(place, [side])[0], DIVERGED))
+        middles = [self.axes[place].between(here, side) for side in sides]
+        return [middle for middle in middles if middle is not None]
+
+    def edges(self) -> Iterable[Edge]:
+        for place in range(len(self.axes)):
+            end = self.end(place)
+            if end is not None:
+                spent: Reason = "budget" if self.expansions_left[place] else "expansions"
+                yield Edge(place, end, "range" if self.outward(place) is None else spent)

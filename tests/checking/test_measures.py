@@ -1,0 +1,108 @@
+"""`penultimate check`: the package's own measurements pass, and of a wrong one it tells what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.plugins.loading import SAMPLES, plugged
+
+from penultimate import registry
+from penultimate.checking import Finding, check_entry, check_file, render_report
+
+STAGES = {"corrupted", "hard"}
+WRONG = {
+    "undeclared": (
+        "declaration",
+        "'undeclared' is not declared: write @register.measurement(version=1, per='network'",
+    ),
+    "without_version": ("declaration", "is declared wrongly"),
+    "per_world": ("declaration", "unknown per of the measurement 'per_world' 'world'"),
+    "needing_a_word": ("declaration", "needs 'test'; see penultimate.measures"),
+    "needing_a_stage": ("run", "unknown measurement 'nothing_of_the_kind'"),
+    "needing_a_split": ("run", "needs the split 'validation' of 'digits_smoke'; it has train, test"),
+    "repeated_for_nothing": ("declaration", "'repeated_for_nothing' in each 'rate'. Did you mean 'rates'?"),
+    "stage_with_rows": ("declaration", "is a stage, which leaves files and no rows; declare yields=()"),
+    "of_no_quantity": ("declaration", "declares no quantity"),
+    "of_another_quantity": (
+        "run",
+        "yields length (ratio), which its declaration does not name: size (ratio)",
+    ),
+    "of_another_unit": ("run", "yields size (fraction), which its declaration does not name"),
+    "of_other_arrays": ("run", "yields the arrays x of curve; its declaration names x, y"),
+    "of_words": ("run", "yields 'many'; a Number, Arrays, Fact or Undefined is expected"),
+    "without_value": ("run", "yields NaN as size"),
+    "of_nothing": ("run", "yields nothing on any of 4 steps"),
+    "unseeded": ("again", "leaves different bytes in rows.jsonl"),
+    "asking_for_more": ("run", "asks for one features train and has 0; its declaration names what it needs"),
+    "crashing": ("run", "on line 103 of wrong_measurements.py: KeyError"),
+    "by_position": ("signature", "by_position(inputs, *, power=2.0)"),
+}
+
+
+@pytest.mark.parametrize("name", registry.names("measurement"))
+def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
+    findings = check_entry(registry.entry("measurement", name))
+    assert [finding.sentence for finding in findings if not finding.ok] == []
+    assert [finding.check for finding in findings] == ["signature", "declaration", "run", "again"]
+    run = findings[2].sentence
+    assert ("is run by the measurements that need it" in run) == (name in STAGES)
+    assert ("rows of" in run) == (name not in STAGES)
+
+
+def test_a_protocol_of_a_plugin_is_sound() -> None:
+    with plugged("protocol"):
+        report = check_file(SAMPLES / "protocol.py")
+    assert report.ok, render_report(report)
+    assert {finding.name for finding in report.findings} == {"cell", "choice", "final"}
+    (final,) = (finding for finding in report.findings if (finding.name, finding.check) == ("final", "run"))
+    assert final.sentence.startswith("8 rows of 2 quantities in 4 steps")
+
+
+@pytest.fixture(scope="module")
+def wrong() -> Iterator[dict[str, list[Finding]]]:
+    with plugged("wrong_measurements"):
+        findings = check_file(SAMPLES / "wrong_measurements.py").findings
+        yield {
+            name: [finding for finding in findings if finding.name == name]
+            for name in registry.names("measurement")
+        }
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[Finding]], name: str) -> None:
+    check, phrase = WRONG[name]
+    told = {finding.check: finding.sentence for finding in wrong[name] if not finding.ok}
+    assert list(told) == [check]
+    assert phrase in told[check]
+    assert told[check].endswith((".", "?", ")"))
+
+
+def test_every_wrong_sample_is_expected(wrong: dict[str, list[Finding]]) -> None:
+    assert {name for name, findings in wrong.items() if findings} == WRONG.keys()
+
+
+def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from penultimate import register\n"
+        "from penultimate.measures import Features, Number, Yield\n\n"
+        "SIZE = (Yield('size', 'count'),)\n\n"
+        "@register.measurement(version=1, per='target', needs=(Features('train'),), yields=SIZE)\n"
+        "def mine(inputs):\n"
+        "    yield Number('size', len(inputs.features('train')), 'count', 'train')\n"
+    )
+    code = f"from penultimate.cli import main; raise SystemExit(main(['check', {str(file)!r}]))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "All 4 checks passed." in answer.stdout
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("torch")] == ["mine.py"]

@@ -1,0 +1,80 @@
+"""Chores: steps of a plug-in that cost nothing or come to grief, and an observer that keeps notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penultimate.engine.observer import Silent
+from penultimate.study.graph import Graph, Resources, Step
+
+PLUGIN = '''
+import errno, os, signal, time
+import torch
+from penultimate import register
+from penultimate.measures import Number
+
+@register.measurement(version=1, per="network", needs=(), yields=None)
+def chore(inputs, *, number=0, deed=""):
+    """A number, the number of the parents, and how many threads they had; or a misdeed."""
+    begun_before = inputs.folder / "checkpoint"
+    if deed == "killed once" and not begun_before.exists():
+        begun_before.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if deed == "fails":
+        raise ValueError("no such luck")
+    if deed == "fills the disk":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if deed == "tells":
+        inputs.progress({"epoch": 1, "loss": float("inf")})
+        time.sleep(1.5)
+    (inputs.folder / "bulk.bin").write_bytes(bytes(100_000))
+    yield Number("number", number, "count")
+    yield Number("parents", len(inputs.folders), "count")
+    yield Number("threads", torch.get_num_threads(), "count")
+    yield Number("most threads", int(os.environ["OMP_NUM_THREADS"]), "count")
+'''
+
+
+class Notes(Silent):
+    """An observer that keeps what it is told, by the labels of the steps."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.news: list[tuple[str, dict[str, Any]]] = []
+        self.done: list[str] = []
+        self.failures: dict[str, tuple[str, str]] = {}
+        self.notices: list[str] = []
+
+    def started(self, step: Step) -> None:
+        self.begun.append(step.label)
+
+    def progressed(self, step: Step, news: dict[str, Any]) -> None:
+        self.news.append((step.label, news))
+
+    def finished(self, step: Step, meta: dict[str, Any]) -> None:
+        self.done.append(step.label)
+
+    def failed(self, step: Step, reason: str, log: str) -> None:
+        self.failures[step.label] = reason, log
+
+    def noticed(self, message: str) -> None:
+        self.notices.append(message)
+
+
+def chore(label: str, *parents: Step, threads: int = 1, **settings: Any) -> Step:
+    """A step that does what its settings say."""
+    config = {"number": 0, "deed": "", **settings}
+    above = tuple(parent.id for parent in parents)
+    return Step("chore", 1, config, settings, above, label=label, resources=Resources(threads))
+
+
+def graph_of(*steps: Step) -> Graph:
+    """A graph of steps that belong to no study."""
+    return Graph(None, {step.id: step for step in steps})  # type: ignore[arg-type]
+
+
+def rows_in(root: Path) -> Mapping[str, bytes]:
+    """The rows of every finished step, by step."""
+    return {path.parent.name: path.read_bytes() for path in (root / "steps").glob("*/rows.jsonl")}

@@ -1,0 +1,149 @@
+"""What a running study says names the network it speaks of, and each number once."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from penultimate.engine.display import Display
+from penultimate.records.table import ROWS, Row, write_rows
+from penultimate.store import Store
+from penultimate.study.graph import Graph, Step
+from penultimate.study.spec import Given, Runs, Study
+from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
+
+NET, PLAIN = "glyphnet(features=32, width=8)", "glyphplain(features=32, width=8)"
+OURS = Given({"ours": "timm:resnet18"})
+
+
+def graph_of(*networks: Runs | Given) -> Graph:
+    study = Study(
+        "small", "A title", "A question?", "glyphs_smoke", ("digits_smoke", "syllabics_smoke"), networks
+    )
+    return unfold(study)
+
+
+def opened(graph: Graph, store: Store, terminal: bool = False) -> tuple[Display, Callable[[], list[str]]]:
+    """A display of a graph, and what it has said since it was last asked."""
+    written = io.StringIO()
+    console = Console(file=written, width=200, highlight=False, force_terminal=terminal)
+    display = Display(store, console)
+    display.opened(graph, 0, 1)
+
+    def said() -> list[str]:
+        lines = [line.partition("s  ")[2] for line in written.getvalue().splitlines()]
+        written.truncate(0)
+        written.seek(0)
+        return lines
+
+    said()
+    return display, said
+
+
+def measure(store: Store, step: Step, *rows: Row) -> None:
+    """Leave a step's rows in the store."""
+    write_rows(store.begin(step.id) / ROWS, rows)
+    store.finish(step.id, {"step": step.name, "status": "done"})
+
+
+LONGER = Runs(("cosine_softmax",), Recipe(epochs=3), backbones=(NET,), arm="longer")
+
+
+@pytest.mark.parametrize(
+    ("networks", "names"),
+    [
+        ((Runs(("softmax",), backbones=(NET,)),), ["softmax"]),
+        ((Runs(("softmax",), backbones=(NET,)), OURS), ["softmax", "ours"]),
+        ((Runs(("softmax",), backbones=(NET,), seeds=(0, 3)),), ["softmax seed 0", "softmax seed 3"]),
+        (
+            (Runs(("softmax",), backbones=(NET, PLAIN)), OURS),
+            [f"softmax {NET}", f"softmax {PLAIN}", "ours"],
+        ),
+        (
+            (Runs(("softmax", "cosine_softmax"), backbones=(NET,)), LONGER),
+            ["softmax", "cosine_softmax", "cosine_softmax longer"],
+        ),
+    ],
+)
+def test_a_network_is_named_by_what_tells_it_from_the_others(
+    tmp_path: Path, networks: tuple[Runs | Given, ...], names: list[str]
+) -> None:
+    graph = graph_of(*networks)
+    display, said = opened(graph, Store(tmp_path))
+    for step in graph.steps.values():
+        if step.name in ("train", "given"):
+            display.started(step)
+            display.finished(step, {"status": "done", "seconds": 3})
+    assert said() == [f"{name} {'loaded' if name == 'ours' else 'trained'} in 3 s" for name in names]
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_of_several_architectures_a_failure_names_its_own(tmp_path: Path, several: bool) -> None:
+    graph = graph_of(Runs(("softmax",), backbones=(NET, PLAIN) if several else (PLAIN,)))
+    display, said = opened(graph, Store(tmp_path))
+    step = next(
+        step for step in graph.steps.values() if step.name == "train" and step.columns["backbone"] == PLAIN
+    )
+    display.started(step)
+    display.failed(step, "no memory", "")
+    (failed,) = said()
+    assert step.id in failed
+    assert (PLAIN in failed) == several
+    assert "no memory" in failed
+
+
+def test_transfer_is_told_once_every_target_is_there_and_what_was_told_before_is_not(tmp_path: Path) -> None:
+    store, graph = Store(tmp_path), graph_of(Runs(("softmax",), backbones=(NET,)), OURS)
+    store.prepare()
+    steps = [step for step in graph.steps.values() if step.name == "linear"]
+    assert len(steps) == 4
+    display, said = opened(graph, store)
+    for step, value in zip(steps, (0.5, 0.25, 1.0, 0.5), strict=True):
+        accuracy = Row(metric="linear_top1", value=value, unit="fraction", split="test")
+        measure(store, step, accuracy, Row(metric="linear_lambda", value=1.0, unit="lambda"))
+        display.started(step)
+        display.finished(step, {"status": "done", "seconds": 1})
+    assert said() == [
+        "softmax linear transfer 37.5 (mean of 2 data sets)",
+        "ours linear transfer 75.0 (mean of 2 data sets)",
+    ]
+    again, said = opened(graph, store)
+    again.finished(steps[0], {"status": "done", "seconds": 1})
+    assert said() == []
+
+
+def test_a_networks_own_numbers_are_told_together(tmp_path: Path) -> None:
+    store, graph = Store(tmp_path), graph_of(Runs(("softmax",), backbones=(NET,)))
+    store.prepare()
+    display, said = opened(graph, store)
+    accuracy, separation = (
+        next(step for step in graph.steps.values() if step.name == name)
+        for name in ("accuracy", "class_separation")
+    )
+    top1 = [Row(metric="top1", value=value, split=split) for split, value in (("train", 0.5), ("test", 0.25))]
+    measure(store, accuracy, *top1)
+    display.finished(accuracy, {"status": "done", "seconds": 1})
+    assert said() == []
+    measure(store, separation, Row(metric="class_separation", value=0.125, split="train"))
+    display.finished(separation, {"status": "done", "seconds": 1})
+    assert said() == ["softmax train 50.0  test 25.0  class separation R² 0.125"]
+
+
+def test_a_step_that_is_begun_again_has_one_line_in_a_terminal(tmp_path: Path) -> None:
+    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
+    display, _ = opened(graph, Store(tmp_path), terminal=True)
+    step = next(iter(graph.steps.values()))
+    try:
+        for _ in range(2):
+            display.started(step)
+        assert display.progress is not None
+        assert len(display.progress.tasks) == 2  # all steps, and this one
+        display.finished(step, {"status": "done", "seconds": 1})
+        assert len(display.progress.tasks) == 1
+    finally:
+        display.closed()

@@ -1,0 +1,82 @@
+"""What only the Ray engine can get wrong: Ray that is missing or in use, and what is left of it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import penultimate
+from tests.engine.chores import Notes, chore, graph_of
+
+from penultimate.engine import load_engine
+from penultimate.errors import RequestError
+from penultimate.store import Store
+
+
+def test_an_engine_that_nobody_knows_is_named_with_the_nearest(tmp_path: Path) -> None:
+    answer = penultimate("run", "smoke", "--on", "rey", cwd=tmp_path)
+    assert answer.returncode == 2
+    assert "unknown engine 'rey'. Did you mean 'ray'? Known: local, ray." in answer.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_that_ray_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(RequestError, match=r"not installed: pip install 'penultimate\[ray\]'"):
+        load_engine("ray").run(graph_of(chore("any")), Store(tmp_path), Notes())
+
+
+def test_ray_that_is_in_use_already_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ray.py").write_text("def is_initialized(): return True")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    answer = penultimate("run", "smoke", "--on", "ray", cwd=tmp_path)
+    assert answer.returncode == 2
+    assert "Ray is in use in this process already; call ray.shutdown() first" in answer.stderr
+
+
+def test_no_module_but_one_imports_ray() -> None:
+    package = Path(__file__).parents[2] / "src/penultimate"
+    importing = {
+        path.name
+        for path in package.rglob("*.py")
+        if any(text in path.read_text() for text in ("import ray", 'import_module("ray")'))
+    }
+    assert importing == {"ray.py"}
+
+
+def writing_in(folder: Path) -> subprocess.Popen[bytes]:
+    """A process with a file open in a folder."""
+    folder.mkdir()
+    with (folder / "log").open("w") as log:
+        return subprocess.Popen(["sleep", "60"], stdout=log)
+
+
+def test_the_guard_ends_what_is_left_in_its_folder_but_for_the_run_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "session"
+    left, other = writing_in(folder), writing_in(tmp_path / "elsewhere")
+    try:
+        with (folder / "driver.log").open("w"):
+            command = [sys.executable, "-m", "penultimate.engine.ray", str(folder)]
+            with subprocess.Popen(command, stdin=subprocess.PIPE) as guard:
+                assert left.poll() is None
+                guard.communicate(timeout=60)
+        assert left.wait(timeout=10) == -signal.SIGKILL
+        assert other.poll() is None
+        assert not folder.exists()
+    finally:
+        for process in (left, other):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("chores")
+def test_one_process_runs_a_study_after_another(tmp_path: Path) -> None:
+    for number in range(2):
+        store, notes = Store(tmp_path / str(number)), Notes()
+        store.prepare()
+        assert load_engine("ray", 1).run(graph_of(chore("any")), store, notes).computed == 1
+        assert notes.notices == []

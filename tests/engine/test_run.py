@@ -1,0 +1,239 @@
+"""The smoke study as a user runs it: once, again, spoilt, killed, interrupted, twice at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import penultimate
+
+
+def rows_of(folder: Path) -> dict[str, bytes]:
+    """Every finished step's rows, by step."""
+    return {path.parent.name: path.read_bytes() for path in (folder / "runs" / "steps").glob("*/rows.jsonl")}
+
+
+def weights_of(folder: Path) -> dict[str, str]:
+    files = (folder / "runs" / "steps").glob("train.*/network.safetensors")
+    return {path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_every_step_is_done_and_the_report_is_there(finished_smoke: Path) -> None:
+    study = json.loads((finished_smoke / "runs/studies/smoke/study.json").read_text())
+    assert set(study["steps"]) == set(rows_of(finished_smoke))
+    assert not list((finished_smoke / "runs/partial").glob("*.*.*"))
+    report = (finished_smoke / "runs/studies/smoke/report.html").read_text()
+    assert report.startswith("<!DOCTYPE html>")
+    assert report.rstrip().endswith("</html>")
+
+
+def test_every_result_carries_its_provenance(finished_smoke: Path) -> None:
+    for path in (finished_smoke / "runs/steps").glob("*/meta.json"):
+        meta = json.loads(path.read_text())
+        assert meta["threads"] == 1
+        assert meta["packages"]["torch"]
+        assert meta["seconds"] >= 0
+        assert {"config", "columns", "parents", "host", "commit", "dirty", "files", "device"} <= meta.keys()
+        if meta["step"] == "data":
+            assert len(meta["content_digest"]) == 64
+
+
+def test_the_same_command_again_does_nothing(smoke: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (smoke / "runs/steps").rglob("*")}
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0
+    assert "Everything is done already." in answer.stdout
+    assert "report.html" in answer.stdout
+    assert {path: path.stat().st_mtime_ns for path in (smoke / "runs/steps").rglob("*")} == before
+
+
+def damage(path: Path) -> None:
+    """Change a bit in the middle of a file, of which the file's time says nothing."""
+    content, when = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "extract.softmax-s0-digits_smoke-test*/test.npz",
+        "train.softmax*/network.safetensors",
+        "data.*glyphs_smoke.*/train.images.npy",
+        "linear.softmax*digits*/rows.jsonl",
+        "linear.softmax*digits*/meta.json",
+    ],
+)
+def test_a_damaged_file_is_named_and_computed_again_to_the_same_bytes(smoke: Path, pattern: str) -> None:
+    before = rows_of(smoke), weights_of(smoke)
+    (path,) = (smoke / "runs/steps").glob(pattern)
+    damage(path)
+    if path.suffix in (".safetensors", ".npy"):  # too large to be digested unless they were touched
+        path.touch()
+    if path.suffix == ".jsonl":
+        refused = penultimate("show", "table1", "--allow-limited", cwd=smoke)
+        assert refused.returncode == 2
+        assert f"step {path.parent.name}: {path.name} is not what was written" in refused.stderr
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    (said,) = (line for line in answer.stdout.splitlines() if "set aside" in line)
+    assert f"step {path.parent.name}: {path.name} is not what was written" in said
+    assert "it was set aside and is computed anew" in said
+    assert (rows_of(smoke), weights_of(smoke)) == before
+    assert [folder.name.startswith(path.parent.name) for folder in (smoke / "runs/damaged").iterdir()] == [
+        True
+    ]
+
+
+def test_damage_that_only_its_use_can_show_is_found_there(smoke: Path) -> None:
+    steps, before = smoke / "runs/steps", (rows_of(smoke), weights_of(smoke))
+    (weights,) = steps.glob("train.softmax*/network.safetensors")
+    damage(weights)
+    assert "Everything is done already." in penultimate("run", "smoke", cwd=smoke).stdout
+    (child,) = steps.glob("extract.softmax-s0-digits_smoke-test*")
+    (child / "meta.json").unlink()
+    answer = penultimate("run", "smoke", cwd=smoke)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert f"step {child.name}: meta.json cannot be read" in answer.stdout
+    assert f"step {weights.parent.name}: {weights.name} is not what was written" in answer.stdout
+    assert (rows_of(smoke), weights_of(smoke)) == before
+
+
+def start(folder: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "penultimate.cli", "run", "smoke", *more],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PENULTIMATE_CHECKPOINT_SECONDS": "0.01"},
+        # A test run in the background inherits an ignored SIGINT; a user at a terminal has the default one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def wait_for(condition, seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def busiest(processes: set[int]) -> int:
+    """Of some processes the one that has worked most: one that trains."""
+    listed = subprocess.run(["ps", "-eo", "pid=,cputimes="], capture_output=True, text=True, check=True)
+    seconds = {int(pid): int(spent) for pid, spent in map(str.split, listed.stdout.splitlines())}
+    return max(processes, key=lambda pid: seconds.get(pid, 0))
+
+
+def descendants(process: int) -> set[int]:
+    """The processes that a process has started, and those that these have."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    parents = {int(pid): int(parent) for pid, parent in map(str.split, listed.stdout.splitlines())}
+    found = {process}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process}
+
+
+def alive(processes: set[int]) -> set[int]:
+    """Those that still run; a zombie that nobody asks about does not."""
+    listed = subprocess.run(["ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True)
+    states = dict(map(str.split, listed.stdout.splitlines()))
+    return {pid for pid in processes if not states.get(str(pid), "Z").startswith("Z")}
+
+
+ON_RAY = pytest.param("ray", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("engine", ["local", ON_RAY])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
+    finished_smoke: Path, tmp_path: Path, how: signal.Signals, engine: str
+) -> None:
+    partial = tmp_path / "runs/partial"
+    process = start(tmp_path, "--on", engine)
+    wait_for(lambda: list(partial.glob("train.*/checkpoint*")))
+    started = descendants(process.pid)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=30)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command continues" in errors
+        assert "Traceback" not in errors
+    wait_for(lambda: not alive(started), 10)
+    assert list(partial.glob("train.*"))
+    answer = penultimate("run", "smoke", "--on", engine, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "continuing" in answer.stdout
+    assert (rows_of(tmp_path), weights_of(tmp_path)) == (rows_of(finished_smoke), weights_of(finished_smoke))
+
+
+@pytest.mark.parametrize("engine", ["local", ON_RAY])
+def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path, engine: str) -> None:
+    process = start(tmp_path, "--on", engine)
+    wait_for(lambda: list((tmp_path / "runs/partial").glob("train.*/checkpoint*")))
+    started = descendants(process.pid)
+    os.kill(busiest(started), signal.SIGKILL)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, output + errors
+    assert "begun again" in output
+    assert not alive(started)
+    assert (rows_of(tmp_path), weights_of(tmp_path)) == (rows_of(finished_smoke), weights_of(finished_smoke))
+
+
+def test_a_second_run_of_the_same_study_is_sent_away(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    try:
+        wait_for(lambda: list((tmp_path / "runs/partial").glob("data.*")))
+        answer = penultimate("run", "smoke", cwd=tmp_path)
+        assert answer.returncode == 2
+        assert f"by process {process.pid}" in answer.stderr
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_diverged_objective_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    answer = penultimate(
+        "run",
+        "smoke",
+        "--only",
+        "softmax,squared_error",
+        "--set",
+        "recipe.learning_rate=1000.0",
+        cwd=tmp_path,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "squared_error diverged" in answer.stdout
+    again = penultimate(
+        "run",
+        "smoke",
+        "--only",
+        "softmax,squared_error",
+        "--set",
+        "recipe.learning_rate=1000.0",
+        cwd=tmp_path,
+    )
+    assert "diverged: train.squared_error" in again.stdout
+    status = penultimate("status", cwd=tmp_path)
+    assert "diverged: train.squared_error" in status.stdout
+    report = (tmp_path / "runs/studies/smoke/report.html").read_text()
+    assert "Diverged" in report
+    assert "Squared error, seed 0" in report
+
+
+def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:
+    before = weights_of(smoke)
+    answer = penultimate("run", "smoke", "--set", "measure=('knn',)", cwd=smoke)
+    assert answer.returncode == 0
+    assert "Everything is done already." in answer.stdout
+    assert weights_of(smoke) == before

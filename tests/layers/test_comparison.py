@@ -1,0 +1,375 @@
+"""compare_networks against eq. 10 on activations taken by hand; networks restored; bad input; controls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from tests.oracles import similarity as oracle
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import penultimate as pu
+from penultimate import RequestError
+from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.features.bank import FeatureBank
+from penultimate.layers.comparison import (
+    Comparison,
+    at_initialisation,
+    compare_banks,
+    compare_networks,
+    settle_batch_norm,
+)
+from penultimate.layers.profiles import profile_layers
+from penultimate.networks.trained import TrainedNetwork, build
+
+
+class SmallNet(nn.Module):
+    """Convolutions with in-place ReLUs: what a hook keeps by reference is overwritten."""
+
+    def __init__(self, width: int, depth: int = 2) -> None:
+        super().__init__()
+        self.body = nn.Sequential()
+        channels = 3
+        for _ in range(depth):
+            self.body.extend([nn.Conv2d(channels, width, 3), nn.BatchNorm2d(width), nn.ReLU(inplace=True)])
+            channels = width
+        self.drop = nn.Dropout(0.5)
+        self.head = nn.Linear(width, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.drop(self.body(x).mean((2, 3))))
+
+
+def by_hand(net: nn.Module, x: Tensor) -> list[np.ndarray]:
+    """bn and ReLU outputs of every layer of a SmallNet, each computed anew, in float64."""
+    body = net.body.double().eval()
+    found = []
+    with torch.no_grad():
+        for end in range(len(body)):
+            if end % 3:
+                found.append(body[: end + 1](x.double()).numpy())
+    body.float()
+    return found
+
+
+def networks() -> dict[str, nn.Module]:
+    torch.manual_seed(0)
+    return {"wide": SmallNet(6), "deep": SmallNet(4, depth=3)}
+
+
+def images(*sizes: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(n, 3, 9, 9, generator=generator) + 2 for n in sizes]
+
+
+PATTERNS = ["body.1", "body.2", "body.4", "body.5", "body.7", "body.8"]
+LAYERS = {"wide": PATTERNS[:4], "deep": PATTERNS}
+
+
+def test_equals_equation_10_for_networks_of_different_depth_and_batches_of_different_sizes() -> None:
+    nets, batches = networks(), images(20, 20, 7)
+    comparison = compare_networks(nets, [(batch, None) for batch in batches], LAYERS)
+    layers = [by_hand(nets["wide"], batch) + by_hand(nets["deep"], batch) for batch in batches]
+    assert np.abs(comparison.matrix - oracle.cka_matrix(layers)).max() < 1e-5
+    assert np.abs(comparison.standard_error - oracle.jackknife(layers)).max() < 1e-5
+    assert comparison.names == [(name, layer) for name in nets for layer in LAYERS[name]]
+    assert comparison.between("wide", "deep").shape == (4, 6)
+    assert comparison.matrix[0, 1] < 0.999, "batch norm and its in-place ReLU are different layers"
+    assert comparison.sizes.tolist() == [20, 20, 7]
+    assert "1 of 7" in repr(comparison)
+
+
+def test_float64_networks_are_measured_to_rounding() -> None:
+    nets, (batch,) = networks(), images(16)
+    layers = by_hand(nets["wide"], batch)
+    comparison = compare_networks([nets["wide"].double()], [batch.double()], LAYERS["wide"])
+    assert np.abs(comparison.matrix - oracle.cka_matrix([layers])).max() < 1e-12
+
+
+def test_rows_are_in_the_order_in_which_layers_run() -> None:
+    """The block of a ResNet is named before its parts and runs after them."""
+    net = torchvision.models.resnet18()
+    comparison = pu.compare_networks([net], images_of(32, 8), ["layer1.0", "layer1.0.bn2", "bn1"])
+    assert [layer for _, layer in comparison.names] == ["bn1", "layer1.0.bn2", "layer1.0"]
+    assert comparison.matrix[1, 2] < 0.999
+
+
+def images_of(side: int, n: int) -> list[Tensor]:
+    return [torch.randn(n, 3, side, side, generator=torch.Generator().manual_seed(2))]
+
+
+def test_networks_are_left_as_they_were() -> None:
+    nets = networks()
+    nets["wide"].train()
+    nets["wide"].drop.eval()
+    nets["deep"].eval()
+    before = {
+        name: {key: value.clone() for key, value in net.state_dict().items()} for name, net in nets.items()
+    }
+    modes = {name: [module.training for module in net.modules()] for name, net in nets.items()}
+    compare_networks(nets, images(8), LAYERS)
+    with pytest.raises(RequestError):
+        compare_networks(nets, [torch.full((8, 3, 9, 9), torch.nan)], LAYERS)
+    for name, net in nets.items():
+        assert [module.training for module in net.modules()] == modes[name]
+        assert all(torch.equal(value, before[name][key]) for key, value in net.state_dict().items())
+        assert not any(module._forward_hooks for module in net.modules())
+        net(images(4)[0]).sum().backward()
+
+
+def test_shares_of_several_processes_merge_into_the_whole() -> None:
+    nets, batches = networks(), images(12, 12, 12, 5)
+    whole = compare_networks(nets, batches, LAYERS)
+    halves = [compare_networks(nets, batches[start::2], LAYERS) for start in (0, 1)]
+    merged = halves[0].merge(Comparison.from_state(halves[1].state))
+    assert np.abs(merged.matrix - whole.matrix).max() < 1e-14
+    assert np.abs(merged.standard_error - whole.standard_error).max() < 1e-14
+
+
+def test_one_network_twice_and_a_body_shared_by_two_are_compared() -> None:
+    net = networks()["wide"]
+    comparison = compare_networks([net, net], images(12), "body.[25]")
+    assert comparison.names == [("0", "body.2"), ("0", "body.5"), ("1", "body.2"), ("1", "body.5")]
+    assert np.array_equal(comparison.between("0", "0"), comparison.between("0", "1"))
+
+
+class Tokens(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(3, 4)
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        return self.embed(pixel_values).mean(1)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pool"),
+    [("flatten", lambda x: x), ("mean", lambda x: x.mean(1)), ("first", lambda x: x[:, 0])],
+)
+def test_tokens_are_flattened_or_pooled(tokens: str, pool) -> None:
+    torch.manual_seed(0)
+    nets = [Tokens(), Tokens()]
+    x = torch.randn(10, 5, 3)
+    batch = {"pixel_values": x, "labels": torch.zeros(10)}
+    comparison = compare_networks(nets, [batch], "embed", tokens=tokens)
+    expected = oracle.cka_matrix([[pool(net.embed(x)).detach().numpy() for net in nets]])
+    assert np.abs(comparison.matrix - expected).max() < 1e-6
+    with pytest.raises(RequestError, match="Did you mean 'flatten'"):
+        compare_networks(nets, [batch], "embed", tokens="flaten")
+
+
+def test_bad_input_is_named() -> None:
+    nets = networks()
+    with pytest.raises(
+        RequestError, match=r"network 'wide': no layer matches 'bdy\.2'; the nearest names: body"
+    ):
+        compare_networks(nets, images(8), "bdy.2")
+    with pytest.raises(RequestError, match=r"unknown network in layers 'wid'.*Did you mean 'wide'"):
+        compare_networks(nets, images(8), {"wid": "body.2"})
+    with pytest.raises(RequestError, match=r"^batch 1 of pass 0: HSIC_1 .* at least 4 examples; one holds 3"):
+        compare_networks(nets, images(8, 3), LAYERS)
+    bad = images(8, 8)
+    bad[1][5, 0, 0, 0] = torch.nan
+    with pytest.raises(RequestError, match=r"batch 1 of pass 0, network 'wide': layer 'body.1'.*in row 5"):
+        compare_networks(nets, bad, LAYERS)
+    with pytest.raises(RequestError, match="no batch"):
+        compare_networks(nets, [], LAYERS)
+    with pytest.raises(RequestError, match=r"pass \[network\]"):
+        compare_networks(nets["wide"], images(8))
+    with pytest.raises(RequestError, match="no network"):
+        compare_networks([], images(8))
+    with pytest.raises(RequestError, match="'0' is a str"):
+        compare_networks(["resnet50"], images(8))
+    with pytest.raises(RequestError, match="2 passes over an iterator"):
+        compare_networks(nets, iter(images(8)), LAYERS, passes=2)
+    with pytest.raises(RequestError, match="1 or more, not 0"):
+        compare_networks(nets, images(8), LAYERS, passes=0)
+    with pytest.raises(RequestError, match=r"'1' gives \[5\] for 8 examples"):
+        compare_networks([nn.Sequential(nn.Conv2d(3, 5, 3), Folded())], images(8), ["0", "1"])
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [
+        (torch.zeros(8, 3, 9, 9), r"not a Tensor; for a single batch, pass \[batch\]"),
+        ({"x": torch.zeros(8, 3, 9, 9)}, r"not a dict; for a single batch, pass \[batch\]"),
+        (TensorDataset(torch.zeros(8, 3, 9, 9)), "TensorDataset gives single examples: pass DataLoader"),
+        (None, "not a NoneType: give a list"),
+        ("images", "not a str: give a list"),
+    ],
+)
+def test_what_gives_no_batches_is_named(loader, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        compare_networks([networks()["wide"]], loader, "body.2")
+    with pytest.raises(RequestError, match=message):
+        profile_layers(networks()["wide"], loader, "body.2")
+
+
+class Drained:
+    """Iterable, but once only."""
+
+    def __init__(self, batches: list[Tensor]) -> None:
+        self.rest = iter(batches)
+
+    def __iter__(self):
+        return self.rest
+
+
+def test_a_loader_that_is_empty_in_a_later_pass_is_refused() -> None:
+    net = [networks()["wide"]]
+    assert compare_networks(net, Drained(images(8, 8)), "body.2").passes.tolist() == [0, 0]
+    with pytest.raises(
+        RequestError, match=r"no batch in pass 1, having given 2 before: it can be read only once"
+    ):
+        compare_networks(net, Drained(images(8, 8)), "body.2", passes=2)
+
+
+@pytest.mark.parametrize("image", ["x", "image"])
+@pytest.mark.parametrize("ids", [[3, 1, 2, 0], ["d", "b", "c", "a"]])
+def test_mappings_leave_out_labels_and_ids_and_a_single_other_key_is_the_image(image: str, ids: list) -> None:
+    net, x = [networks()["wide"]], images(4)[0]
+    batch = {image: x, "label": torch.arange(4) % 2, "id": ids}
+    expected = compare_networks(net, [x], ["body.1", "body.2"])
+    assert np.array_equal(compare_networks(net, [batch], ["body.1", "body.2"]).matrix, expected.matrix)
+    (own,) = profile_layers(net[0], [batch], "body.2")
+    assert own == profile_layers(net[0], [(x, batch["label"])], "body.2")[0]
+
+
+def test_a_key_that_the_forward_pass_does_not_take_is_named() -> None:
+    batch = {"x": images(8)[0], "mask": torch.ones(8), "id": torch.arange(8)}
+    with pytest.raises(
+        RequestError, match=r"network '0': .* keys 'x', 'mask', 'id'; .* takes 'x', not 'mask'"
+    ):
+        compare_networks([networks()["wide"]], [batch], "body.2")
+
+
+class AsksForIds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 4)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.table(ids)
+
+
+def test_a_network_that_asks_for_ids_is_given_them() -> None:
+    batch = {"ids": torch.arange(6), "labels": torch.zeros(6)}
+    assert compare_networks([AsksForIds()], [batch], "table").matrix[0, 0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "wrap", [nn.DataParallel, lambda net: torch.compile(net, backend="eager")], ids=["parallel", "compiled"]
+)
+def test_a_wrapped_network_has_the_layers_and_values_of_the_one_inside(wrap) -> None:
+    net = networks()["wide"]
+    both = compare_networks({"bare": net, "wrapped": wrap(net)}, images(8, 8), PATTERNS[:2])
+    assert both.layers("wrapped") == both.layers("bare")
+    assert np.array_equal(both.between("bare", "wrapped"), both.between("bare", "bare"))
+
+
+class Folded(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean((0, 2, 3))
+
+
+def test_a_loader_that_will_end_in_too_few_examples_is_refused_before_anything_runs() -> None:
+    calls: list[int] = []
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    net.register_forward_pre_hook(lambda module, inputs: calls.append(1))
+    data = TensorDataset(torch.randn(19, 2))
+    with pytest.raises(RequestError, match="one holds 3"):
+        compare_networks([net], DataLoader(data, batch_size=8), "1")
+    assert not calls
+    assert compare_networks([net], DataLoader(data, batch_size=8, drop_last=True), "1").sizes.tolist() == [
+        8,
+        8,
+    ]
+    assert compare_networks([net], DataLoader(data, batch_size=7), "1").sizes.tolist() == [7, 7, 5]
+
+
+def test_a_dead_layer_is_said_and_the_others_are_measured() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 4))
+    nn.init.zeros_(net[2].weight)
+    comparison = compare_networks([net], [torch.randn(9, 3)], ["0", "1", "2"])
+    assert np.isnan(comparison.matrix[2]).all()
+    assert np.isfinite(comparison.matrix[:2, :2]).all()
+    assert any("same for all examples: 2 of 0" in note for note in comparison.notes)
+
+
+def glyph_network(seed: int) -> TrainedNetwork:
+    card = {"objective": "softmax", "backbone": "glyphnet(width=2, features=8)", "num_classes": 3}
+    body, head = build(card["objective"], card["backbone"], 3, seed)
+    statistics = ChannelStatistics((0.5,) * 3, (0.25,) * 3)
+    return TrainedNetwork(body.eval(), head.eval(), statistics, ("a", "b", "c"), card)
+
+
+def glyph_images(n: int) -> ImageSet:
+    pixels = np.random.default_rng(0).integers(0, 256, (n, 24, 24, 3), dtype=np.uint8)
+    return ImageSet(pixels, np.zeros(n, int), np.arange(n), ("a", "b", "c"))
+
+
+def test_trained_networks_take_an_image_set_of_which_each_pass_draws_other_batches() -> None:
+    nets = {"one": glyph_network(0), "two": glyph_network(1)}
+    data = glyph_images(45)
+    comparison = compare_networks(nets, data, passes=2, batch_size=20, seed=3)
+    assert comparison.sizes.tolist() == [15] * 6
+    assert comparison.passes.tolist() == [0] * 3 + [1] * 3
+    assert not comparison.notes
+    assert np.array_equal(
+        comparison.matrix, compare_networks(nets, data, passes=2, batch_size=20, seed=3).matrix
+    )
+    whole = compare_networks(nets, data, batch_size=45)
+    features = [net.features(torch.from_numpy(data.images)).numpy() for net in nets.values()]
+    pooled = pu.minibatch_cka([features[0]], [features[1]])
+    banks = {
+        name: FeatureBank(one[order], data.labels, ids=data.ids[order])
+        for (name, one), order in zip(
+            zip(nets, features, strict=True), (slice(None), slice(None, None, -1)), strict=True
+        )
+    }
+    assert compare_banks(banks, batch_size=45).matrix[0, 1] == pytest.approx(pooled, abs=1e-12)
+    assert whole.layers("one") == ["block1", "block2", "bottleneck1", "bottleneck2"]
+    with pytest.raises(RequestError, match="'bare' is a bare module"):
+        compare_networks({"bare": nets["one"].backbone}, data)
+
+
+def test_banks_of_other_examples_are_refused() -> None:
+    features = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    one = FeatureBank(features, np.zeros(9, int))
+    other = FeatureBank(features, np.zeros(9, int), ids=np.arange(1, 10))
+    with pytest.raises(RequestError, match=r"different examples: 2 ids.*the first is 0"):
+        compare_banks({"one": one, "other": other})
+
+
+def test_the_control_at_initialisation_has_moments_of_the_data_and_the_weights_of_its_seed() -> None:
+    data = glyph_images(64)
+    trained = glyph_network(0)
+    control = at_initialisation(trained, data, seed=5, batch_size=64)
+    assert torch.equal(
+        control.backbone.stem.convolution.weight, glyph_network(5).backbone.stem.convolution.weight
+    )
+    assert not torch.equal(control.backbone.stem.convolution.weight, trained.backbone.stem.convolution.weight)
+    assert not any(module.training for module in control.backbone.modules())
+    found = {}
+    norm = control.backbone.stem.normalisation
+    handle = norm.register_forward_hook(lambda module, inputs, output: found.update(out=output))
+    control.features(torch.from_numpy(data.images))
+    handle.remove()
+    assert found["out"].mean((0, 2, 3)).abs().max() < 1e-4
+    assert (found["out"].var((0, 2, 3)) - 1).abs().max() < 1e-3
+
+
+def test_settling_averages_over_batches_and_restores_modes_and_momenta() -> None:
+    net = nn.Sequential(nn.BatchNorm1d(2, momentum=0.3), nn.Dropout(0.5)).train()
+    batches = [torch.randn(8, 2) + shift for shift in (0, 6)]
+    assert settle_batch_norm(net, iter(batches)) is net
+    assert torch.allclose(net[0].running_mean, torch.cat(batches).mean(0), atol=1e-6)
+    assert torch.allclose(net[0].running_var, (batches[0].var(0) + batches[1].var(0)) / 2, atol=1e-6)
+    assert net[0].momentum == 0.3
+    assert net.training
+    assert net[1].training
+    with pytest.raises(RequestError, match="no batch"):
+        settle_batch_norm(net, [])
+    assert torch.allclose(net[0].running_mean, torch.cat(batches).mean(0), atol=1e-6)

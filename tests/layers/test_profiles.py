@@ -1,0 +1,155 @@
+"""profile_layers against activations taken by hand; order of classes; bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from tests.oracles import separation as oracle
+from torch import Tensor, nn
+
+import penultimate as pu
+from penultimate import RequestError
+from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.layers.comparison import compare_banks, compare_networks
+from penultimate.layers.profiles import profile_layers
+from penultimate.networks.trained import TrainedNetwork, build
+
+
+def small_net() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 5, 3),
+        nn.BatchNorm2d(5),
+        nn.ReLU(inplace=True),
+        nn.Conv2d(5, 4, 3),
+        nn.ReLU(inplace=True),
+    )
+
+
+def batches(*sizes: int) -> list[tuple[Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(1)
+    return [
+        (torch.randn(n, 3, 7, 7, generator=generator), torch.randint(0, 3, (n,), generator=generator))
+        for n in sizes
+    ]
+
+
+def network(classes: int = 3, n: int = 42) -> tuple[TrainedNetwork, ImageSet]:
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (n, 16, 16, 3), dtype=np.uint8)
+    images = ImageSet(pixels, random.integers(0, classes, n), np.arange(n), ("a", "b", "c"))
+    card = {"objective": "softmax", "backbone": "glyphnet(width=2, features=8)", "num_classes": classes}
+    body, head = build(card["objective"], card["backbone"], classes, seed=0)
+    return TrainedNetwork(
+        body.eval(), head.eval(), ChannelStatistics((0.5,) * 3, (0.3,) * 3), ("a", "b", "c"), card
+    ), images
+
+
+def test_values_are_those_of_all_activations_at_once() -> None:
+    net, loader = small_net(), batches(9, 4, 13)
+    net.eval()
+    found = profile_layers(net, loader, ["1", "2", "4"])
+    labels = torch.cat([labels for _, labels in loader]).numpy()
+    for end, profile in zip((2, 3, 5), found, strict=True):
+        with torch.no_grad():
+            x = torch.cat([net[:end](batch) for batch, _ in loader])
+        assert profile.layer == str(end - 1)
+        assert profile.dimensions == x[0].numel()
+        assert profile.sparsity == pytest.approx(float((x != 0).double().mean()), rel=1e-12)
+        truth = oracle.class_separation(x.flatten(1).double().numpy(), labels, "cosine")
+        assert profile.class_separation == pytest.approx(truth, rel=1e-6)
+    assert net.training is False
+    assert found[0].sparsity == 1  # batch norm's output, before the in-place ReLU overwrote it
+
+
+def test_an_image_set_is_visited_class_by_class_and_ends_in_the_penultimate_features() -> None:
+    trained, images = network()
+    found = profile_layers(trained, images, output="penultimate", batch_size=10)
+    assert [one.layer for one in found] == ["block1", "block2", "bottleneck1", "bottleneck2", "penultimate"]
+    bank = pu.extract(trained, images)
+    assert found[-1].class_separation == pytest.approx(
+        pu.class_separation(bank.features, bank.labels), rel=1e-6
+    )
+    assert found[-1].sparsity == pytest.approx(float((bank.features != 0).mean()))
+    assert found[-1].dimensions == 8
+
+
+def test_a_loader_may_promise_its_order_and_is_held_to_it() -> None:
+    net = small_net()
+    images, labels = batches(30)[0]
+    order = labels.argsort()
+    sorted_batches = list(zip(images[order].split(7), labels[order].split(7), strict=True))
+    plain = profile_layers(net, sorted_batches, "4")
+    assert profile_layers(net, sorted_batches, "4", by_class=True)[0].class_separation == pytest.approx(
+        plain[0].class_separation
+    )
+    with pytest.raises(RequestError, match=r"batch 0: layer '4': .* comes back: sort them by label"):
+        profile_layers(net, [(images, labels)], "4", by_class=True)
+
+
+def test_a_dead_layer_is_said_and_the_others_are_measured() -> None:
+    net = small_net()
+    nn.init.constant_(net[3].bias, -100.0)
+    alive, dead = profile_layers(net, batches(12), ["2", "4"])
+    assert (dead.sparsity, dead.class_separation) == (0, None)
+    assert "equal" in dead.undefined
+    assert alive.class_separation is not None
+    assert alive.undefined == ""
+
+
+def test_bad_input_is_named() -> None:
+    net, loader = small_net(), batches(8, 8)
+    with pytest.raises(RequestError, match="no layer matches 'blok'"):
+        profile_layers(net, loader, "blok")
+    spoilt = [loader[0], (loader[1][0].clone(), loader[1][1])]
+    spoilt[1][0][5, 0, 0, 0] = torch.nan
+    with pytest.raises(RequestError, match=r"batch 1: layer '2': .*NaN.* in row 5"):
+        profile_layers(net, spoilt, ["2"])
+    with pytest.raises(RequestError, match="batch 0 has no labels"):
+        profile_layers(net, [batch for batch, _ in loader], "2")
+    with pytest.raises(RequestError, match="batch 0 has no labels"):
+        profile_layers(net, [{"input": loader[0][0]}], "2")
+    with pytest.raises(RequestError, match="8 examples"):
+        profile_layers(net, [(loader[0][0][:7], loader[0][1])], "2")
+    with pytest.raises(RequestError, match="no batch"):
+        profile_layers(net, [], "2")
+    with pytest.raises(RequestError, match="has a layer '2': call its output something else"):
+        profile_layers(net, loader, "2", output="2")
+    with pytest.raises(RequestError, match="give a bare module batches"):
+        profile_layers(net, network()[1], "2")
+
+
+def test_keyword_batches_carry_their_labels() -> None:
+    class Keyed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = small_net()
+
+        def forward(self, pixel_values: Tensor) -> Tensor:
+            return self.inner(pixel_values)
+
+    ((batch, labels),) = batches(9)
+    keyed = {"pixel_values": batch, "labels": labels}
+    (one,) = profile_layers(Keyed(), [keyed], "inner.4")
+    assert one.class_separation is not None
+
+
+def test_the_output_of_a_network_is_compared_as_its_last_layer() -> None:
+    trained, images = network()
+    found = compare_networks({"one": trained}, images, output="penultimate", batch_size=21)
+    assert found.layers("one")[-2:] == ["bottleneck2", "penultimate"]
+    same = compare_banks({"one": pu.extract(trained, images)}, batch_size=21)
+    last = found.products[:, -1, -1]
+    assert last == pytest.approx(same.products[:, 0, 0], rel=1e-4)
+    with pytest.raises(RequestError, match="has a layer 'block1'"):
+        compare_networks({"one": trained}, images, output="block1")
+
+
+def test_a_generator_of_batches_is_read_once() -> None:
+    def stream() -> Iterator[tuple[Tensor, Tensor]]:
+        yield from batches(6, 6)
+
+    assert len(profile_layers(small_net(), stream(), ["0", "4"])) == 2

@@ -1,0 +1,74 @@
+"""Calibration: the numbers of the metrics, with the temperature of the holdout, bin by bin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.measures.banks import CLASSES, bank, flawless
+from tests.measures.steps import Parents, measured, value
+from tests.oracles import calibration as oracle
+
+import penultimate as pu
+from penultimate.data.images import ChannelStatistics
+from penultimate.engine.execute import Outcome
+from penultimate.features.bank import FeatureBank
+from penultimate.networks.trained import build, save_network
+
+BACKBONE = "glyphnet(features=8, width=2)"
+
+
+def calibrated(root: Path, spec: str, holdout: FeatureBank, test: FeatureBank) -> Outcome:
+    """The step's outcome for logits of a network with this objective."""
+    body, head = build(spec, BACKBONE, CLASSES, seed=0)
+    card = {"objective": spec, "backbone": BACKBONE, "num_classes": CLASSES, "class_names": list("abcd")}
+    save_network(root / "network", body, head, ChannelStatistics((0.5,) * 3, (0.3,) * 3), card)
+    return measured(
+        "calibration", Parents(root).bank("holdout", holdout).bank("test", test).network(root / "network")
+    )
+
+
+@pytest.mark.parametrize("spec", ["softmax", "sigmoid"])
+def test_calibration_is_measured_on_test_and_fitted_on_the_holdout(tmp_path: Path, spec: str) -> None:
+    holdout, test = bank(1), bank(2)
+    outcome = calibrated(tmp_path, spec, holdout, test)
+    rows = outcome.rows
+    assert outcome.facts == {}
+    assert {(row.split, row.layer) for row in rows} == {("test", None)}
+    objective = pu.objective(spec, num_features=1, num_classes=CLASSES)
+    scores = [objective.log_probabilities(one.logits.astype(float)) for one in (holdout, test)]  # type: ignore[union-attr]
+    temperature = pu.fit_temperature(scores[0], holdout.labels)
+    assert value(rows, "temperature") == temperature
+    for suffix, at in (("", 1.0), ("_scaled", temperature)):
+        probabilities = [oracle.softmax(row, at) for row in scores[1].tolist()]
+        nll = oracle.negative_log_likelihood(probabilities, test.labels.tolist())
+        ece = oracle.expected_calibration_error(probabilities, test.labels.tolist(), 15)
+        assert value(rows, f"nll{suffix}") == pytest.approx(nll)
+        assert value(rows, f"ece{suffix}") == pytest.approx(ece)
+        bins = [row for row in rows if row.metric == f"reliability_share{suffix}"]
+        assert sum(row.value for row in bins) == pytest.approx(1)
+        assert {row.settings["bins"] for row in bins} == {"15"}
+        gaps = [
+            row.value
+            * abs(
+                value(rows, f"reliability_accuracy{suffix}", setting=row.setting)
+                - value(rows, f"reliability_confidence{suffix}", setting=row.setting)
+            )
+            for row in bins
+        ]
+        assert sum(gaps) == pytest.approx(ece)
+
+
+def test_every_confidence_lies_in_its_bin(tmp_path: Path) -> None:
+    rows = calibrated(tmp_path, "softmax", bank(1), bank(2)).rows
+    for row in rows:
+        if row.metric.startswith("reliability_confidence"):
+            place = int(row.settings["bin"])
+            assert (place - 1) / 15 <= row.value <= place / 15
+
+
+def test_without_a_best_temperature_the_rest_is_measured_and_the_reason_kept(tmp_path: Path) -> None:
+    outcome = calibrated(tmp_path, "softmax", flawless(bank(1)), bank(2))
+    assert "as T goes to 0" in outcome.facts["undefined"]
+    metrics = {row.metric for row in outcome.rows if not row.metric.startswith("reliability")}
+    assert metrics == {"nll", "ece"}

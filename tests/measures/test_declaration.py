@@ -1,0 +1,193 @@
+"""Declarations: what a study reads of a measurement beforehand, and what is measured keeps to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.plugins.loading import plugged
+
+import penultimate as pu
+from penultimate import registry
+from penultimate.errors import RequestError
+from penultimate.measures import Features, measurement, names, requested
+from penultimate.registry import register
+from penultimate.studies.quickstart import MEASURE
+
+TRAINING = {("mean_loss", "loss"), ("top1", "fraction")}
+"""What a training's curves consist of."""
+
+
+@pytest.fixture
+def mine() -> Iterator[Callable[..., None]]:
+    """Registers a measurement `mine` with a declaration, for the time of a test."""
+
+    def declare(function: Callable[..., Any] | None = None, **declared: Any) -> None:
+        def mine(inputs: Any, *, rate: Any = (0.1, 0.2), images: int = 5) -> Iterator[Any]: ...
+
+        needs = {"version": 1, "per": "network", "needs": (Features("test"),), "yields": None}
+        register.measurement(name="mine", **{**needs, **declared})(function or mine)
+
+    yield declare
+    registry.forget("measurement", "mine")
+
+
+def test_what_a_study_yields_is_what_its_measurements_declare(finished_smoke: Path) -> None:
+    seen: Counter[str] = Counter()
+    for row in pu.results(finished_smoke / "runs"):
+        kind = str(row.step).partition(".")[0]
+        pairs = (
+            TRAINING
+            if kind == "train"
+            else {(item.metric, item.unit) for item in measurement(kind).yields or ()}
+        )
+        assert (row.metric, row.unit) in pairs, row
+        seen[kind] += 1
+    assert set(seen) == {"train", *MEASURE}
+
+
+def test_the_measurements_that_a_study_can_ask_for_are_known_by_name() -> None:
+    assert set(names()) >= {*MEASURE, "relearning"}
+    assert not {"corrupted", "hard"} & set(names())
+    assert measurement("corrupted").stage
+    with plugged("protocol", "instruments"):
+        assert {"final", "feature_scale", "nearest_mean"} <= set(names())
+        assert not {"cell", "choice"} & set(names())
+
+
+def test_one_request_has_one_text() -> None:
+    assert requested("similarity( passes = 10 , images=5120)").text == "similarity(passes=10)"
+    assert requested("relearning(shots=[5, 10, 40])").text == "relearning"
+    assert requested("relearning(shots=5)").text == requested("relearning(shots=(5,))").text
+    assert requested(requested("relearning(shots=5)").text).settings == {"shots": (5,)}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("colapse", "Did you mean 'collapse'"),
+        ("similarity(pases=2)", "Did you mean 'passes'"),
+        ("similarity(passes=1.5)", "passes must be an integer"),
+        ("similarity(passes='many')", "passes must be an integer"),
+        ("similarity(passes=x)", "not a literal"),
+        ("similarity + linear", "2 terms"),
+        ("corrupted", "'corrupted' is a stage of other measurements"),
+        ("expected_calibration_error", "for one's own arrays; no step of a study measures it"),
+        ("relearning(shots=())", "relearning: shots is empty"),
+        ("relearning(shots=(5, 5))", "relearning: shots names 5 twice"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused_with_the_nearest_fix(text: str, answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        requested(text)
+    assert answer in str(error.value)
+
+
+def test_a_declaration_is_kept_beside_an_ordinary_function(mine: Callable[..., None]) -> None:
+    def plain(inputs: Any, *, images: int = 5) -> Iterator[Any]:
+        """One line.
+
+        More.
+        """
+        yield images
+
+    mine(plain, seconds=2.0, first=True)
+    assert next(plain(None)) == 5
+    declared = measurement("mine")
+    assert (declared.name, declared.version, declared.seconds, declared.first) == ("mine", 1, 2.0, True)
+    assert [(one.name, one.default, one.form) for one in declared.settings] == [("images", 5, "integer")]
+    assert registry.entry("measurement", "mine").summary == "One line."
+    with pytest.raises(RequestError, match="registered twice"):
+        mine()
+
+
+def test_of_settings_only_those_that_differ_are_part_of_an_identity(mine: Callable[..., None]) -> None:
+    mine(each=("rate",))
+    declared = measurement("mine")
+    assert declared.bound({"images": 7}) == {"rate": (0.1, 0.2), "images": 7}
+    assert declared.changed({"rate": (0.1, 0.2), "images": 7}) == {"images": 7}
+    assert declared.changed({"rate": 0.1, "images": 5}) == {"rate": 0.1}
+    assert requested("mine(rate=0.3)").settings["rate"] == (0.3,)
+
+
+def test_a_number_is_its_default_however_it_is_written(mine: Callable[..., None]) -> None:
+    def of_numbers(inputs: Any, *, power: float = 2.0, count: int = 3) -> Iterator[Any]: ...
+
+    mine(of_numbers)
+    assert {requested(text).text for text in ("mine", "mine(power=2)", "mine(power=2.0, count=3)")} == {
+        "mine"
+    }
+    assert requested("mine(power=3.0)").text == "mine(power=3)"
+
+
+def test_a_setting_without_a_default_has_to_be_given(mine: Callable[..., None]) -> None:
+    def of_size(inputs: Any, *, size: int) -> Iterator[Any]: ...
+
+    mine(of_size)
+    assert requested("mine(size=3)").text == "mine(size=3)"
+    with pytest.raises(RequestError, match=r"size has no default; write mine\(size=\.\.\.\)"):
+        requested("mine")
+
+
+@pytest.mark.parametrize(
+    ("per", "scope", "of_targets"),
+    [
+        ("network", "network", False),
+        ("target", "network", True),
+        ("objective", "objective", False),
+        ("objective_target", "objective", True),
+        ("draw", "draw", False),
+        ("study", "study", False),
+    ],
+)
+def test_for_whom_a_measurement_is_called(
+    mine: Callable[..., None], per: str, scope: str, of_targets: bool
+) -> None:
+    mine(per=per)
+    assert (measurement("mine").scope, measurement("mine").of_targets) == (scope, of_targets)
+
+
+@pytest.mark.parametrize(
+    ("declared", "answer"),
+    [
+        ({"per": "networks"}, "Did you mean 'network'"),
+        ({"needs": ("train",)}, "the measurement 'mine' needs 'train'"),
+        ({"each": ("rates",)}, "Did you mean 'rate'"),
+        ({"colour": "red"}, "the measurement 'mine' is declared wrongly"),
+    ],
+)
+def test_a_wrong_declaration_is_told(
+    mine: Callable[..., None], declared: dict[str, Any], answer: str
+) -> None:
+    mine(**declared)
+    with pytest.raises(RequestError) as error:
+        measurement("mine")
+    assert answer in str(error.value)
+
+
+def test_a_measurement_that_declares_nothing_is_told_how_and_hides_no_other() -> None:
+    def bare(inputs: Any) -> None: ...
+
+    try:
+        register.measurement(bare)
+        with pytest.raises(RequestError, match=r"write @register\.measurement\(version=1, per='network'"):
+            measurement("bare")
+        with pytest.raises(RequestError, match="Did you mean 'linear'"):
+            measurement("linea")
+    finally:
+        registry.forget("measurement", "bare")
+
+
+def test_measurements_are_declared_without_a_tensor_library() -> None:
+    code = (
+        "import sys; from penultimate.measures import measurement, names\n"
+        "assert all(measurement(name).function for name in names())\n"
+        "print(sorted({'torch', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,396 @@
+"""A study with everything a stranger may bring: loss, data sets, backbone, metric, probe, from files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import penultimate
+from tests.report.synthetic import study as synthetic_study
+
+import penultimate as pu
+from penultimate import registry
+from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.measures.catalogue import requested
+from penultimate.plugins import load_plugin, loaded
+from penultimate.records.table import Row
+from penultimate.report import exhibit, read_study, render_exhibit_text
+from penultimate.report.page.page import render_report
+from penultimate.study import Study, load_study
+from penultimate.study.selection import override
+from penultimate.study.unfold import unfold
+
+SAMPLES = Path(__file__).parents[1] / "plugins"
+FILES = ("focal", "bars", "stripes", "instruments")
+SETTINGS = (
+    "source=bars",
+    "targets=stripes,digits_smoke",
+    "backbones=Tiny(features=12)",
+    "objectives=softmax,focal,focal(gamma=1)+dropout(keep=0.8)",
+    "measure=accuracy,class_separation,feature_scale(power=3),linear,nearest_mean,collapse,agreement",
+    "recipe.epochs=2",
+)
+
+
+def arguments(files: tuple[str, ...], settings: tuple[str, ...]) -> list[str]:
+    plugins = [part for file in files for part in ("--plugin", str(SAMPLES / f"{file}.py"))]
+    return [*plugins, *(part for setting in settings for part in ("--set", setting)), "--processes", "1"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a smoke study of plug-ins has been run."""
+    folder = tmp_path_factory.mktemp("plugged")
+    answer = penultimate("run", "smoke", *arguments(FILES, SETTINGS), cwd=folder, timeout=400)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _plugins_are_loaded() -> Iterator[None]:
+    for file in FILES:
+        load_plugin(SAMPLES / f"{file}.py")
+    yield
+    for plugin in loaded():
+        for entry in plugin.entries:
+            registry.forget(entry.kind, entry.name)
+
+
+def bank_of(folder: Path, row: Row, split: str) -> FeatureBank:
+    """The features behind a row: those of the parent of its step that holds the split."""
+    steps = folder / "runs" / "steps"
+    parents = json.loads((steps / str(row.step) / "meta.json").read_text())["parents"]
+    (file,) = (
+        steps / parent / f"{split}.npz" for parent in parents if (steps / parent / f"{split}.npz").is_file()
+    )
+    return FeatureBank.load(file)
+
+
+def test_a_plugins_metric_is_a_row_for_each_number_and_split(finished: Path) -> None:
+    rows = [row for row in pu.results(finished / "runs") if row.metric.startswith("feature_scale")]
+    assert len(rows) == 3 * 2 * 2
+    assert {row.metric for row in rows} == {
+        "feature_scale(power=3).mean_norm",
+        "feature_scale(power=3).largest_norm",
+    }
+    for row in rows:
+        norms = (np.abs(bank_of(finished, row, str(row.split)).features.astype(float)) ** 3).sum(1) ** (1 / 3)
+        expected = norms.mean() if row.metric.endswith("mean_norm") else norms.max()
+        assert row.value == pytest.approx(expected, rel=1e-4)
+        assert (row.source, row.target, row.seed, row.status) == ("bars", "bars", 0, "limited")
+
+
+def test_a_plugins_probe_is_scored_by_the_accuracy_of_its_target(finished: Path) -> None:
+    rows = list(pu.results(finished / "runs").where(metric="nearest_mean_top1"))
+    assert sorted((row.objective, row.target) for row in rows) == sorted(
+        (objective, target)
+        for objective in ("softmax", "focal(gamma=2)", "dropout(keep=0.8) + focal(gamma=1)")
+        for target in ("stripes", "digits_smoke")
+    )
+    for row in rows:
+        train, test = (bank_of(finished, row, split) for split in ("train", "test"))
+        means = np.stack([train.features[train.labels == label].mean(0) for label in np.unique(train.labels)])
+        nearest = np.linalg.norm(test.features[:, None] - means, axis=-1).argmin(1)
+        assert row.value == pytest.approx(float((nearest == test.labels).mean()))
+
+
+def test_every_exhibit_holds_with_plugins_alone(finished: Path) -> None:
+    results = read_study(finished / "runs")
+    for name in registry.names("exhibit"):
+        assert render_exhibit_text(exhibit(name, results, allow_limited=True))
+    table1 = exhibit("table1", results, allow_limited=True).tables[0]
+    assert [row.label for row in table1.rows][1:] == [
+        "Focal (gamma = 2)",
+        "Dropout (ρ = 0.8) + Focal (gamma = 1)",
+    ]
+    page = (finished / "runs/studies/smoke/report.html").read_text()
+    assert 'id="plugins"' in page
+    assert "Softmax cross-entropy, each class" in page
+
+
+def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> None:
+    shown = exhibit("plugins", finished / "runs", allow_limited=True)
+    metric, probe = shown.tables
+    assert [column.label for column in metric.columns] == [
+        "mean norm (train)",
+        "largest norm (train)",
+        "mean norm (test)",
+        "largest norm (test)",
+    ]
+    table = pu.results(finished / "runs")
+    for row, spec in zip(metric.rows, load_study_of_plugins().objectives, strict=True):
+        for cell, split in ((row.cells[0], "train"), (row.cells[2], "test")):
+            (value,) = table.where(objective=spec, metric="feature_scale(power=3).mean_norm", split=split)
+            assert cell.value == pytest.approx(value.value)
+    assert [column.label for column in probe.columns][2:] == ["Stripes", "Digits smoke", "Mean"]
+    for row, spec in zip(probe.rows, load_study_of_plugins().objectives, strict=True):
+        values = table.where(objective=spec, metric="nearest_mean_top1").values()
+        assert row.cells[-1].value == pytest.approx(100 * values.mean())
+
+
+def test_results_are_shown_where_no_plugin_is_loaded(finished: Path) -> None:
+    for name in ("table1", "tableA2", "plugins"):
+        answer = penultimate("show", name, "--allow-limited", cwd=finished)
+        assert answer.returncode == 0, answer.stderr
+    assert "Stripes" in answer.stdout
+    report = finished / "runs/studies/smoke/report.html"
+    before = report.read_bytes()
+    assert penultimate("report", "--to", "without.html", cwd=finished).returncode == 0
+    assert 'id="plugins"' in (finished / "without.html").read_text()
+    focal = ["--plugin", str(SAMPLES / "focal.py")]
+    assert penultimate("report", *focal, cwd=finished).returncode == 0
+    assert report.read_bytes() == before
+
+
+def load_study_of_plugins() -> Study:
+    return override(load_study("smoke"), SETTINGS)
+
+
+def test_a_study_without_plugins_says_how_to_name_one_and_keeps_it_off_the_page() -> None:
+    shown = exhibit("plugins", synthetic_study())
+    assert (shown.wanted, shown.tables) == (False, ())
+    said = " ".join(render_exhibit_text(shown).split())
+    assert "--plugin FILE --set measure=accuracy,class_separation,linear,knn,NAME" in said
+    assert b'id="plugins"' not in render_report(synthetic_study())[""]
+
+
+def test_a_changed_plugin_changes_its_own_steps_and_no_others(finished: Path, tmp_path: Path) -> None:
+    study = load_study_of_plugins()
+    before = unfold(study).steps
+    assert all((finished / "runs" / "steps" / step_id).is_dir() for step_id in before)
+    for entry in load_plugin(SAMPLES / "instruments.py").entries:
+        registry.forget(entry.kind, entry.name)
+    changed = tmp_path / "instruments.py"
+    changed.write_text((SAMPLES / "instruments.py").read_text() + "# another\n")
+    load_plugin(changed)
+    new = [step for step_id, step in unfold(study).steps.items() if step_id not in before]
+    assert Counter(step.name for step in new) == {"feature_scale": 3, "nearest_mean": 3 * 2}
+    other = override(study, ["measure=accuracy,linear,nearest_mean(order=1)"])
+    added = {step.name for step_id, step in unfold(other).steps.items() if step_id not in before}
+    assert added == {"nearest_mean"}
+
+
+SMALL = [
+    *("--only", "softmax", "--processes", "1", "--set", "recipe.epochs=1"),
+    *("--set", "targets=syllabics_smoke"),
+]
+WRONG = {
+    "fails": ("def fails(bank):\n    return {}['x']", "fails raises on line 7 of wrong.py: KeyError: 'x'."),
+    "ends": ("def ends(bank):\n    raise SystemExit(3)", "ends raises on line 7 of wrong.py: SystemExit: 3."),
+    "words": ("def words(bank):\n    return 'many'", "words returns a value of type str"),
+    "whole": ("def whole(bank):\n    return bank.features.mean(0)", "returns a value of type ndarray"),
+    "endless": (
+        "def endless(bank):\n    return float('inf')",
+        "endless is inf on the split 'train' of glyphs_smoke",
+    ),
+}
+
+
+def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> None:
+    text = "from penultimate import register\nfrom penultimate.metrics import UndefinedError\n"
+    files = []
+    for name, (code, _) in WRONG.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "wrong.py").write_text(f"{text}\n\n@register.metric\n{code}\n")
+        files += ["--plugin", f"{name}/wrong.py"]
+    probe = tmp_path / "probes.py"
+    probe.write_text(
+        textwrap.dedent(
+            """
+            from penultimate import register
+            from penultimate.metrics import UndefinedError
+
+            @register.metric
+            def partial(bank):
+                if len(bank) < 300:
+                    raise UndefinedError("too few")
+                return {"size": len(bank), "half": len(bank) / 2}
+
+            @register.probe
+            class Silent:
+                def fit(self, features, labels):
+                    self.label = labels[0]
+                def predict(self, features):
+                    return [float(self.label)] * len(features)
+            """
+        )
+    )
+    names = ",".join(["accuracy", "class_separation", *WRONG, "partial", "linear", "Silent"])
+    more = ["--set", f"measure={names}", *SMALL]
+    answer = penultimate("run", "smoke", *files, "--plugin", str(probe), *more, cwd=tmp_path, timeout=400)
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    for name, (_, sentence) in WRONG.items():
+        assert f"failed: {name}.softmax-s0-glyphs_smoke." in answer.stderr, answer.stderr
+        assert sentence in answer.stderr
+    assert "Silent.predict returns float64 [96]; return a label, an integer" in answer.stderr
+    assert f"penultimate check {probe}" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    table = pu.results(tmp_path / "runs")
+    assert {row.metric for row in table if row.metric.partition(".")[0] in (*WRONG, "partial")} == {
+        "partial.size",
+        "partial.half",
+    }
+    assert {row.split: row.value for row in table.where(metric="partial.size")} == {"train": 384.0}
+    assert len(table.where(metric="linear_top1")) == 1
+    said = render_exhibit_text(exhibit("plugins", tmp_path / "runs", allow_limited=True))
+    assert "fails, ends, words, whole, endless, Silent: not measured" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("feature_scal", "Did you mean 'feature_scale'"),
+        ("feature_scale(powr=3)", "Did you mean 'power'"),
+        ("feature_scale(power='three')", "power must be a number"),
+        ("feature_scale(3)", "by name"),
+        ("accuracy(k=5)", "accuracy has no hyperparameter 'k'"),
+        ("neural_collapse", "penultimate.metrics has 'neural_collapse' for one's own arrays"),
+        ("mine", "--plugin FILE"),
+        ("nearest_mean(order=1", "not of the form"),
+    ],
+)
+def test_a_measure_that_is_none_is_refused_with_the_nearest_fix(text: str, answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        requested(text)
+    assert answer in str(error.value)
+
+
+def test_one_measure_has_one_name() -> None:
+    assert requested("feature_scale( power = 2 )").text == "feature_scale"
+    assert requested("feature_scale(power=3.0)").text == "feature_scale(power=3)"
+    with pytest.raises(RequestError, match="twice"):
+        dataclasses.replace(load_study("smoke"), measure=("feature_scale", "feature_scale(power=2.0)"))
+    with pytest.raises(RequestError, match="Did you mean 'features'"):
+        override(load_study("smoke"), ["backbones=Tiny(featurs=3)"])
+
+
+LOSSES = {
+    "scalar": ("-(targets * logits.log_softmax(-1)).sum()", "one value per example, [2] here, got []"),
+    "wide": ("-(targets * logits.log_softmax(-1))", "one value per example, [2] here, got [2, 16]"),
+    "half": (
+        "-(targets * logits.log_softmax(-1)).sum(-1).half()",
+        "must return torch.float32, like its inputs",
+    ),
+    "broken": ("logits.no_such_part", "the plug-in 'mine.py', line 17: AttributeError"),
+}
+
+
+def test_a_loss_of_the_wrong_form_ends_its_own_trainings_with_a_sentence(tmp_path: Path) -> None:
+    parts = [
+        f"@register.loss\ndef {name}(logits, targets):\n    return {LOSSES[name][0]}\n" for name in LOSSES
+    ]
+    (tmp_path / "mine.py").write_text("from penultimate import register\n\n" + "\n".join(parts))
+    named = f"objectives={','.join(['softmax', *LOSSES])}"
+    more = ["--plugin", "mine.py", "--set", named, *SMALL[2:], "--set", "measure=accuracy,class_separation"]
+    told = penultimate("run", "smoke", *more, cwd=tmp_path, timeout=400)
+    assert told.returncode == 1, told.stdout + told.stderr
+    lines = told.stderr.splitlines()
+    for name, (_, answer) in LOSSES.items():
+        (line,) = (line for line in lines if line.startswith(f"failed: train.{name}-s0"))
+        assert answer in line
+    assert f"penultimate check {tmp_path / 'mine.py'}" in told.stderr
+    assert "Traceback" not in told.stderr
+    assert {row.objective for row in pu.results(tmp_path / "runs")} == {"softmax"}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("import no_such_package\n", "needs the package 'no_such_package'"),
+        ("from penultimate import register\n@register.loss\ndef sigmoid(z, t): ...\n", "rename yours"),
+        (None, "is a folder"),
+    ],
+)
+@pytest.mark.parametrize("command", [("check",), ("run", "smoke", "--plugin")])
+def test_a_file_that_cannot_be_loaded_ends_the_request(
+    tmp_path: Path, text: str | None, answer: str, command: tuple[str, ...]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.mkdir() if text is None else file.write_text(text)
+    told = penultimate(*command, "mine.py", cwd=tmp_path)
+    assert told.returncode == 2
+    assert answer in told.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+SESSION = """
+import dataclasses, sys
+import penultimate as pu
+from penultimate.plugins import load_plugin
+from penultimate.study import load_study
+
+@pu.register.metric
+def mine(bank):
+    return 1.0
+
+study = dataclasses.replace(load_study("smoke"), measure=("accuracy", "mine"))
+def tell():
+    try: print(len(pu.plan(study).graph.steps))
+    except pu.RequestError as error: print(error)
+tell()
+load_plugin("mine.py")
+tell()
+import imported
+study = dataclasses.replace(study, measure=("accuracy", "other"))
+tell()
+"""
+
+
+def test_what_a_notebook_defines_is_refused_until_a_file_has_it(tmp_path: Path) -> None:
+    text = "from penultimate import register\n@register.metric\ndef {}(bank):\n    return 2.0\n"
+    (tmp_path / "mine.py").write_text(text.format("mine"))
+    (tmp_path / "imported.py").write_text(text.format("other"))
+    answer = subprocess.run(
+        [sys.executable, "-c", SESSION], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    of_session, steps, imported = answer.stdout.splitlines()
+    assert "the metric 'mine' was defined in this session" in of_session
+    assert "put it in a file, mine.py say, and load that: --plugin mine.py" in of_session
+    assert int(steps) > 0
+    assert "was imported from 'imported'" in imported
+    assert f"--plugin {tmp_path / 'imported.py'}" in imported
+
+
+HELPED = """
+import sys
+from pathlib import Path
+import penultimate as pu
+from penultimate.plugins import load_plugin
+sys.path.insert(0, str(Path("elsewhere").resolve()))
+load_plugin("mine.py")
+try: pu.run("smoke")
+except pu.RequestError as error: print(error)
+"""
+
+
+def test_a_plugin_that_only_this_process_can_load_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "helper_of_mine.py").write_text("")
+    (tmp_path / "mine.py").write_text(
+        "import helper_of_mine\nfrom penultimate import register\n@register.metric\ndef mine(bank): ...\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", HELPED], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "needs the package 'helper_of_mine'" in answer.stdout
+    assert "in a process of the study" in answer.stdout
+
+
+def test_the_same_study_again_has_nothing_to_do(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "runs", tmp_path / "runs")
+    answer = penultimate("run", "smoke", *arguments(FILES, SETTINGS), cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "Everything is done already." in answer.stdout
+    missing = penultimate("run", "smoke", *arguments(FILES[:3], SETTINGS), cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "unknown measurement 'feature_scale'" in missing.stderr

@@ -1,0 +1,51 @@
+"""Relearning takes as many images of each class as it says, in whatever order they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.measures.steps import Parents, measured
+
+from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+
+CLASSES, EACH, SHOTS = 3, 8, 4
+
+
+def bank(labels: np.ndarray, seed: int) -> FeatureBank:
+    """Clusters so far apart that a few images of each class are enough."""
+    noise = 0.1 * np.random.default_rng(seed).standard_normal((len(labels), CLASSES))
+    return FeatureBank((5 * np.eye(CLASSES)[labels] + noise).astype(np.float32), labels)
+
+
+def relearned(folder: Path, fresh: FeatureBank, shots: object = SHOTS) -> dict[str, float]:
+    parents = Parents(folder).bank("test", bank(np.arange(60) % CLASSES, 1)).bank("relearn", fresh)
+    rows = measured("relearning", parents, {"shots": shots}).rows
+    assert {(row.setting, row.target, row.layer) for row in rows} == {(f"shots={shots}", "glyphs", None)}
+    return {row.metric: row.value for row in rows}
+
+
+def test_images_that_lie_class_by_class_are_taken_from_each(tmp_path: Path) -> None:
+    fresh = bank(np.repeat(np.arange(CLASSES), EACH), 0)
+    assert relearned(tmp_path, fresh)["relearn_top1"] == 1
+
+
+def test_the_first_of_each_class_are_taken_in_their_order(tmp_path: Path) -> None:
+    balanced = bank(np.arange(CLASSES * EACH) % CLASSES, 0)
+    start = np.arange(CLASSES * SHOTS)
+    alone = FeatureBank(balanced.features[start], balanced.labels[start])
+    assert relearned(tmp_path / "all", balanced) == relearned(tmp_path / "alone", alone)
+
+
+def test_a_class_of_too_few_images_is_named(tmp_path: Path) -> None:
+    labels = np.array([0] * 8 + [1] * 3 + [2] * 8)
+    with pytest.raises(RequestError, match="class 1 has 3"):
+        relearned(tmp_path, bank(labels, 0))
+
+
+@pytest.mark.parametrize("shots", [1, 0, -2, 2.5, True, "many"])
+def test_a_number_of_images_that_cannot_be_is_refused(tmp_path: Path, shots: object) -> None:
+    with pytest.raises(RequestError, match="relearning: shots counts images a class, 2 or more"):
+        relearned(tmp_path, bank(np.arange(24) % CLASSES, 0), shots)

@@ -1,0 +1,323 @@
+"""Networks that were not trained here: fetched, loaded, and measured beside those that were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import timm
+import torch
+import torch.nn.functional as F
+from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, first_network
+
+import penultimate as pu
+from penultimate.data import load_images
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.networks import GivenNetwork, TrainedNetwork, load_network
+from penultimate.networks.given import fetch, load_given
+from penultimate.networks.sources import Source, fingerprint, read_source
+from penultimate.records.reading import study_folder
+from penultimate.records.table import Row, Table
+
+TINY = "timm:test_resnet(pretrained=False, seed=1)"
+
+
+def by_hand(images: np.ndarray, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """What goes into test_resnet's final layer with first weights, and what comes out, as timm tells it."""
+    torch.manual_seed(seed)
+    model = timm.create_model("test_resnet", pretrained=False).eval()
+    config = model.pretrained_cfg
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).double() / 255
+    mean, std = (torch.tensor(config[name]).double()[:, None, None] for name in ("mean", "std"))
+    side = config["input_size"][-1]
+    sized = F.interpolate((pixels - mean) / std, (side, side), mode="bilinear", antialias=True).float()
+    with torch.no_grad():
+        features = model.forward_head(model.forward_features(sized), pre_logits=True)
+        return features, model.get_classifier()(features)
+
+
+# -- one network --------------------------------------------------------------------------------------------
+
+
+def test_a_network_of_timm_gives_its_own_features_and_logits(tmp_path: Path) -> None:
+    facts = fetch(TINY, tuple(map(str, range(1000))), tmp_path)
+    network = load_given(tmp_path)
+    images = np.random.default_rng(0).integers(0, 256, (5, 24, 24, 3), dtype=np.uint8)
+    features, logits = by_hand(images)
+    found = network.features(torch.from_numpy(images))
+    torch.testing.assert_close(found, features, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(network.logits(found), logits, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(network.log_probabilities(logits).exp().sum(-1), torch.ones(5))
+    assert network.head_weight is not None
+    assert network.head_weight.shape == (1000, features.shape[1])
+    assert network.class_names[:2] == ("0", "1")
+    assert set(facts) == {"weights"}
+    assert facts == fetch(TINY, (), tmp_path)
+
+
+def test_images_of_one_colour_and_of_any_size_are_prepared(tmp_path: Path) -> None:
+    fetch(TINY, (), tmp_path)
+    network = load_given(tmp_path)
+    grey = np.random.default_rng(0).integers(0, 256, (3, 9, 14, 1), dtype=np.uint8)
+    expected, _ = by_hand(np.repeat(grey, 3, -1))
+    found = network.features(torch.from_numpy(grey))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_its_final_layer_nothing_is_said_of_classes(tmp_path: Path) -> None:
+    fetch(TINY, (), tmp_path)
+    network = load_given(tmp_path)
+    assert (network.class_names, network.head_weight) == ((), None)
+
+
+def test_the_seed_decides_the_first_weights_and_the_callers_random_numbers_stay(tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    digests = {}
+    for name, source in {"a": TINY, "b": TINY, "c": TINY.replace("seed=1", "seed=2")}.items():
+        (tmp_path / name).mkdir()
+        digests[name] = fetch(source, (), tmp_path / name)["weights"]
+        load_given(tmp_path / name)
+    assert digests["a"] == digests["b"] != digests["c"]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("ending", ["pth", "safetensors"])
+def test_the_weights_of_a_file_are_taken(tmp_path: Path, ending: str) -> None:
+    torch.manual_seed(3)
+    tensors = timm.create_model("test_resnet", pretrained=False).state_dict()
+    file = tmp_path / f"weights.{ending}"
+    if ending == "pth":
+        torch.save({"state_dict": tensors}, file)
+    else:
+        safetensors.torch.save_file(tensors, file)
+    source = f"timm:test_resnet(weights={str(file)!r})"
+    assert list(fingerprint(source)) == [file.name]
+    fetch(source, (), tmp_path)
+    kept = safetensors.torch.load_file(tmp_path / "given.safetensors")
+    assert kept.keys() == tensors.keys()
+    assert all(torch.equal(kept[name], values) for name, values in tensors.items())
+
+
+def test_a_network_of_torchvision_is_taken_too(tmp_path: Path) -> None:
+    fetch("torchvision:shufflenet_v2_x0_5(pretrained=False)", (), tmp_path)
+    network = load_given(tmp_path)
+    assert network.features(torch.zeros(2, 24, 24, 3, dtype=torch.uint8)).shape == (2, 1024)
+
+
+def test_the_name_of_certain_weights_is_part_of_a_networks(tmp_path: Path) -> None:
+    assert read_source("timm:test_resnet.r160_in1k(seed=2)") == Source(
+        "timm", "test_resnet.r160_in1k", {"seed": 2}
+    )
+    fetch("timm:test_resnet.r160_in1k(pretrained=False, seed=1)", (), tmp_path)
+    assert load_given(tmp_path).side == 160
+
+
+def refuse(*arguments: Any, **settings: Any) -> None:
+    raise OSError("there is no route to the host")
+
+
+@pytest.mark.parametrize(
+    ("source", "classes", "answer"),
+    [
+        ("timm:test_resnett(pretrained=False)", 0, "timm has no network 'test_resnett'"),
+        ("torchvision:resnet19(pretrained=False)", 0, "torchvision has no network 'resnet19'"),
+        ("torchvision:squeezenet1_1(pretrained=False)", 0, "SqueezeNet has no linear layer at its end"),
+        (TINY, 16, f"'{TINY}' has 1000 classes and the source 16"),
+        ("folder:{folder}", 0, "no network in '{folder}'"),
+        ("timm:test_resnet(weights='{folder}/none.pth')", 0, "'{folder}/none.pth' does not hold weights"),
+        ("timm:test_resnet(weights='{folder}/other.pth')", 0, "'{folder}/other.pth' does not hold weights"),
+        ("timm:test_resnet(weights='{folder}/text.pth')", 0, "'{folder}/text.pth' does not hold weights"),
+    ],
+)
+def test_a_network_that_cannot_be_had_is_told_in_a_sentence(
+    tmp_path: Path, source: str, classes: int, answer: str
+) -> None:
+    torch.save({"fc.weight": torch.zeros(2, 3)}, tmp_path / "other.pth")
+    (tmp_path / "text.pth").write_text("no tensors")
+    with pytest.raises(RequestError) as error:
+        fetch(source.format(folder=tmp_path), tuple(map(str, range(classes))), tmp_path)
+    assert answer.format(folder=tmp_path) in str(error.value)
+    assert not (tmp_path / "given.json").exists()
+
+
+@pytest.mark.parametrize("source", ["timm:test_resnet", "torchvision:resnet18"])
+def test_weights_that_cannot_be_downloaded_are_told_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    kind = source.partition(":")[0]
+    library = {
+        "timm": "timm.models._builder.load_pretrained",
+        "torchvision": "torch.hub.load_state_dict_from_url",
+    }
+    monkeypatch.setattr(library[kind], refuse)
+    if kind == "torchvision":
+        monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", refuse)
+    with pytest.raises(RequestError) as error:
+        fetch(source, (), tmp_path)
+    assert f"the weights of {source} cannot be downloaded (OSError)" in str(error.value)
+    assert f"{source}(weights='FILE'), or pretrained=False" in str(error.value)
+
+
+@pytest.mark.parametrize("file", ["given.json", "given.safetensors"])
+def test_a_damaged_network_is_named(tmp_path: Path, file: str) -> None:
+    fetch(TINY, (), tmp_path)
+    (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:-20])
+    with pytest.raises(DamagedFileError, match=r"the given network in '.*' cannot be read"):
+        load_given(tmp_path)
+
+
+# -- in a study ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table(finished_given: Path) -> Table:
+    return pu.results(finished_given, "given")
+
+
+def network_folder(out: Path, name: str) -> Path:
+    (folder,) = (out / "steps").glob(f"given.{name}.*")
+    return folder
+
+
+def values(rows: Table) -> dict[tuple[Any, ...], float]:
+    return {(row.metric, row.target, row.split, row.layer, row.setting): row.value for row in rows}
+
+
+def of(row: Row) -> tuple[str | None, str | None, int | None, int | None]:
+    return row.objective, row.backbone, row.seed, row.draw
+
+
+def test_a_given_network_is_a_row_under_its_name_without_architecture_seed_and_draw(table: Table) -> None:
+    assert {of(row) for row in table if row.objective in ("stranger", "earlier", "classifier")} == {
+        (name, None, None, None) for name in ("stranger", "earlier", "classifier")
+    }
+    assert {row.arm for row in table} == {None}
+
+
+def test_what_needs_no_final_layer_is_measured_of_all(table: Table) -> None:
+    for name in ("stranger", "earlier"):
+        rows = table.where(objective=name)
+        assert {row.metric for row in rows if row.metric.startswith(("linear", "knn"))} == {
+            *("linear_top1", "linear_lambda", "linear_validation_accuracy", "linear_certified_gap"),
+            *("knn_top1", "knn_k", "knn_leave_one_out"),
+        }
+        steps = {str(row.step).partition(".")[0] for row in rows}
+        assert steps == {"class_separation", "layers", "similarity", "linear", "knn"}
+        assert steps == set(MEASURE) - set(NEEDING_A_FINAL_LAYER) - {"dynamics"}
+
+
+def test_a_stranger_is_measured_by_what_goes_into_its_final_layer(finished_given: Path, table: Table) -> None:
+    (world,) = (finished_given / "steps").glob("data.d0-glyphs_smoke.*")
+    images = load_images(world, "test")
+    features = by_hand(np.asarray(images.images))[0].numpy()
+    rows = values(table.where(objective="stranger", metric="class_separation", split="test"))
+    separation = pu.class_separation(features, images.labels)
+    assert rows["class_separation", "glyphs_smoke", "test", None, None] == pytest.approx(separation, rel=1e-3)
+    assert rows["class_separation", "glyphs_smoke", "test", "penultimate", None] == pytest.approx(
+        separation, rel=1e-3
+    )
+    layers = table.where(objective="stranger", metric="sparsity").column("layer")
+    assert layers == ("layer1.0", "layer2.0", "layer3.0", "layer4.0", "penultimate")
+
+
+def test_a_network_that_was_trained_here_has_the_same_numbers_when_it_is_given(table: Table) -> None:
+    steps = ("class_separation", "layers", "linear", "knn", "accuracy", "hardness", "calibration")
+
+    def measured(rows: Table) -> dict[tuple[Any, ...], float]:
+        return values(
+            Table(row for row in rows if str(row.step).partition(".")[0] in steps and row.unit != "points")
+        )
+
+    own = measured(table.where(objective="softmax", seed=0))
+    assert len(own) > 30
+    assert measured(table.where(objective="classifier")) == pytest.approx(own, rel=1e-9)
+    without = measured(table.where(objective="earlier"))
+    assert without == pytest.approx({key: own[key] for key in without}, rel=1e-9)
+    assert own.keys() - without.keys() == {
+        key for key in own if not key[0].startswith(("class_sep", "spars", "linear", "knn"))
+    }
+
+
+def test_layers_of_given_networks_are_compared_with_those_of_trained_ones(
+    finished_given: Path, table: Table
+) -> None:
+    pairs = {
+        (row.objective, row.seed, row.objective_b, row.seed_b, row.layer, row.layer_b): row.value
+        for row in table.where(metric="cka")
+    }
+    layers = ("block1", "block2", "bottleneck1", "bottleneck2", "penultimate")
+    theirs = ("layer1.0", "layer2.0", "layer3.0", "layer4.0", "penultimate")
+    for layer, other in zip(layers, theirs, strict=True):
+        assert pairs["earlier", None, "softmax", 0, layer, layer] == pytest.approx(1, abs=1e-6)
+        assert 0 < pairs["stranger", None, "softmax", 1, other, layer] < 1
+    assert len(pairs) == 5 * (5 * 4 // 2)
+    initial = {
+        (row.objective, row.seed): (row.layer, row.layer_b)
+        for row in table.where(metric="cka_initial", layer=("block1", "layer1.0"))
+    }
+    assert initial["stranger", None] == ("layer1.0", "block1")
+    (row,) = table.where(metric="layer_cka")
+    arrays = study_folder(finished_given, "given").arrays(str(row.step), "layer_cka")
+    states = set(
+        zip(arrays["objectives"].tolist(), arrays["seeds"].tolist(), arrays["epochs"].tolist(), strict=True)
+    )
+    assert states == {
+        *(("softmax", seed, -1) for seed in (0, 1)),
+        *((name, -1, -1) for name in ("stranger", "earlier", "classifier")),
+        ("", -1, 0),
+        ("softmax", 0, 1),
+    }
+
+
+def test_a_classifier_that_is_given_is_right_as_often_as_it_was(table: Table) -> None:
+    ours, given = (
+        values(table.where(objective=name, seed=seed, metric="top1", epoch=None, split="test"))
+        for name, seed in (("softmax", 0), ("classifier", None))
+    )
+    assert ours == given
+    alike = table.where(objective="classifier", objective_b="softmax", metric="agreement_same")
+    assert [(row.seed_b, row.value == 1) for row in alike] == [(0, True), (1, False)]
+
+
+def test_a_folder_is_copied_so_that_it_may_go(finished_given: Path) -> None:
+    given, trained = network_folder(finished_given, "earlier"), first_network(finished_given)
+    for name in ("network.safetensors", "network.json"):
+        assert (given / name).read_bytes() == (trained / name).read_bytes()
+    assert isinstance(load_network(given), TrainedNetwork)
+    assert isinstance(load_given(network_folder(finished_given, "stranger")), GivenNetwork)
+    meta = json.loads((given / "meta.json").read_text())
+    assert (meta["trained_with"], meta["num_features"]) == ("softmax", 16)
+
+
+def test_width_and_layers_of_a_study_are_those_of_the_networks_that_it_trained(finished_given: Path) -> None:
+    described = study_folder(finished_given, "given").described()
+    assert described["num_features"] == 16
+    assert described["layers"] == ["block1", "block2", "bottleneck1", "bottleneck2", "penultimate"]
+    assert [entry["spec"] for entry in described["objectives"]] == [
+        "softmax",
+        "stranger",
+        "earlier",
+        "classifier",
+    ]
+
+
+def test_a_bank_without_a_final_layer_holds_no_logits(finished_given: Path) -> None:
+    banks = (finished_given / "steps").glob("extract.stranger-glyphs_smoke-test.*")
+    (bank,) = (FeatureBank.load(folder / "test.npz") for folder in banks)
+    assert bank.logits is None
+
+
+def test_a_classifier_of_other_classes_is_refused_with_the_reason(
+    finished_given: Path, tmp_path: Path
+) -> None:
+    source = f"folder:{first_network(finished_given)}"
+    with pytest.raises(RequestError) as error:
+        fetch(source, tuple(map(str, range(10))), tmp_path)
+    assert f"'{source}' has 16 classes and the source 10" in str(error.value)
+    assert "without classifies=True" in str(error.value)

@@ -1,0 +1,24 @@
+"""Plug-in files for the time of a test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from penultimate import registry
+from penultimate.plugins import Plugin, load_plugin
+
+SAMPLES = Path(__file__).parent
+
+
+@contextlib.contextmanager
+def plugged(*files: Path | str) -> Iterator[list[Plugin]]:
+    """Samples by name, or files by path, are loaded; in the end their names are taken back."""
+    plugins = [load_plugin(SAMPLES / f"{file}.py" if isinstance(file, str) else file) for file in files]
+    try:
+        yield plugins
+    finally:
+        for plugin in plugins:
+            for entry in plugin.entries:
+                registry.forget(entry.kind, entry.name)

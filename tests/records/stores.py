@@ -1,0 +1,65 @@
+"""Stores in which steps have left rows and studies say which steps are theirs, without running anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from penultimate.records.reading import STUDY_FILE, StudyFolder, study_folder
+from penultimate.records.table import ROWS, Row, write_rows
+from penultimate.store import Store
+
+SOFTMAX = {"objective": "softmax", "backbone": "net", "seed": 0, "draw": 0}
+MACHINE = {
+    "commit": "",
+    "dirty": False,
+    "host": "here",
+    "processor": "",
+    "seconds": 1.0,
+    "threads": 1,
+    "python": "3",
+    "packages": {"torch": "2", "numpy": "2"},
+    "config": {},
+}
+
+
+def finished(
+    store: Store,
+    step_id: str,
+    columns: dict[str, Any],
+    rows: Sequence[dict[str, Any]] = (),
+    parents: Sequence[str] = (),
+    **facts: Any,
+) -> str:
+    """Leave a finished step with these rows; the columns that they share come from the step."""
+    folder = store.begin(step_id)
+    write_rows(folder / ROWS, [Row(**{"step": step_id, **columns, **row}) for row in rows])
+    content = {"step": step_id.partition(".")[0], "status": "done", "columns": columns, "parents": [*parents]}
+    store.finish(step_id, {**content, **MACHINE, **facts})
+    return step_id
+
+
+def described(store: Store, name: str, steps: Sequence[str], **settings: Any) -> StudyFolder:
+    """Leave the description of a study of these steps."""
+    path = store.root / "studies" / name
+    path.mkdir()
+    description = {
+        "name": name,
+        "command": f"penultimate run {name}",
+        "source": "glyphs",
+        "targets": [],
+        "networks": [],
+        "objectives": [{"slug": "softmax", "label": "Softmax", "spec": "softmax"}],
+        "limited": False,
+        "steps": [*steps],
+    }
+    (path / STUDY_FILE).write_text(json.dumps({**description, **settings}))
+    return study_folder(path)
+
+
+def prepared(root: Path) -> Store:
+    store = Store(root)
+    store.prepare()
+    return store

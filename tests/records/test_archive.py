@@ -1,0 +1,227 @@
+"""A study on two pages: what is read back is what was measured; what was changed is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import penultimate
+from tests.records.stores import SOFTMAX, described, finished, prepared
+
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.records.archive import ARRAYS_FILE, KEPT, KEYS, ROWS_FILE, Kept, keep, read_kept, reference
+from penultimate.records.reading import StudyFolder, study_folder
+from penultimate.records.table import Row
+from penultimate.report import exhibit
+from penultimate.report.base import Built, StudyResults
+
+COLUMNS = ("objective", "backbone", "arm", "seed", "draw", *KEYS[1:])
+
+
+def place(row: Row) -> tuple[object, ...]:
+    kind = (row.step or "").partition(".")[0]
+    return (kind, *(getattr(row, name) for name in COLUMNS))
+
+
+def test_every_row_comes_back_to_nine_digits(finished_smoke: Path, tmp_path: Path) -> None:
+    folder = study_folder(finished_smoke / "runs")
+    keep(folder, tmp_path)
+    expected = {place(row): row.value for row in folder.table() if row.unit != "loss"}
+    kept = read_kept(tmp_path)
+    assert {place(row): row.value for row in kept.table} == pytest.approx(expected, rel=1e-8, nan_ok=True)
+    assert len(expected) > 100
+    assert kept.provenance == json.loads(json.dumps(folder.provenance()))
+
+
+def test_the_same_study_gives_the_same_bytes(finished_smoke: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        keep(study_folder(finished_smoke / "runs"), tmp_path / name)
+    for file in (KEPT, ROWS_FILE, ARRAYS_FILE):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_exhibits_are_built_from_it(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    kept = read_kept(tmp_path)
+    results = StudyResults(kept.description, kept.table, None, kept.provenance)
+    for name in ("table1", "table3", "figure5", "tableE2"):
+        live = exhibit(name, finished_smoke / "runs", allow_limited=True)
+        again = exhibit(name, results, allow_limited=True)
+        assert texts(again) == texts(live)
+        assert texts(live) or name == "figure5"
+
+
+def test_arrays_come_back_to_four_digits(finished_smoke: Path, tmp_path: Path) -> None:
+    folder = study_folder(finished_smoke / "runs")
+    keep(folder, tmp_path)
+    kept = read_kept(tmp_path)
+    live = {place(row): row for row in folder.table() if row.unit == "points"}
+    again = {place(row): row for row in kept.table if row.unit == "points"}
+    assert live.keys() == again.keys()
+    assert {row.metric for row in again.values()} >= {"layer_cka", "hardness_density", "singular_values"}
+    for key, row in again.items():
+        expected = folder.arrays(str(live[key].step), row.metric)
+        found = kept.arrays(str(row.step), row.metric)
+        assert found.keys() == expected.keys()
+        for name, values in expected.items():
+            if np.issubdtype(values.dtype, np.floating):
+                np.testing.assert_allclose(found[name], values, rtol=6.2e-5, atol=1e-37)
+            else:
+                np.testing.assert_array_equal(found[name], values)
+
+
+def test_equal_arrays_stand_in_the_archive_once(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    with np.load(tmp_path / ARRAYS_FILE, allow_pickle=False) as archive:
+        grids = [archive[name] for name in archive.files if name.endswith("hardness_density|points")]
+    whole = [one for one in grids if one.ndim == 1]
+    assert len(grids) == 3
+    assert len({one.tobytes() for one in whole}) == len(whole) < 3
+
+
+def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    kept = read_kept(tmp_path)
+    results = StudyResults(kept.description, kept.table, None, kept.provenance, kept.arrays)
+    for name in ("figure2", "figureE1", "figureE2", "figureE3"):
+        live = exhibit(name, finished_smoke / "runs", allow_limited=True)
+        again = exhibit(name, results, allow_limited=True)
+        assert [panel.name for figure in again.figures for panel in figure.panels] == [
+            panel.name for figure in live.figures for panel in figure.panels
+        ]
+        assert live.figures
+
+
+def test_arrays_that_were_not_kept_are_asked_for_in_vain(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    with pytest.raises(RequestError, match="nothing was kept of the arrays of 'spectrum'"):
+        read_kept(tmp_path).arrays("spectra.0.glyphnet", "spectrum")
+
+
+def texts(shown: Built) -> list[str]:
+    return [cell.text for table in shown.tables for row in table.rows for cell in row.cells]
+
+
+@pytest.mark.parametrize("file", [KEPT, ROWS_FILE, ARRAYS_FILE])
+def test_a_changed_or_missing_page_is_refused(finished_smoke: Path, tmp_path: Path, file: str) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    content = (tmp_path / file).read_bytes()
+    (tmp_path / file).write_bytes(content[:-9] if file == KEPT else content.replace(b"0", b"1", 1))
+    with pytest.raises(DamagedFileError):
+        read_kept(tmp_path)
+    (tmp_path / file).unlink()
+    with pytest.raises(RequestError, match=f"{file} is missing"):
+        read_kept(tmp_path)
+
+
+def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
+    (step,) = (smoke / "runs/steps").glob("linear.softmax-s0-digits_smoke*")
+    shutil.rmtree(step)
+    answer = penultimate("keep", "--to", "kept", cwd=smoke)
+    assert answer.returncode == 2
+    assert "not finished (1 linear missing)" in answer.stderr
+    assert not (smoke / "kept").exists()
+
+
+def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):
+        keep(study_folder(finished_smoke / "runs"), tmp_path / "file" / "inside")
+
+
+def header(folder: Path) -> list[str]:
+    with (folder / ROWS_FILE).open(newline="") as file:
+        return next(csv.reader(file))
+
+
+def condensed(folder: StudyFolder, to: Path) -> tuple[dict[tuple[object, ...], float], Kept]:
+    """Every row's value by its place before, and the study as it is read back."""
+    keep(folder, to)
+    return {place(row): row.value for row in folder.table() if row.unit != "loss"}, read_kept(to)
+
+
+def test_arms_settings_and_given_networks_come_back_under_the_names_of_their_networks(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    own = {"metric": "top1", "value": 0.25, "unit": "fraction", "split": "test", "target": "glyphs"}
+    fog = {"metric": "corruption_error", "value": 0.5, "setting": "corruption=fog, severity=3"}
+    ensemble = {"metric": "ensemble_top1", "value": 0.625, "setting": "models=2", "objective_b": "softmax"}
+    shared = {"objective": "softmax", "backbone": "net"}
+    steps = [
+        finished(store, "accuracy.a", SOFTMAX, [own, fog]),
+        finished(store, "accuracy.b", {**SOFTMAX, "seed": 1}, [{**own, "value": 0.75}]),
+        finished(store, "knn.c", {"objective": "ours"}, [{**own, "metric": "knn_top1"}]),
+        finished(store, "agreement.d", shared, [ensemble]),
+    ]
+    networks = [{"given": {"ours": "timm:resnet18"}, "classifies": False, "measure": None}]
+    folder = described(store, "mine", steps, networks=networks, arms={"accuracy.b": "longer"})
+    expected, kept = condensed(folder, tmp_path / "kept")
+    assert {place(row): row.value for row in kept.table} == expected
+    assert header(tmp_path / "kept") == [
+        *KEYS,
+        "softmax | net | seed 0, draw 0",
+        "softmax | net | longer | seed 1, draw 0",
+        "ours",
+        "softmax | net",
+    ]
+    assert {row.arm for row in kept.table} == {None, "longer"}
+    assert kept.description["networks"] == networks
+    (back,) = (row for row in kept.table if row.metric == "corruption_error")
+    assert back.settings == {"corruption": "fog", "severity": "3"}
+
+
+def test_networks_that_were_given_are_kept_with_what_was_measured_of_them(
+    finished_given: Path, tmp_path: Path
+) -> None:
+    folder = study_folder(finished_given, "given")
+    expected, kept = condensed(folder, tmp_path)
+    assert {place(row): row.value for row in kept.table} == pytest.approx(expected, rel=1e-8, nan_ok=True)
+    backbone = "glyphnet(features=16, width=4)"
+    assert set(header(tmp_path)[len(KEYS) :]) == {
+        *(f"softmax | {backbone} | seed {seed}, draw 0" for seed in (0, 1)),
+        f"softmax | {backbone}",
+        *("stranger", "earlier", "classifier"),
+        backbone,
+    }
+    (row,) = kept.table.where(metric="layer_cka")
+    (live,) = folder.table().where(metric="layer_cka")
+    before, after = folder.arrays(str(live.step), "layer_cka"), kept.arrays(str(row.step), "layer_cka")
+    np.testing.assert_array_equal(after["objectives"], before["objectives"])
+
+
+def test_two_values_of_one_quantity_are_refused(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    rows = [{"metric": "top1", "value": value} for value in (0.25, 0.5)]
+    folder = described(store, "mine", [finished(store, "accuracy.a", SOFTMAX, rows)])
+    with pytest.raises(RequestError, match="two values of one quantity"):
+        keep(folder, tmp_path / "kept")
+
+
+@pytest.mark.parametrize("schema", [1, 3])
+def test_a_study_that_another_version_has_kept_is_refused(
+    finished_smoke: Path, tmp_path: Path, schema: int
+) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    card = json.loads((tmp_path / KEPT).read_text())
+    (tmp_path / KEPT).write_text(json.dumps({**card, "schema": schema}))
+    with pytest.raises(RequestError) as error:
+        read_kept(tmp_path)
+    told = f"was kept by another version of penultimate (schema {schema}; this one reads 2)"
+    assert told in str(error.value)
+
+
+def test_a_header_that_is_not_that_of_the_networks_is_refused(finished_smoke: Path, tmp_path: Path) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    card = json.loads((tmp_path / KEPT).read_text())
+    card["networks"] = card["networks"][::-1]
+    (tmp_path / KEPT).write_text(json.dumps(card))
+    with pytest.raises(DamagedFileError, match="the header does not match its networks"):
+        read_kept(tmp_path)
+
+
+def test_an_unknown_reference_is_told() -> None:
+    with pytest.raises(RequestError, match="unknown reference run 'glyph'"):
+        reference("glyph")

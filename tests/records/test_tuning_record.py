@@ -1,0 +1,185 @@
+"""What a tuning leaves: the record, choices as study data, exhibits; and the command that makes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+from tests.records.stores import described, prepared
+from tests.tuning.planted import (
+    planted_runner,
+    run_source,
+    three_seeds,
+)
+
+from penultimate.cli import main
+from penultimate.errors import DamagedFileError
+from penultimate.records.reading import study_folder, study_folders
+from penultimate.records.tuning import Tuning, from_json, read_tuning
+from penultimate.report import exhibit, read_study
+from penultimate.study import load_study
+from penultimate.study.selection import override
+from penultimate.tuning.conduct import conduct, plan_tuning
+from penultimate.tuning.run import record_of
+from penultimate.tuning.words import chosen_source, summary_lines
+
+# -- the record -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tuning() -> Tuning:
+    plan = plan_tuning(three_seeds())
+    return record_of(plan, conduct(plan, planted_runner, "penultimate tune all"))
+
+
+def test_the_record_reads_back_to_what_was_written(tuning: Tuning, tmp_path: Path) -> None:
+    assert from_json(json.loads(tuning.to_json())) == tuning
+    path = tmp_path / "tuning.json"
+    assert read_tuning(path) is None
+    path.write_text(tuning.to_json())
+    assert read_tuning(path) == tuning
+    for damage in (tuning.to_json()[:-30], "{}", "[]"):
+        path.write_text(damage)
+        with pytest.raises(DamagedFileError, match="not the record of a tuning"):
+            read_tuning(path)
+
+
+def test_the_choices_are_study_data(tuning: Tuning) -> None:
+    nine = run_source(chosen_source(tuning))
+    assert nine == tuple(one.best.objective for one in tuning.objectives if one.best)
+    assert override(load_study("quickstart"), [f"objectives={nine!r}"]).objectives == nine
+    assert "penultimate tune all" in chosen_source(tuning)
+    assert "holdout of glyphs" in chosen_source(tuning)
+
+
+def test_a_single_search_leaves_the_others_as_the_study_has_them() -> None:
+    plan = plan_tuning(three_seeds(), ["dropout"], {"recipe.learning_rate": (0.5, 2.0)}, 12)
+    tuned = conduct(plan, planted_runner, 'a "command" with \\ and """')
+    nine = run_source(chosen_source(record_of(plan, tuned)))
+    studys = list(three_seeds().objectives)
+    assert tuned[0].best is not None
+    studys[4] = tuned[0].best.objective
+    assert nine == tuple(studys)
+
+
+def test_the_summary_names_choice_accuracy_and_cells(tuning: Tuning) -> None:
+    lines = summary_lines(tuning, ["dropout"])
+    (dropout,) = (tuned for tuned in tuning.objectives if tuned.slug == "dropout")
+    assert dropout.best is not None
+    assert dropout.best.objective in lines[1]
+    assert f"{100 * dropout.best.mean:.2f}" in lines[1]
+    assert "9 of 9" in lines[1]
+    assert not any("sigmoid" in line for line in lines)
+
+
+# -- the command ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["dropout", "--seeds", "1,1"], "seeds names 1 twice"),
+        (["dropout", "--study", "quikstart"], "Did you mean 'quickstart'"),
+        (["dropout", "--grid", "keep=0,0.5"], "keep must be a number in (0, 1]"),
+        (["dropout", "--processes", "0"], "at least 1"),
+        (["dropout", "--expansions", "-1"], "--expansions is a whole number"),
+        ([], "required: OBJECTIVE"),
+    ],
+)
+def test_the_command_answers_a_wrong_request_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], answer: str
+) -> None:
+    assert main(["tune", *arguments, "--out", str(tmp_path / "runs")]) == 2
+    assert answer in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+COMMAND = ["tune", "label_smoothing", "softmax", "--study", "smoke", "--seeds", "0,1", "--budget", "2"]
+COMMAND += ["--grid", "alpha=0.1,0.3", "--set", "recipe.epochs=1", "--processes", "1"]
+
+
+def test_a_tuning_is_trained_kept_shown_and_not_repeated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(COMMAND) == 0
+    folder = tmp_path / "runs/studies/tune-smoke"
+    kept = read_tuning(folder / "tuning.json")
+    assert kept is not None
+    trained = {path.name for path in (tmp_path / "runs/steps").glob("train.*")}
+    assert {run.step for one in kept.objectives for cell in one.cells for run in cell.runs} == trained
+    assert len(trained) == 3 * 2
+    nine = runpy.run_path(str(folder / "chosen.py"))["NINE"]
+    assert nine[0] == "softmax"
+    assert nine[-1] in ("label_smoothing(alpha=0.1)", "label_smoothing(alpha=0.3)")
+    results = read_study(tmp_path / "runs", "tune-smoke")
+    assert {row.step for row in results.table} == set(kept.steps())
+    (ours, _), notes = exhibit("tableA1", results, allow_limited=True).tables, kept.objectives[0].remarks
+    assert [row.label for row in ours.rows] == ["Softmax", "Label smoothing"]
+    assert notes == ("Softmax: one cell, so there was nothing to choose",)
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+    capsys.readouterr()
+    assert main(COMMAND) == 0
+    assert "Every cell was done already." in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"} == before
+    assert main(["why", "tableA1", "label_smoothing", "--study", "tune-smoke"]) == 0
+    why = capsys.readouterr().out
+    (chosen,) = (one.best for one in kept.objectives if one.slug == "label_smoothing" and one.best)
+    for run in chosen.runs:
+        assert f"holdout  {run.accuracy:.6g}  (limited, epoch 1)" in why
+        assert f"\n{run.step}\n" in why
+    assert "chosen of 2 cells, by top-1 on the holdout alone" in why
+    assert main(["status"]) == 0
+    assert "tune-smoke: 8 of 8 steps, complete" in capsys.readouterr().out
+
+
+def test_a_tuning_is_not_taken_for_the_study_that_was_run_last(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    described(store, "mine", [])
+    described(store, "tune-mine", [], tunes="mine")
+    os.utime(tmp_path / "studies/mine/study.json", (0, 0))
+    assert [folder.name for folder in study_folders(tmp_path)] == ["tune-mine", "mine"]
+    assert study_folder(tmp_path).name == "mine"
+    assert study_folder(tmp_path, "tune-mine").is_tuning
+
+
+def leave(tuning: Tuning, root: Path, study: str) -> None:
+    """Leave a tuning where that of a study lies."""
+    folder = root / "studies" / f"tune-{study}"
+    folder.mkdir()
+    (folder / "tuning.json").write_text(tuning.to_json())
+
+
+def test_the_search_of_a_study_is_found_beside_it(tuning: Tuning, tmp_path: Path) -> None:
+    described(prepared(tmp_path), "quickstart", [])
+    assert "tuning" not in study_folder(tmp_path, "quickstart").described()
+    leave(tuning, tmp_path, "quickstart")
+    assert from_json(study_folder(tmp_path, "quickstart").described()["tuning"]) == tuning
+
+
+def test_the_search_of_another_study_stands_in_for_ones_own(tuning: Tuning, tmp_path: Path) -> None:
+    described(prepared(tmp_path), "mine", [], tuned_by="rehearsal")
+    found = study_folder(tmp_path, "mine").tuning()
+    assert found is not None
+    assert (found.study, len(found.objectives)) == ("rehearsal", 9)  # the one that comes with the package
+    for name in ("rehearsal", "mine"):
+        own = dataclasses.replace(tuning, study=name)
+        leave(own, tmp_path, name)
+        assert study_folder(tmp_path, "mine").tuning() == own
+
+
+@pytest.mark.long
+def test_where_every_run_diverges_the_command_fails_and_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rates = ["--grid", "recipe.learning_rate=1e18,1e20", "--budget", "2", "--set", "recipe.epochs=1"]
+    assert main(["tune", "softmax", "--study", "smoke", "--processes", "1", *rates]) == 1
+    told = capsys.readouterr()
+    assert "every cell of softmax diverged (2 cells)" in told.err
+    assert "diverged: softmax with recipe.learning_rate=1e+18, seed 0" in told.out
+    assert "every cell diverged" in (tmp_path / "runs/studies/tune-smoke/chosen.py").read_text()

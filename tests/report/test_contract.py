@@ -1,0 +1,180 @@
+"""Producers and consumers agree: what exhibits name is what measurements yield and what studies ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penultimate import registry
+from penultimate.data.catalog import SHIFTS, card
+from penultimate.measures import Shifted, measurement, names
+from penultimate.measures.declaration import Measurement, Yield
+from penultimate.report import StudyResults, read_study
+from penultimate.report.measurements import admit
+from penultimate.report.quantity import Quantity
+from penultimate.report.spec import Exhibit, assemble
+from penultimate.study.spec import Study
+from tests.report.planted import as_in_the_paper, planted
+from tests.report.reading import glyphs
+from tests.report.synthetic import study
+
+IN_THE_PAPER = {
+    "3.1": ["table1", "figure1"],
+    "3.2": ["figure2", "figure3"],
+    "3.3": ["table3", "figure4"],
+    "3.4": ["figure5", "table4", "figure6", "iclr_figure5"],
+    "A.1": ["tableA1", "iclr_tableA2"],
+    "A.2": ["tableA2"],
+    "B": ["figureB1"],
+    "C.1": ["tableC1", "figureC1", "figureC2", "figureC3"],
+    "C.2": ["tableC2", "tableC3"],
+    "C.3": ["figureC4", "figureC5", "figureC6", "figureC7"],
+    "D.1": ["figureD1"],
+    "D.4": ["figureD3"],
+    "E.2": ["tableE1", "tableE2", "figureE1", "figureE2", "figureE3"],
+    "E.4": ["figureE4"],
+}
+"""Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
+OF_TRAINING = {"top1": "fraction", "mean_loss": "loss"}
+"""What the training itself records after an epoch, and in which unit."""
+
+
+def exhibit_of(name: str) -> Exhibit:
+    made = registry.entry("exhibit", name).resolve()
+    assert isinstance(made, Exhibit)
+    return made
+
+
+def study_of(name: str) -> Study:
+    found = registry.entry("study", exhibit_of(name).measured_by).resolve()
+    assert isinstance(found, Study)
+    return found
+
+
+def metrics(quantity: Quantity, targets: tuple[str, ...] = ("newfaces", "digits")) -> set[str]:
+    """The metrics of a quantity's rows: the official accuracy of each target in its place."""
+    return {quantity.metric.replace("{accuracy}", card(target).accuracy) for target in targets}
+
+
+def yielding(metric: str) -> list[tuple[Measurement, Yield]]:
+    """The measurements that yield a metric."""
+    known = [measurement(name) for name in names()]
+    return [(found, one) for found in known for one in found.yields or () if one.metric == metric]
+
+
+EXHIBITS = registry.names("exhibit")
+CASES = [
+    pytest.param(name, quantity, id=f"{name}-{quantity.metric}-{quantity.split}-{quantity.arm or 'main'}")
+    for name in EXHIBITS
+    for quantity in exhibit_of(name).quantities
+]
+
+
+def test_exhibits_stand_in_the_order_of_the_paper_and_of_its_sections() -> None:
+    in_order = [name for members in IN_THE_PAPER.values() for name in members]
+    assert [*in_order, "plugins", "claims"] == EXHIBITS
+    for section, members in IN_THE_PAPER.items():
+        assert {exhibit_of(name).section for name in members} == {section}
+    assert {exhibit_of(name).section for name in ("plugins", "claims")} == {""}
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_an_exhibit_has_what_listing_and_page_need(name: str) -> None:
+    made = exhibit_of(name)
+    assert made.name == name
+    assert made.parts
+    for words in (made.title, made.caption, made.summary):
+        assert words == words.strip() != ""
+    assert not made.title.endswith(".")
+    assert registry.entry("exhibit", name).summary == made.summary
+    sends_to = study_of(name)
+    main = [block for block in sends_to.runs if not block.arm]
+    assert len({backbone for block in main for backbone in block.backbones}) > made.of_another
+
+
+@pytest.mark.parametrize(("name", "quantity"), CASES)
+def test_every_quantity_is_yielded_by_a_measurement_in_its_unit(name: str, quantity: Quantity) -> None:
+    for metric in metrics(quantity):
+        found = yielding(metric)
+        units = {one.unit for _, one in found} | ({OF_TRAINING[metric]} if metric in OF_TRAINING else set())
+        assert units, f"{name} names {metric}, which no measurement yields"
+        if quantity.scale == 100:
+            assert units == {"fraction"}
+        if quantity.arrays:
+            assert any(set(quantity.arrays) <= set(one.arrays) for _, one in found)
+
+
+@pytest.mark.parametrize(("name", "quantity"), CASES)
+def test_the_study_that_an_exhibit_sends_to_measures_what_it_needs(name: str, quantity: Quantity) -> None:
+    sends_to = study_of(name)
+    of_arm = {
+        key: asked
+        for key, asked in sends_to.measured().items()
+        if key.arm == quantity.arm and not key.is_given
+    }
+    assert of_arm, f"{sends_to.name} has no networks of the arm '{quantity.arm}'"
+    targets = sends_to.targets if quantity.target == "targets" else (sends_to.source,)
+    for metric in metrics(quantity, targets):
+        found = [made for made, _ in yielding(metric) if _is_on(made, quantity)]
+        wanted = {made.name for made in found}
+        measured = any(wanted & {one.measurement.name for one in asked} for asked in of_arm.values())
+        assert measured or metric == "mean_loss", f"{sends_to.name} does not measure {metric}"
+
+
+def _is_on(made: Measurement, quantity: Quantity) -> bool:
+    """Whether a measurement is made where the quantity is: on targets, on shifted sets, or on the source."""
+    if quantity.target in SHIFTS:
+        return any(isinstance(need, Shifted) and need.shift == quantity.target for need in made.needs)
+    return made.of_targets == (quantity.target == "targets")
+
+
+@pytest.fixture(scope="module")
+def reference() -> StudyResults:
+    """Rows that steps wrote."""
+    return glyphs()
+
+
+def test_the_reference_run_has_every_quantity_where_exhibits_look_for_it(reference: StudyResults) -> None:
+    """Metric, split, arm and kind of condition; the losses of training are not kept in it."""
+    there = {(row.metric, row.split, row.arm or "", tuple(row.settings)) for row in reference.table}
+    for exhibit, quantity in ((name, one) for name in EXHIBITS for one in exhibit_of(name).quantities):
+        setting = tuple(part.partition("=")[0] for part in quantity.setting.split(", ") if part)
+        for metric in metrics(quantity, tuple(reference.description["targets"])) - {"mean_loss"}:
+            place = (metric, quantity.split, quantity.arm, setting)
+            assert place in there, f"{exhibit} looks for {place}"
+
+
+@pytest.mark.parametrize("results", [study((0, 1)), planted(as_in_the_paper())], ids=["synthetic", "planted"])
+def test_made_up_rows_are_like_those_that_steps_write(results: StudyResults, reference: StudyResults) -> None:
+    """Metric, split, unit and kind of condition of the tests' own rows are of rows of the reference run."""
+
+    def kinds(one: StudyResults) -> set[tuple[object, ...]]:
+        return {
+            (row.metric, row.split, row.unit, tuple(row.settings), row.layer is None, row.epoch is None)
+            for row in one.table
+        }
+
+    made_up = kinds(results)
+    assert made_up
+    assert made_up - kinds(reference) == set()
+    for metric, _, unit, *_ in made_up:
+        declared = {one.unit for _, one in yielding(str(metric))} | {OF_TRAINING.get(str(metric))}
+        assert unit in declared
+    assert all(row.seed is not None and row.draw is not None and row.backbone for row in results.table)
+
+
+def test_smoke_feeds_every_exhibit_that_one_seed_and_one_architecture_can(finished_smoke: Path) -> None:
+    """Rows that steps have just written: nothing is missing but what takes more than smoke has."""
+    measurements = admit(read_study(finished_smoke / "runs", "smoke"), allow_limited=True)
+    built = {name: assemble(exhibit_of(name), measurements) for name in EXHIBITS}
+    lacking = {name for name, made in built.items() if made.missing}
+    of_several_seeds = {"figure2", "figureC6", "figureC7"}
+    of_the_sweep = {"figure5", "table4", "iclr_figure5"}
+    assert lacking == {*of_several_seeds, *of_the_sweep, "figure6", "tableA1", "iclr_tableA2", "figureB1"}
+    for name in set(EXHIBITS) - lacking - {"plugins"}:
+        panels = [panel for figure in built[name].figures for panel in figure.panels]
+        assert "ours" in {part.source for part in (*built[name].tables, *panels)}, name
+    for row in measurements.results.table:
+        declared = {one.unit for _, one in yielding(row.metric)} | {OF_TRAINING.get(row.metric)}
+        assert row.unit in declared, row.metric

@@ -1,0 +1,130 @@
+"""What `list exhibits` says: which study measures an exhibit, and how far those of a folder have come."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penultimate.records.reading import StudyFolder
+from penultimate.report.listing import ANY_STUDY, NOT_MEASURED, lines, states
+from penultimate.report.spec import all_exhibits
+from tests.records.stores import SOFTMAX, described, finished, prepared
+
+ENSEMBLES = {"figureC6", "figureC7"}
+OF_THE_SWEEP = {"figure5", "table4", "figure6", "iclr_figure5", "claims"}
+SETTINGS_ALONE = {"tableA1", "iclr_tableA2", "tableA2", "plugins"}
+NETWORKS = [{"objectives": ["softmax"], "backbones": ["net", "plain"], "arm": ""}]
+
+
+def made(
+    root: Path, steps: Sequence[tuple[str, Sequence[dict[str, Any]] | None]], **settings: Any
+) -> StudyFolder:
+    """A study of steps, each with its rows, or with None where it is not done."""
+    store = prepared(root)
+    for step_id, rows in steps:
+        if rows is not None:
+            columns = {**SOFTMAX, "source": "glyphs", "target": "glyphs"}
+            finished(store, step_id, columns, [{"value": 0.5, "split": "test", **row} for row in rows])
+    return described(store, "made", [step_id for step_id, _ in steps], **{"networks": NETWORKS, **settings})
+
+
+def test_without_a_study_nothing_is_measured(tmp_path: Path) -> None:
+    known = states(tmp_path)
+    assert list(known) == [exhibit.name for exhibit in all_exhibits()]
+    assert {name for name, state in known.items() if state == ANY_STUDY} == SETTINGS_ALONE
+    assert {known[name] for name in set(known) - SETTINGS_ALONE} == {NOT_MEASURED}
+
+
+def test_what_smoke_has_measured_is_told_as_such(finished_smoke: Path) -> None:
+    """It has one seed, one architecture and no sweep; temperatures cannot be fitted to what it learns."""
+    known = states(finished_smoke / "runs")
+    lacking = {name for name, state in known.items() if state == NOT_MEASURED}
+    assert lacking == {"table4", "figureB1", *ENSEMBLES}
+    partly = {name for name, state in known.items() if state.startswith("partly (smoke, limited")}
+    assert partly == OF_THE_SWEEP - {"table4"} | {"tableC3"}
+    assert {known[name] for name in set(known) - lacking - partly - SETTINGS_ALONE} == {
+        "measured (smoke, limited)"
+    }
+
+
+def test_finished_steps_are_counted(tmp_path: Path) -> None:
+    """Of those that yield what an exhibit names, done or not: Table C.1 needs no kNN."""
+    accuracy = [{"metric": f"top{k}", "split": split} for k in (1, 5) for split in ("train", "test")]
+    made(
+        tmp_path,
+        [("accuracy.a.0", accuracy), ("accuracy.b.0", None), ("knn.a.0", None), ("linear.a.0", None)],
+    )
+    known = states(tmp_path)
+    assert known["tableC1"] == "partly (made: 1 of 2 steps)"
+    assert known["table1"] == "partly (made: 1 of 4 steps)"
+    assert known["table3"] == "partly (made: 1 of 2 steps)"
+    assert known["tableE1"] == NOT_MEASURED
+
+
+def test_the_study_that_has_most_is_named(tmp_path: Path) -> None:
+    rows = [
+        {"metric": f"class_separation{name}", "split": split}
+        for name in ("", "_cosine_centered", "_euclidean")
+        for split in ("train", "test")
+    ]
+    folder = made(tmp_path, [("class_separation.a.0", rows), ("class_separation.b.0", None)])
+    assert states(tmp_path)["tableE1"] == "partly (made: 1 of 2 steps)"
+    described(folder.store, "whole", ["class_separation.a.0"], networks=NETWORKS)
+    described(folder.store, "small", ["class_separation.a.0"], networks=NETWORKS, limited=True)
+    assert states(tmp_path)["tableE1"] == "measured (whole)"
+
+
+@pytest.mark.parametrize(
+    ("row", "arm", "measured"),
+    [
+        ({"layer": "block1"}, "", "figure4"),
+        ({"epoch": 3}, "", "figureE4"),
+        ({}, "temperature", None),
+    ],
+)
+def test_layers_epochs_and_arms_are_told_apart(
+    tmp_path: Path, row: dict[str, Any], arm: str, measured: str | None
+) -> None:
+    """The same metric in a layer, after an epoch, and of a sweep; Table E.1 shows none of these."""
+    rows = [{"metric": "class_separation", "split": split, **row} for split in ("train", "test")]
+    made(tmp_path, [("some.a.0", rows)], arms={"some.a.0": arm} if arm else {})
+    known = states(tmp_path)
+    whole = {name for name, state in known.items() if state == "measured (made)"}
+    assert whole == ({measured} if measured else set())
+    assert known["tableE1"] == NOT_MEASURED
+    assert known["figure5"].startswith("partly") == bool(arm)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "measured"), [("net", {"figure2", "figureD3"}), ("plain", {"figureB1"})]
+)
+def test_architectures_are_told_apart(tmp_path: Path, backbone: str, measured: set[str]) -> None:
+    made(tmp_path, [("similarity.all.0", [{"metric": "layer_cka", "backbone": backbone, "objective": None}])])
+    assert {name for name, state in states(tmp_path).items() if state == "measured (made)"} == measured
+
+
+def test_every_line_names_exhibit_study_state_and_what_it_is(tmp_path: Path) -> None:
+    head, *listed = lines(tmp_path)
+    assert head.split("  ")[0] == "exhibit"
+    for line, exhibit in zip(listed, all_exhibits(), strict=True):
+        cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
+        assert cells == [exhibit.name, exhibit.measured_by, states(tmp_path)[exhibit.name], exhibit.summary]
+
+
+def test_listing_a_store_needs_neither_numbers_nor_tensors(finished_smoke: Path) -> None:
+    program = (
+        "import sys; from penultimate.cli import main; main(['list', 'exhibits']);"
+        " heavy = {'torch', 'numpy', 'scipy', 'sklearn', 'matplotlib', 'jinja2'};"
+        " print(*sorted(heavy & set(sys.modules)))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], cwd=finished_smoke, capture_output=True, text=True, check=True
+    )
+    *listed, heavy = answer.stdout.split("\n")[:-1]
+    assert heavy == ""
+    assert any(line.startswith("table1 ") and "measured (smoke, limited)" in line for line in listed)

@@ -1,0 +1,132 @@
+"""Tables A.1: what was searched, tried and chosen, as the record of a search has it, beside the paper's."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from penultimate import published
+from penultimate.errors import RequestError
+from penultimate.objectives.presets import PRESETS
+from penultimate.records.tuning import Tuning, from_json
+from penultimate.report import StudyResults, exhibit
+from tests.report.reading import column_of, described, glyphs, table_of
+from tests.report.synthetic import study
+
+TUNING: dict[str, Any] = glyphs().description["tuning"]
+"""The search behind the reference run, as it was kept."""
+BOTH = pytest.mark.parametrize("name", ["tableA1", "iclr_tableA2"])
+
+
+@pytest.fixture(scope="module")
+def tuning() -> Tuning:
+    return from_json(TUNING)
+
+
+def texts(results: StudyResults, name: str, table: str, key: str) -> list[str]:
+    shown = table_of(exhibit(name, results), table)
+    place = [column.key for column in shown.columns].index(key)
+    return [row.cells[place].text for row in shown.rows]
+
+
+def test_table_a1_holds_every_choice(tuning: Tuning) -> None:
+    expected = [
+        (one.slug, f"{one.best.values[place]:.6g}", f"{100 * one.best.mean:.2f}")
+        for one in tuning.objectives
+        for place in range(len(one.axes))
+        if one.best
+    ]
+    table = table_of(exhibit("tableA1", glyphs()), "tableA1")
+    keys = [column.key for column in table.columns]
+    shown = [
+        (row.objective, *(row.cells[keys.index(key)] for key in ("chosen_value", "holdout_top1_percent")))
+        for row in table.rows
+    ]
+    searched = [
+        (slug, chosen.text, f"{accuracy.value:.2f}") for slug, chosen, accuracy in shown if chosen.text != "–"
+    ]
+    assert searched == expected
+    assert [row.objective for row in table.rows if row.cells[0].text == "none"] == ["softmax", "sigmoid"]
+    assert {cell.value for cell in column_of(table, "epochs").values()} == {28}
+
+
+def test_table_a1_prints_the_papers_choices() -> None:
+    printed = published.printed("neurips_tableA1_hyperparameters")
+    for key in ("chosen_value", "epochs"):
+        assert texts(glyphs(), "tableA1", "tableA1_published", key) == [row[key] or "–" for row in printed]
+
+
+def test_the_figure_holds_every_cell_that_did_not_diverge(tuning: Tuning) -> None:
+    (figure,) = exhibit("tableA1", glyphs()).figures
+    drawn = [
+        (one, place)
+        for one in tuning.objectives
+        for place in range(len(one.axes))
+        if len(one.tried(place)) > 1
+    ]
+    assert drawn
+    assert len(figure.panels) == len(drawn)
+    for panel, (one, place) in zip(figure.panels, drawn, strict=True):
+        assert [point.y for point in panel.points] == pytest.approx([100 * cell.mean for cell in one.cells])
+        (chosen,) = [point for point in panel.points if not point.faint]
+        assert one.best is not None
+        value = one.best.values[place]
+        assert chosen.x == pytest.approx(math.log10(1 - value if one.slug == "dropout" else value))
+
+
+def test_what_the_search_found_and_this_study_does_not_follow_is_said(tuning: Tuning) -> None:
+    assert not any("Not searched" in note for note in exhibit("tableA1", glyphs()).notes)
+    first = tuning.objectives[0]
+    fewer = dataclasses.asdict(dataclasses.replace(tuning, objectives=tuning.objectives[1:]))
+    (said,) = [
+        note for note in exhibit("tableA1", described(glyphs(), tuning=fewer)).notes if "Not searched" in note
+    ]
+    assert said == f"Not searched, and used as they are: {first.slug}."
+    other = described(study(), tuning=TUNING)
+    notes = exhibit("tableA1", other).notes
+    assert "This study uses logit_penalty(beta=0.003); the search chose logit_penalty(beta=0.001)." in notes
+    assert any("epochs = 28 (here 20)" in note for note in notes)
+
+
+def test_iclr_table_a2_holds_the_rates_and_decays_that_were_chosen(tuning: Tuning) -> None:
+    ours, *papers = exhibit("iclr_tableA2", glyphs()).tables
+    assert [paper.source for paper in papers] == ["published", "published"]
+    assert [row.objective for row in ours.rows] == list(PRESETS)
+    rate, decay = tuning.recipe["learning_rate"], tuning.recipe["weight_decay"]
+    for slug, cell in column_of(ours, "lr_times_weight_decay").items():
+        assert cell.value == pytest.approx(rate * decay), slug
+    rows = published.printed("iclr_tableA2_cifar_hyperparameters")
+    place = [column.key for column in papers[0].columns].index("learning_rate")
+    assert [row.cells[place].text for paper in papers for row in paper.rows] == [
+        row["learning_rate"] for row in rows
+    ]
+
+
+@BOTH
+def test_without_a_search_the_values_in_use_stand_there_and_it_is_said(name: str) -> None:
+    """Those of every arm, each with the recipe that it was trained with."""
+    kept = {key: value for key, value in glyphs().description.items() if key != "tuning"}
+    built = exhibit(name, dataclasses.replace(glyphs(), description=kept))
+    (gap,) = built.missing
+    assert str(gap) == (
+        "The search for hyperparameters: not measured: run `penultimate tune all --study glyphs`"
+    )
+    ours = built.tables[0]
+    assert ours.title.startswith("The values that this study uses")
+    assert built.figures == ()
+    sweep = [row for row in ours.rows if "τ = 0.08" in row.label]
+    assert sweep
+    if name == "iclr_tableA2":
+        assert [row.cells[0].value for row in sweep] == [1.7]
+        assert column_of(ours, "learning_rate")["softmax"].value == 0.6
+
+
+@BOTH
+def test_the_search_of_a_limited_study_is_refused_unless_asked_for(name: str) -> None:
+    limited = described(glyphs(), limited=True)
+    with pytest.raises(RequestError, match="--allow-limited"):
+        exhibit(name, limited)
+    assert exhibit(name, limited, allow_limited=True).limited

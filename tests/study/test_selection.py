@@ -1,0 +1,224 @@
+"""Which study is meant: read by name or from a file, its settings changed, some of its networks taken."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penultimate.data.augmentation import Augmentation
+from penultimate.errors import RequestError
+from penultimate.study import Given, Study, load_study
+from penultimate.study.selection import override, restrict
+from penultimate.study.spec import Runs
+
+GLYPHS_RUNS = 9 * 5 + 5 * 3 + 4 * 2
+
+
+@pytest.fixture
+def smoke() -> Study:
+    return load_study("smoke")
+
+
+@pytest.fixture
+def two_arms(smoke: Study) -> Study:
+    """Three objectives with two seeds; under another recipe two of them with one; and a network given."""
+    main = replace(smoke.main, seeds=(0, 1))
+    longer = replace(main.recipe, epochs=5)
+    arm = replace(main, objectives=main.objectives[:2], recipe=longer, seeds=(1,), arm="longer")
+    return replace(smoke, networks=(main, arm, Given({"ours": "timm:resnet18"})))
+
+
+def epochs(study: Study) -> dict[str, int]:
+    return {block.arm: block.recipe.epochs for block in study.runs}
+
+
+def trained(study: Study) -> list[tuple[str, str, int | None]]:
+    return [(key.objective.partition("(")[0], key.arm, key.seed) for key in study.keys() if not key.is_given]
+
+
+# -- settings -----------------------------------------------------------------------------------------------
+
+
+def test_settings_of_the_study_and_of_its_recipe_are_changed_by_path(smoke: Study) -> None:
+    changed = override(
+        smoke, ["recipe.epochs=7", "threads=2", "targets='digits_smoke'", "recipe.augmentation.shift=3"]
+    )
+    assert (changed.main.recipe.epochs, changed.threads, changed.targets) == (7, 2, ("digits_smoke",))
+    assert changed.main.recipe.augmentation == Augmentation(shift=3)
+    assert smoke.main.recipe.epochs == 3
+
+
+def test_names_and_lists_need_no_quotes(smoke: Study) -> None:
+    changed = override(
+        smoke, ["measure=linear, relearning(shots=(5,10))", "targets=digits_smoke", "backbones=glyphplain"]
+    )
+    assert changed.measure == ("linear", "relearning(shots=(5, 10))")
+    assert (changed.targets, changed.backbones) == (("digits_smoke",), ("glyphplain",))
+    assert override(smoke, ["measure="]).measure == ()
+    assert override(smoke, ["name=mine", "seeds=4"]).main.seeds == (4,)
+
+
+def test_settings_of_a_grid_are_changed_in_every_grid_or_in_those_of_an_arm(two_arms: Study) -> None:
+    assert epochs(override(two_arms, ["recipe.epochs=7"])) == {"": 7, "longer": 7}
+    assert epochs(override(two_arms, ["longer.recipe.epochs=7"])) == {"": 3, "longer": 7}
+    assert override(two_arms, ["longer.seeds=0,2"]).runs[1].seeds == (0, 2)
+    assert override(two_arms, ["draws=0"]).runs[1].draws == 0
+    assert override(two_arms, ["longer.seeds=0,2"]).networks[2] == two_arms.networks[2]
+
+
+def test_other_objectives_are_the_first_grids_and_further_grids_keep_theirs(two_arms: Study) -> None:
+    changed = override(two_arms, ["objectives=softmax,sigmoid"])
+    assert [block.objectives for block in changed.runs] == [("softmax", "sigmoid"), ("softmax",)]
+    assert [block.arm for block in override(two_arms, ["objectives=sigmoid"]).runs] == [""]
+    of_arm = override(two_arms, ["longer.objectives=sigmoid"])
+    assert [block.objectives for block in of_arm.runs] == [two_arms.main.objectives, ("sigmoid",)]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "answer"),
+    [
+        ("recipe.epoch=7", "Did you mean 'epochs'"),
+        ("recipe=7", "'recipe' has parts; set one of recipe.epochs, "),
+        ("recipe.augmentation=7", "set one of recipe.augmentation.shift"),
+        ("name.x=7", "'name' has no parts"),
+        ("recipe.epochs", "--set wants setting=value, such as recipe.epochs=3; got 'recipe.epochs'"),
+        ("recipe.epochs=-3", "epochs"),
+        ("recipe.learning_rate='fast'", "learning_rate"),
+        ("targets=('digit_smoke',)", "Did you mean 'digits_smoke'"),
+        ("source='digits_smoke'", "'digits_smoke' cannot be trained on: it has no split holdout"),
+        ("objectives=()", "empty"),
+        ("objectives=('softmax','softmax')", "twice"),
+        ("objectives=('sofmax',)", "Did you mean 'softmax'"),
+        ("seeds=(1,1)", "twice"),
+        ("seeds=(-1,)", "a seed is an integer"),
+        ("measure=('linea',)", "Did you mean 'linear'"),
+        ("threads=0", "threads is an integer >= 1"),
+        ("draws='x'", "draws is 'seed' or an integer"),
+        ("name='../x'", "consists of letters"),
+        (
+            "seed=1",
+            "no setting 'seed': 'seed' is not one of objectives, recipe, backbones, seeds, draws, name, ",
+        ),
+        ("seed=1", "Did you mean 'seeds'"),
+        ("networks=1", "'networks' is not one of"),
+        ("longr.recipe.epochs=7", "Did you mean 'longer'"),
+        ("longer=7", "'longer' is an arm; set one of longer.objectives, longer.recipe, "),
+        ("longer.arm=other", "'arm' is not one of"),
+        ("=7", "no setting ''"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_the_nearest_fix(
+    two_arms: Study, assignment: str, answer: str
+) -> None:
+    with pytest.raises(RequestError) as error:
+        override(two_arms, [assignment])
+    assert answer in str(error.value)
+
+
+# -- some of the networks -----------------------------------------------------------------------------------
+
+
+def test_objectives_are_chosen_by_slug_or_spec_and_given_networks_by_name(two_arms: Study) -> None:
+    assert trained(restrict(two_arms, ["softmax"], [])) == [
+        ("softmax", "", 0),
+        ("softmax", "", 1),
+        ("softmax", "longer", 1),
+    ]
+    assert trained(restrict(two_arms, ["squared_error"], [])) == [
+        ("squared_error", "", 0),
+        ("squared_error", "", 1),
+    ]
+    by_spec = restrict(two_arms, ["cosine_softmax(scale=0.5, temperature=6e-2)"], [])
+    assert by_spec.objectives == ("cosine_softmax(scale=0.5, temperature=0.06)",)
+    assert [key.objective for key in restrict(two_arms, ["ours"], []).keys()] == ["ours"]
+    both = restrict(two_arms, ["ours", "squared_error"], [1])
+    assert [(key.objective.partition("(")[0], key.seed) for key in both.keys()] == [
+        ("squared_error", 1),
+        ("ours", None),
+    ]
+
+
+def test_they_come_in_the_order_in_which_they_are_named(two_arms: Study) -> None:
+    assert list(restrict(two_arms, ["squared_error", "softmax"], []).slugs().values()) == [
+        "squared_error",
+        "softmax",
+    ]
+
+
+def test_other_seeds_are_those_of_the_first_grid_and_as_many_as_a_smaller_grid_had(two_arms: Study) -> None:
+    assert [block.seeds for block in restrict(two_arms, [], [1, 2]).runs] == [(1, 2), (1,)]
+    assert [block.seeds for block in restrict(two_arms, [], [5, 6]).runs] == [(5, 6), (5,)]
+    assert [block.seeds for block in restrict(two_arms, [], [7]).runs] == [(7,), (7,)]
+
+
+@pytest.mark.parametrize(
+    ("names", "answer"),
+    [
+        (["dropout(keep=0.123)"], "study 'smoke' has no objective 'dropout(keep=0.123)'"),
+        (["sigmoid"], "It has: softmax, cosine_softmax, squared_error, ours."),
+        (["sofmax"], "Did you mean 'softmax'"),
+    ],
+)
+def test_a_name_that_the_study_has_not_is_refused(two_arms: Study, names: list[str], answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        restrict(two_arms, names, [])
+    assert answer in str(error.value)
+
+
+def test_seeds_of_a_study_that_trains_nothing_are_refused(two_arms: Study) -> None:
+    with pytest.raises(RequestError, match="trains no network"):
+        restrict(replace(two_arms, networks=two_arms.networks[2:]), [], [1])
+
+
+def test_the_grids_of_glyphs_can_be_left_out_one_by_one() -> None:
+    glyphs = load_study("glyphs")
+    assert len(glyphs.keys()) == GLYPHS_RUNS
+    nine = override(glyphs, [f"objectives={glyphs.main.objectives!r}"])
+    assert [block.arm or block.backbones[0] for block in nine.runs] == ["glyphnet", "glyphplain"]
+    assert {
+        key.arm for key in restrict(glyphs, ["cosine_softmax(scale=0.02, temperature=0.02)"], []).keys()
+    } == {"temperature"}
+    fewer = restrict(glyphs, [], [1])
+    assert len(fewer.keys()) == 9 + 5 + 4
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def test_a_study_file_is_read_and_a_bad_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import dataclasses\nfrom penultimate.studies.smoke import STUDY as SMOKE\n"
+        "STUDY = dataclasses.replace(SMOKE, name='mine')\n"
+    )
+    assert load_study(str(file)).name == "mine"
+    answers: dict[str, Any] = {
+        "1/0": "ZeroDivisionError: division by zero",
+        "x = 1": "must define STUDY = Study(...)",
+        "from penultimate.study import Runs\nRuns(())": "objectives is empty",
+    }
+    for content, answer in answers.items():
+        file.write_text(content)
+        with pytest.raises(RequestError) as error:
+            load_study(str(file))
+        assert answer in str(error.value)
+    with pytest.raises(RequestError, match="no study file"):
+        load_study(str(tmp_path / "none.py"))
+    with pytest.raises(RequestError, match="Did you mean 'smoke'"):
+        load_study("smok")
+
+
+@pytest.mark.parametrize(
+    "name", ["smoke", "quickstart", "glyphs", "rehearsal", "glyphs_search", "glyphs_sweep_search"]
+)
+def test_every_built_in_study_bears_its_name_and_says_how_it_is_run(name: str) -> None:
+    study = load_study(name)
+    assert study.name == name
+    command = f"penultimate tune all --study {name}" if study.search else f"penultimate run {name}"
+    header = importlib.import_module(f"penultimate.studies.{name}").__doc__ or ""
+    assert f"\n    {command}\n" in header
+    assert isinstance(study.main, Runs)

@@ -1,0 +1,436 @@
+"""Studies unfolded: which steps there are, what they are given, and what makes them the same step again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import textwrap
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penultimate.errors import RequestError
+from penultimate.measures.similarity import similarity
+from penultimate.networks.key import NetworkKey
+from penultimate.study import Given, Runs, Study, load_study
+from penultimate.study import unfold as room
+from penultimate.study.graph import Step
+from penultimate.study.selection import override, restrict
+from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
+from tests.plugins.loading import SAMPLES, plugged
+
+TINY = "glyphnet(features=16, width=4)"
+RECIPE = Recipe(epochs=1)
+ON_NETWORKS = {
+    *(
+        "accuracy",
+        "class_separation",
+        "collapse",
+        "hardness",
+        "spectra",
+        "distances",
+        "calibration",
+        "layers",
+    ),
+    *("dynamics", "robustness", "linear", "knn"),
+}
+TOGETHER = {"agreement", "similarity"}
+
+
+@pytest.fixture
+def smoke() -> Study:
+    return load_study("smoke")
+
+
+def small(*networks: Runs | Given, measure: tuple[str, ...] = ("knn",), **changes: Any) -> Study:
+    """A study on the smoke world, of one tiny network unless others are named."""
+    networks = networks or (Runs(("softmax",), RECIPE, backbones=(TINY,)),)
+    return Study("small", "", "", "glyphs_smoke", ("digits_smoke",), networks, measure, **changes)
+
+
+def steps_of(study: Study, name: str) -> list[Step]:
+    return [step for step in unfold(study).steps.values() if step.name == name]
+
+
+def new(before: Study, after: Study) -> set[str]:
+    """The kinds of the steps that the first study does not have."""
+    known = unfold(before).steps
+    return {step.name for step_id, step in unfold(after).steps.items() if step_id not in known}
+
+
+# -- the graph ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["smoke", "glyphs"])
+def test_parents_come_first_and_identities_are_stable(name: str) -> None:
+    graph = unfold(load_study(name))
+    seen: set[str] = set()
+    for step_id, step in graph.steps.items():
+        assert step.id == step_id
+        assert set(step.parents) <= seen
+        assert {supply.parent for supply in step.supplies} == set(step.parents)
+        seen.add(step_id)
+    assert list(unfold(load_study(name)).steps) == list(graph.steps)
+    children = graph.children()
+    assert sum(map(len, children.values())) == sum(len(step.parents) for step in graph.steps.values())
+
+
+def test_a_step_comes_back_from_json(smoke: Study) -> None:
+    for step_id, step in unfold(smoke).steps.items():
+        again = Step.from_json(json.loads(json.dumps(step.to_json())))
+        assert again.id == step_id
+        assert (again.supplies, again.resources, again.columns) == (
+            step.supplies,
+            step.resources,
+            step.columns,
+        )
+
+
+def test_an_id_says_what_the_step_is_of() -> None:
+    (network,) = steps_of(small(Runs(("dropout(keep=0.9)",), RECIPE, backbones=(TINY,), seeds=(3,))), "train")
+    name, label, digest = network.id.split(".")
+    assert (name, label, len(digest)) == ("train", "dropout-s3", 16)
+    (measured,) = steps_of(small(Given({"our own": "timm:resnet18"})), "knn")
+    assert measured.id.startswith("knn.our_own-digits_smoke.")
+
+
+def test_a_second_architecture_that_is_compared_alone_costs_its_trainings_and_one_step() -> None:
+    graph = unfold(load_study("glyphs"))
+    others = Counter(
+        step.name
+        for step in graph.steps.values()
+        if step.columns.get("backbone") == "glyphplain" and step.name not in ("data", "train")
+    )
+    assert others == {"similarity": 1}
+    (compared,) = (
+        step
+        for step in graph.steps.values()
+        if (step.name, step.columns.get("backbone")) == ("similarity", "glyphplain")
+    )
+    parents = Counter(graph.steps[parent].name for parent in compared.parents)
+    assert parents == {"train": 8, "data": 1}
+
+
+def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
+    count = Counter(step.name for step in unfold(smoke).steps.values())
+    assert count == {
+        **{"data": 3 + 4, "sheet": 1, "train": 3, "extract": 3 * (2 + 2 * 2) + 2, "corrupted": 1, "hard": 1},
+        **dict.fromkeys(ON_NETWORKS, 3),
+        **{"calibration": 2, "linear": 3 * 2, "knn": 3 * 2, "agreement": 1, "similarity": 1},
+    }
+
+
+def test_every_grid_is_measured_by_what_it_asks_for() -> None:
+    plain = Runs(("softmax",), RECIPE, backbones=(TINY,), seeds=(0, 1))
+    swept = replace(plain, objectives=("sigmoid",), arm="sweep", seeds=(0,), measure=("linear", "agreement"))
+    steps = unfold(small(plain, swept)).steps.values()
+    measured = {(step.name, step.columns.get("objective"), step.columns.get("arm")) for step in steps}
+    assert {one for one in measured if one[0] in ("knn", "linear", "agreement")} == {
+        ("knn", "softmax", None),
+        ("linear", "sigmoid", "sweep"),
+        ("agreement", None, "sweep"),
+    }
+
+
+def test_networks_are_compared_within_their_arm_and_architecture() -> None:
+    plain = Runs(("softmax", "sigmoid"), RECIPE, backbones=(TINY, "glyphplain"), seeds=(0,))
+    longer = replace(plain, backbones=(TINY,), recipe=Recipe(epochs=2), arm="longer")
+    steps = steps_of(
+        small(plain, longer, Given({"ours": "timm:resnet18"}), measure=("similarity",)), "similarity"
+    )
+    compared = [
+        (step.columns["backbone"], step.columns["arm"], [key.objective for key in networks(step)])
+        for step in steps
+    ]
+    assert compared == [
+        (TINY, None, ["softmax", "sigmoid", "ours"]),
+        ("glyphplain", None, ["softmax", "sigmoid"]),
+        (TINY, "longer", ["softmax", "sigmoid"]),
+    ]
+
+
+def networks(step: Step) -> list[NetworkKey]:
+    return [supply.network for supply in step.supplies if supply.kind == "network" and supply.network]
+
+
+def test_networks_that_are_compared_see_the_first_draw_and_else_their_own() -> None:
+    runs = Runs(("softmax",), RECIPE, backbones=(TINY,), seeds=(4, 2))
+    graph = unfold(small(runs, Given({"ours": "timm:resnet18"}), measure=("agreement", "class_separation")))
+
+    def draws(name: str) -> list[tuple[int | None, int]]:
+        banks = [
+            (supply.network, graph.steps[supply.parent])
+            for step in graph.steps.values()
+            if step.name == name
+            for supply in step.supplies
+        ]
+        return sorted(
+            {
+                (key.seed, graph.steps[parent].columns["draw"])
+                for key, bank in banks
+                if key is not None
+                for parent in bank.parents
+                if graph.steps[parent].name == "data"
+            },
+            key=str,
+        )
+
+    assert draws("agreement") == [(2, 4), (4, 4)]
+    assert draws("class_separation") == [(2, 2), (4, 4), (None, 4)]
+
+
+# -- what cannot be measured --------------------------------------------------------------------------------
+
+
+def test_what_a_network_does_not_have_is_not_measured_of_it(smoke: Study) -> None:
+    assert {step.columns["objective"].partition("(")[0] for step in steps_of(smoke, "calibration")} == {
+        "softmax",
+        "cosine_softmax",
+    }
+    assert len(steps_of(smoke, "dynamics")) == 3
+    assert steps_of(override(smoke, ["recipe.snapshot_every=0"]), "dynamics") == []
+
+
+@pytest.mark.parametrize("classifies", [False, True])
+def test_of_a_given_network_only_what_needs_no_final_layer_is_measured(
+    smoke: Study, classifies: bool
+) -> None:
+    with_final = {"accuracy", "collapse", "hardness", "spectra", "calibration", "robustness", "agreement"}
+    always = (ON_NETWORKS | TOGETHER) - with_final - {"dynamics"}
+    study = replace(smoke, networks=(Given({"ours": "timm:resnet18"}, classifies=classifies),))
+    kinds = {step.name for step in unfold(study).steps.values()} & (ON_NETWORKS | TOGETHER)
+    assert kinds == always | (with_final if classifies else set())
+    alone = {step.name for step in unfold(replace(study, measure=("hardness",))).steps.values()}
+    assert ("extract" in alone) == ("hardness" in alone) == classifies
+
+
+def test_a_split_that_is_missing_is_named_with_those_that_there_are(tmp_path: Path) -> None:
+    file = tmp_path / "lines.py"
+    file.write_text(
+        textwrap.dedent(
+            """
+            from penultimate import register
+            from penultimate.data import DatasetCard
+
+            @register.dataset
+            def lines(draw): ...
+
+            sizes = {"train": 4, "holdout": 2, "test": 2}
+            lines.card = DatasetCard("lines", "Lines", 2, sizes, "top1", "none", "none", "none")
+            """
+        )
+    )
+    with plugged(file):
+        study = replace(small(), source="lines", measure=("relearning",))
+        with pytest.raises(RequestError) as error:
+            unfold(study)
+    assert str(error.value) == (
+        "study 'small' measures relearning, which needs the split 'relearn' of 'lines'; it has train,"
+        " holdout, test"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("folder:{}/nowhere", "there is no network in '{}/nowhere'"),
+        ("timm:resnet18(weights='{}/none.pth')", "there is no file of weights at '{}/none.pth'"),
+    ],
+)
+def test_a_given_network_that_is_not_there_is_named(tmp_path: Path, source: str, answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        unfold(small(Given({"ours": source.format(tmp_path)})))
+    assert answer.format(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("measure", "answer"),
+    [("relearning(shots=())", "shots is empty"), ("relearning(shots=(5, 5))", "names 5 twice")],
+)
+def test_a_setting_that_is_repeated_for_nothing_is_refused(measure: str, answer: str) -> None:
+    with pytest.raises(RequestError, match=answer):
+        small(measure=(measure,))
+
+
+# -- identity -----------------------------------------------------------------------------------------------
+
+
+def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
+    downstream = {"train", "extract"} | ON_NETWORKS | TOGETHER
+    assert new(smoke, override(smoke, ["recipe.epochs=9"])) == downstream
+    assert new(smoke, replace(smoke, title="another")) == set()
+    assert new(smoke, restrict(smoke, ["softmax"], [])) == TOGETHER
+    assert new(smoke, replace(smoke, targets=smoke.targets[:1])) == {"sheet"}
+    assert new(smoke, restrict(smoke, [], [5])) == {"data", "sheet", "corrupted", "hard"} | downstream
+    assert new(smoke, replace(smoke, measure=("similarity(passes=2)",))) == {"similarity"}
+    assert new(smoke, override(smoke, ["measure=robustness(per_class=1)"])) == {"corrupted", "robustness"}
+
+
+def test_a_default_that_is_written_out_changes_nothing() -> None:
+    usual = small(measure=("similarity", "relearning"))
+    written = small(
+        Runs(("softmax",), Recipe(epochs=1, momentum=0.9), backbones=(TINY,)),
+        measure=("similarity(passes=1, images=5120)", "relearning(shots=(5, 10, 40))"),
+    )
+    assert list(unfold(usual).steps) == list(unfold(written).steps)
+    (trained,) = steps_of(usual, "train")
+    assert trained.identity["recipe"] == {"epochs": 1}
+    assert trained.config["recipe"]["momentum"] == 0.9
+    assert [step.identity for step in steps_of(usual, "similarity")] == [{"seeds": [0]}]
+
+
+@dataclasses.dataclass(frozen=True)
+class LaterRecipe(Recipe):
+    """A recipe with a field that there is not today."""
+
+    mixup: float = 0.0
+
+
+def test_a_new_field_with_a_default_retrains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(unfold(small()).steps)
+    monkeypatch.setattr(room, "Recipe", LaterRecipe)
+    same = small(Runs(("softmax",), LaterRecipe(epochs=1), backbones=(TINY,)))
+    mixed = small(Runs(("softmax",), LaterRecipe(epochs=1, mixup=0.2), backbones=(TINY,)))
+    assert list(unfold(same).steps) == before
+    assert new(same, mixed) == {"train", "extract", "knn"}
+    (trained,) = steps_of(mixed, "train")
+    assert trained.identity["recipe"] == {"epochs": 1, "mixup": 0.2}
+
+
+def test_threads_belong_to_the_step_and_change_the_identity_of_trainings_alone(smoke: Study) -> None:
+    one, two = (list(unfold(replace(smoke, threads=threads)).steps.values()) for threads in (1, 2))
+    changed = {step.name for step, other in zip(one, two, strict=True) if step.identity != other.identity}
+    assert changed == {"train"}
+    assert {step.resources.threads for step in two} == {2}
+    unmoved = {step.name for step, other in zip(one, two, strict=True) if step.id == other.id}
+    assert unmoved == {"data", "sheet", "corrupted", "hard"}
+
+
+def test_the_name_of_an_arm_changes_no_step() -> None:
+    main = Runs(("softmax",), RECIPE, backbones=(TINY,))
+    longer = replace(main, recipe=Recipe(epochs=2), arm="longer")
+    measure = ("knn", "similarity", "agreement")
+    named = unfold(small(main, longer, measure=measure)).steps
+    renamed = unfold(small(main, replace(longer, arm="twice as long"), measure=measure)).steps
+    alone = unfold(small(replace(longer, arm=""), measure=measure)).steps
+    assert list(named) == list(renamed)
+    assert set(alone) < set(named)
+    assert {
+        step.columns["arm"] for step_id, step in named.items() if step_id in alone and step.name == "train"
+    } == {"longer"}
+
+
+def test_a_new_version_of_a_measurement_is_done_again(smoke: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = unfold(smoke).steps
+    monkeypatch.setitem(similarity.declared, "version", similarity.declared["version"] + 1)
+    assert {step.name for step_id, step in unfold(smoke).steps.items() if step_id not in before} == {
+        "similarity"
+    }
+
+
+def test_a_changed_plugin_is_done_again_with_what_rests_on_it(tmp_path: Path) -> None:
+    study = {"measure": ("final", "knn")}
+    with plugged("protocol"):
+        before = unfold(small(**study)).steps
+        other_rates = unfold(small(measure=("final(rate=(0.0, 0.25))", "knn"))).steps
+    changed = tmp_path / "protocol.py"
+    changed.write_text((SAMPLES / "protocol.py").read_text() + "# another\n")
+    with plugged(changed):
+        after = unfold(small(**study)).steps
+    assert {step.name for step_id, step in after.items() if step_id not in before} == {
+        "cell",
+        "choice",
+        "final",
+    }
+    added = [step for step_id, step in other_rates.items() if step_id not in before]
+    assert Counter(step.name for step in added) == {"cell": 1, "choice": 1, "final": 1}
+
+
+GALLERY = """
+import hashlib
+from pathlib import Path
+from penultimate import register
+from penultimate.data import DatasetCard
+
+ROOT = Path({root!r})
+
+@register.dataset
+def gallery(draw): ...
+
+def fingerprint():
+    files = sorted(path for path in ROOT.iterdir())
+    return {{path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}}
+
+gallery.fingerprint = fingerprint
+sizes = {{"train": 4, "test": 2}}
+gallery.card = DatasetCard("gallery", "Gallery", 2, sizes, "top1", "none", "none", "none")
+"""
+
+
+def test_a_folder_of_images_whose_content_changes_is_read_anew(tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    (pictures / "one.png").write_bytes(b"one")
+    file = tmp_path / "gallery.py"
+    file.write_text(GALLERY.format(root=str(pictures)))
+    with plugged(file):
+        study = replace(small(), targets=("gallery", "digits_smoke"))
+        before = unfold(study).steps
+        assert list(unfold(study).steps) == list(before)
+        (pictures / "one.png").write_bytes(b"two")
+        after = unfold(study).steps
+        (pictures / "one.png").write_bytes(b"one")
+        assert list(unfold(study).steps) == list(before)
+    added = [step for step_id, step in after.items() if step_id not in before]
+    assert Counter(step.name for step in added) == {"data": 1, "sheet": 1, "extract": 2, "knn": 1}
+    assert {step.columns["target"] for step in added if step.name != "sheet"} == {"gallery"}
+
+
+def test_a_given_network_whose_weights_change_is_measured_anew(tmp_path: Path) -> None:
+    weights = tmp_path / "weights.pth"
+    weights.write_bytes(b"one")
+    study = small(Given({"ours": f"timm:resnet18(weights={str(weights)!r})"}))
+    before = unfold(study).steps
+    weights.write_bytes(b"two")
+    assert {step.name for step_id, step in unfold(study).steps.items() if step_id not in before} == {
+        "given",
+        "extract",
+        "knn",
+    }
+
+
+# -- a protocol in stages -----------------------------------------------------------------------------------
+
+
+def test_a_protocol_in_three_stages_is_a_static_graph() -> None:
+    runs = Runs(("softmax", "sigmoid"), RECIPE, backbones=(TINY,), seeds=(0, 1))
+    with plugged("protocol"):
+        graph = unfold(replace(small(runs, measure=("final",)), targets=("digits_smoke", "syllabics_smoke")))
+    count = Counter(step.name for step in graph.steps.values())
+    assert count["cell"] == 2 * 2 * 2 * 2  # objectives, seeds, targets, rates
+    assert (count["choice"], count["final"]) == (2 * 2, 2 * 2 * 2)
+    for step in graph.steps.values():
+        kinds = Counter(graph.steps[parent].name for parent in step.parents)
+        if step.name == "choice":
+            assert step.gathers
+            assert kinds == {"cell": 4}
+            cells = [
+                (supply.network.seed, supply.settings["rate"]) for supply in step.supplies if supply.network
+            ]
+            assert sorted(cells) == [(0, 0.0), (0, 0.5), (1, 0.0), (1, 0.5)]
+            assert {supply.network.objective for supply in step.supplies if supply.network} == {
+                step.columns["objective"]
+            }
+            assert {supply.of for supply in step.supplies} == {step.columns["target"]}
+        if step.name == "final":
+            assert not step.gathers
+            assert kinds == {"extract": 2, "choice": 1}
+            (choice,) = (
+                graph.steps[parent] for parent in step.parents if graph.steps[parent].name == "choice"
+            )
+            assert choice.columns["objective"] == step.columns["objective"]
+            assert choice.columns["target"] == step.columns["target"]
