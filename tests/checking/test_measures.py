@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.plugins.loading import SAMPLES, plugged
+from tests.plugged import SAMPLES, plugged
 
 from penultimate import registry
 from penultimate.checking import Finding, check_entry, check_file, render_report

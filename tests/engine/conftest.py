@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.chores import PLUGIN
-from tests.plugins.loading import plugged
+from tests.plugged import plugged
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from tests.inprocess import InProcess
 from tests.measures.banks import bank
 from tests.measures.steps import KEY, Parents, measured
-from tests.plugins.loading import plugged
+from tests.plugged import plugged
 
 import penultimate as pu
 from penultimate.engine.execute import DamagedParentError, execute

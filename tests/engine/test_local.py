@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.engine.chores import Notes, chore, graph_of
-from tests.plugins.loading import plugged
+from tests.plugged import plugged
 
 from penultimate.engine import load_engine, local
 from penultimate.errors import RequestError

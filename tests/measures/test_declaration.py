@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plugins.loading import plugged
+from tests.plugged import plugged
 
 import penultimate as pu
 from penultimate import registry

@@ -26,6 +26,9 @@ from penultimate.plugins import load_plugin, loaded
 from penultimate.records.table import Row
 from penultimate.report import exhibit, read_study, render_exhibit_text
 from penultimate.report.page.page import render_report
+from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.table import TableOfRuns
+from penultimate.report.spec import Exhibit, build
 from penultimate.study import Study, load_study
 from penultimate.study.selection import override
 from penultimate.study.unfold import unfold
@@ -136,6 +139,17 @@ def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> N
     for row, spec in zip(probe.rows, load_study_of_plugins().objectives, strict=True):
         values = table.where(objective=spec, metric="nearest_mean_top1").values()
         assert row.cells[-1].value == pytest.approx(100 * values.mean())
+
+
+def test_an_exhibit_may_be_made_of_what_a_plugin_measures(finished: Path) -> None:
+    metric = "feature_scale(power=3).mean_norm"
+    norm = Quantity(metric, label="Mean norm", key="norm")
+    part = TableOfRuns("norms", "How long the features are", (norm,), missing="Norms")
+    shown = build(Exhibit("norms", "", "", (part,)), read_study(finished / "runs"), allow_limited=True)
+    (table,) = shown.tables
+    rows = pu.results(finished / "runs").where(metric=metric, split="test")
+    assert [row.cells[0].value for row in table.rows] == [row.value for row in rows]
+    assert len(table.rows) == 3
 
 
 def test_results_are_shown_where_no_plugin_is_loaded(finished: Path) -> None:

@@ -159,6 +159,14 @@ def test_a_network_of_two_grids_is_measured_by_what_both_ask_for() -> None:
     }
 
 
+def test_a_network_of_two_grids_is_measured_under_one_setting() -> None:
+    again = Runs(("softmax",), SHORT, backbones=(TINY,), measure=("similarity(passes=2)",))
+    for measure in (("similarity",), ("similarity(passes=3)",)):
+        with pytest.raises(RequestError, match="is measured by 'similarity' under two settings; ask for one"):
+            study(GRID, again, measure=measure).measured()
+    assert study(GRID, again, measure=("similarity(passes=2)",)).measured()
+
+
 def test_a_grid_that_asks_for_nothing_is_trained_and_not_measured() -> None:
     (requests,) = study(Runs(("softmax",), SHORT, backbones=(TINY,), measure=())).measured().values()
     assert requests == ()

@@ -21,7 +21,7 @@ from penultimate.study.graph import Step
 from penultimate.study.selection import override, restrict
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
-from tests.plugins.loading import SAMPLES, plugged
+from tests.plugged import SAMPLES, plugged
 
 TINY = "glyphnet(features=16, width=4)"
 RECIPE = Recipe(epochs=1)

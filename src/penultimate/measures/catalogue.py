@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from penultimate import registry
@@ -40,6 +41,14 @@ def names() -> list[str]:
     own = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
     simple = [name for kind in FROM_PLUGINS for name in registry.names(kind)]
     return own + [name for name in simple if name not in own and _is_plugin(name)]
+
+
+@cache
+def built_in_metrics() -> frozenset[str]:
+    """Every metric that the package's own measurements yield."""
+    entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
+    own = [measurement(entry.name) for entry in entries if not entry.is_plugin]
+    return frozenset(item.metric for what in own for item in what.yields or ())
 
 
 def measurement(name: str) -> Measurement:

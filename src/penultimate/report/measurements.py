@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from penultimate.data.catalog import SHIFTS, card, remember, shifted
 from penultimate.errors import RequestError
+from penultimate.measures.catalogue import built_in_metrics
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
@@ -164,8 +165,9 @@ class Measurements:
         return {name: self._in_order(runs) for name, runs in values.items()}
 
     def _is_own(self, row: Row) -> bool:
-        """Whether a row holds a number of one network, and of no plug-in (metrics may be called alike)."""
-        return _is_number(row) and _measured_by(row) not in self._plugin_steps
+        """Whether a row holds a number of one network; not a plug-in's under the name of a built-in one."""
+        of_plugin = _measured_by(row) in self._plugin_steps
+        return _is_number(row) and not (of_plugin and row.metric in built_in_metrics())
 
     def _in_order(self, runs: ByRun) -> ByRun:
         return {

@@ -205,13 +205,23 @@ class Study:
         return tuple(sorted(listed, key=lambda key: seeds.index(key.seed)))
 
     def measured(self) -> dict[NetworkKey, tuple[Requested, ...]]:
-        """What is measured of each network, in the order of the study."""
+        """What is measured of each network, in the order of the study.
+
+        Raises RequestError for a network of two grids that ask for one measurement under different settings.
+        """
         known = {text: requested(text) for block in (self, *self.networks) for text in block.measure or ()}
         wanted: dict[NetworkKey, dict[str, Requested]] = {key: {} for key in self.keys()}
         for block in self.networks:
             texts = self.measure if block.measure is None else block.measure
             for key in block.keys():
                 wanted[key].update({text: known[text] for text in texts})
+        for key, requests in wanted.items():
+            named = [request.measurement.name for request in requests.values()]
+            if len(set(named)) < len(named):
+                twice = next(name for name in named if named.count(name) > 1)
+                raise RequestError(
+                    f"study '{self.name}': '{key}' is measured by '{twice}' under two settings; ask for one"
+                )
         return {key: tuple(requests.values()) for key, requests in wanted.items()}
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 from penultimate import registry
 from penultimate.plugins import Plugin, load_plugin
 
-SAMPLES = Path(__file__).parent
+SAMPLES = Path(__file__).parent / "plugins"
 
 
 @contextlib.contextmanager
