@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -326,7 +326,7 @@ def test_steps_can_be_sent_elsewhere_and_leave_the_same_rows(
     (final,) = [
         step for step in graph.steps.values() if step.name == "final" and step.label.startswith("softmax-s0")
     ]
-    sent = Step.from_json(json.loads(json.dumps(dataclasses.asdict(final))))
+    sent = pickle.loads(pickle.dumps(final))
     elsewhere = Store(tmp_path)
     elsewhere.prepare()
     for parent in final.parents:

@@ -57,7 +57,6 @@ class DatasetCard:
 
 PRETRAINING_SPLITS = ("train", "holdout", "test", "relearn")
 TRANSFER_SPLITS = ("train", "test")
-SHIFTED_SPLITS = ("test",)
 
 SHIFTS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {

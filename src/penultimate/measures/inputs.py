@@ -75,9 +75,6 @@ class Fact:
     value: Any
 
 
-Yielded: TypeAlias = Number | Arrays | Undefined | Fact
-
-
 @dataclass(frozen=True)
 class Inputs:
     """What a step's parents have left, by what they are to it.

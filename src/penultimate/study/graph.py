@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -80,19 +78,6 @@ class Step:
         }
         digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
         return f"{self.name}.{self.label}.{digest[:16]}"
-
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @staticmethod
-    def from_json(content: Mapping[str, Any]) -> Step:
-        supplies = tuple(
-            Supply(**{**one, "network": NetworkKey(**one["network"]) if one["network"] else None})
-            for one in content["supplies"]
-        )
-        tuples = {name: tuple(content[name]) for name in ("parents", "absent")}
-        resources = Resources(**content["resources"])
-        return Step(**{**content, **tuples, "supplies": supplies, "resources": resources})
 
 
 @dataclass(frozen=True)

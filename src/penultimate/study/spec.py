@@ -194,10 +194,6 @@ class Study:
             if sources.setdefault(name, (text, block.classifies)) != (text, block.classifies):
                 raise RequestError(f"'{name}' is given twice, and otherwise; give one of them another name")
 
-    def of(self, key: NetworkKey) -> Runs | Given:
-        """The first grid that a network belongs to."""
-        return next(block for block in self.networks if key in block.keys())
-
     def keys(self) -> tuple[NetworkKey, ...]:
         """All networks, each once, one seed after the other."""
         listed = dict.fromkeys(key for block in self.networks for key in block.keys())
