@@ -41,19 +41,21 @@ def parser() -> argparse.ArgumentParser:
         ("run", "Run a study: do what is not done yet, then write its report."),
         ("plan", "Show a study's steps, which of them are done, and what the rest is expected to cost."),
     ):
-        one = command(name, text)
-        one.add_argument(
+        subcommand = command(name, text)
+        subcommand.add_argument(
             "study", help="a study's name (penultimate list studies) or the path of a study file"
         )
-        one.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
-        one.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
-        one.add_argument("--only", help="some of the study's objectives, such as softmax,sigmoid")
-        one.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
-        one.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+        subcommand.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+        subcommand.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
+        subcommand.add_argument("--only", help="some of the study's objectives, such as softmax,sigmoid")
+        subcommand.add_argument(
+            "--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments"
+        )
+        subcommand.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
         if name == "run":
             engines = "local (default), ray or MODULE:CLASS"
-            one.add_argument("--on", default="local", metavar="ENGINE", help=engines)
-        _takes_plugins(one)
+            subcommand.add_argument("--on", default="local", metavar="ENGINE", help=engines)
+        _takes_plugins(subcommand)
     status = command("status", "Show the studies of a folder and how far each has come.")
     status.add_argument("--out", default="runs")
     show = command("show", "Print an exhibit (a table or figure of the paper) from a study's results.")
@@ -64,18 +66,18 @@ def parser() -> argparse.ArgumentParser:
     why.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
     report = command("report", "Write the report of a study again.")
     report.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
-    for one in (show, report):
-        one.add_argument(
+    for subcommand in (show, report):
+        subcommand.add_argument(
             "--reference", action="store_true", help="from the reference run that comes with the package"
         )
     keep = command("keep", "Write a finished study's rows and provenance into a folder, small and readable.")
     keep.add_argument("--to", required=True, metavar="FOLDER")
-    for one in (show, why, report, keep):
-        one.add_argument("--study", default="", help="the study's name (default: the one run last)")
-        one.add_argument("--out", default="runs")
+    for subcommand in (show, why, report, keep):
+        subcommand.add_argument("--study", default="", help="the study's name (default: the one run last)")
+        subcommand.add_argument("--out", default="runs")
     show.add_argument("--allow-limited", action="store_true", help="accept a study too small to be evidence")
-    for one in (show, report):
-        _takes_plugins(one)
+    for subcommand in (show, report):
+        _takes_plugins(subcommand)
     tune = command("tune", "Search for an objective's hyperparameters on the holdout; nothing else decides.")
     tune.add_argument(
         "objectives", nargs="+", metavar="OBJECTIVE", help="an objective, or all of the study's: all"

@@ -99,12 +99,12 @@ def _seeds(text: str | None) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         try:
-            own = range(int(first), int(last if dash else first) + 1)
+            numbers = range(int(first), int(last if dash else first) + 1)
         except ValueError:
             raise RequestError(f"--seeds wants numbers such as 0,1,2 or 0-7; got '{text}'") from None
-        if not own:
+        if not numbers:
             raise RequestError(f"--seeds {text}: '{part.strip()}' holds no seed; write {last}-{first}")
-        seeds.extend(own)
+        seeds.extend(numbers)
     return seeds
 
 
@@ -199,11 +199,11 @@ def _plan(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     from penultimate.records.reading import study_folders
 
-    found = study_folders(options.out)
-    if not found:
+    folders = study_folders(options.out)
+    if not folders:
         print(f"No study in '{options.out}' yet. Start one: penultimate run quickstart")
         return 0
-    for folder in found:
+    for folder in folders:
         counts = folder.counts()
         done, total = (sum(pair[side] for pair in counts.values()) for side in (0, 1))
         state = "complete" if done == total else "running" if folder.is_running() else "not complete"
@@ -221,8 +221,8 @@ def _show(options: argparse.Namespace) -> int:
 
     _load_plugins(options)
     source = _referred(options) or options.out
-    shown = exhibit(options.exhibit, source, options.study, options.allow_limited)
-    print(render_exhibit_text(shown))
+    built = exhibit(options.exhibit, source, options.study, options.allow_limited)
+    print(render_exhibit_text(built))
     return 0
 
 

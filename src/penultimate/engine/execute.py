@@ -184,7 +184,7 @@ def _expect_declared(what: Measurement, known: Mapping[str, Any] | None, item: N
     declared = known.get(item.metric)
     unit = "points" if isinstance(item, Arrays) else item.unit
     if declared is None or declared.unit != unit:
-        listed = ", ".join(f"{one.metric} ({one.unit})" for one in known.values())
+        listed = ", ".join(f"{quantity.metric} ({quantity.unit})" for quantity in known.values())
         raise PenultimateError(
             f"{what.name} yields {item.metric} ({unit}), which its declaration does not name: {listed}"
         )

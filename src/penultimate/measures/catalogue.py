@@ -135,8 +135,8 @@ def _declared(name: str, function: Callable[..., Any]) -> Measurement:
                 f"the measurement '{name}' needs {need!r}; see penultimate.measures for what it can"
             )
     for setting in made.each:
-        if setting not in [one.name for one in made.settings]:
-            raise unknown(f"setting of '{name}' in each", setting, [one.name for one in made.settings])
+        if setting not in [known.name for known in made.settings]:
+            raise unknown(f"setting of '{name}' in each", setting, [known.name for known in made.settings])
     return made
 
 

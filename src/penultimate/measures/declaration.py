@@ -148,6 +148,6 @@ class Measurement:
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the settings that differ from their defaults: what a step's identity holds."""
-        optional = [one for one in self.settings if one.default is not REQUIRED]
-        usual = {one.name: one.checked(one.default, self.name) for one in optional}
+        optional = [setting for setting in self.settings if setting.default is not REQUIRED]
+        usual = {setting.name: setting.checked(setting.default, self.name) for setting in optional}
         return {name: value for name, value in values.items() if repr(value) != repr(usual.get(name))}

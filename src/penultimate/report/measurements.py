@@ -250,7 +250,7 @@ class Measurements:
     def run_counts(self) -> tuple[int, ...]:
         """Of how many runs each objective has been measured; those of none are left out."""
         seeds = self._seeds_of
-        return tuple(len(seeds[one.spec]) for one in self.objectives if one.spec in seeds)
+        return tuple(len(seeds[each.spec]) for each in self.objectives if each.spec in seeds)
 
     def runs_phrase(self, *arms: str) -> str:
         """How many runs stand behind a mean of an objective, of this arm and of others."""
@@ -272,7 +272,9 @@ class Measurements:
     @cached_property
     def diverged(self) -> tuple[DivergedRun, ...]:
         """The runs that ended as NaN: those that left rows, then those that provenance names."""
-        labels = {one.spec: one.label for arm in reversed(self.arms) for one in self.in_arm(arm).objectives}
+        labels = {
+            each.spec: each.label for arm in reversed(self.arms) for each in self.in_arm(arm).objectives
+        }
         return diverged_runs(self.results, labels, self.backbone)
 
     def notes(self, of_one_arm: bool = False, of_another: bool = False) -> tuple[str, ...]:

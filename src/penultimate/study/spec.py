@@ -335,7 +335,7 @@ def _backbone(text: str) -> str:
     except (TypeError, ValueError):
         raise RequestError(f"the backbone '{spec.name}' has no signature to read") from None
     values = bind(spec.name, settings, spec.arguments)
-    usual = bind(spec.name, [one for one in settings if one.default is not REQUIRED], {})
+    usual = bind(spec.name, [setting for setting in settings if setting.default is not REQUIRED], {})
     changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
     return str(registry.Spec(spec.name, changed))
 

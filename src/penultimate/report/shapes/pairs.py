@@ -94,7 +94,7 @@ def pairs_of(measurements: Measurements, quantity: Quantity) -> Pairs:
             continue
         first, second = sorted(pair, key=lambda network: (place[network.objective], network.seed or 0))
         if pairs.setdefault((first, second), row.value) != row.value:
-            named = " and ".join(f"'{one.objective}', {run_name(one.seed)}" for one in (first, second))
+            named = " and ".join(f"'{key.objective}', {run_name(key.seed)}" for key in (first, second))
             raise RequestError(f"two values of {quantity.metric} of one pair: {named}")
     return pairs
 
