@@ -16,7 +16,7 @@ from penultimate.errors import RequestError
 from penultimate.measures.similarity import similarity
 from penultimate.networks.key import NetworkKey
 from penultimate.study import Given, Runs, Study, load_study
-from penultimate.study import unfold as room
+from penultimate.study import foundation as room
 from penultimate.study.graph import Step
 from penultimate.study.selection import override, restrict
 from penultimate.study.unfold import unfold

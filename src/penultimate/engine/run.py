@@ -15,10 +15,11 @@ from penultimate.errors import DamagedFileError, RequestError
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import STUDY_FILE
 from penultimate.store import BusyError, Meta, Store, atomic_write, lock
+from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
-from penultimate.study.unfold import SECONDS, unfold
+from penultimate.study.unfold import unfold
 
 
 @dataclass(frozen=True)

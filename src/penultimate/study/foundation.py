@@ -1,0 +1,234 @@
+"""The steps under every measurement (data, networks, feature banks), and what every step is named by."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from penultimate import registry
+from penultimate.measures import declaration as needs
+from penultimate.measures.declaration import Scope
+from penultimate.networks.key import NetworkKey
+from penultimate.networks.sources import fingerprint
+from penultimate.objectives.presets import Composition, resolve
+from penultimate.plugins import refuse_unshared
+from penultimate.study.graph import LATER, NEXT, NOW, Resources, Step, Supply
+from penultimate.study.spec import Given, Runs, Study
+from penultimate.training.recipe import Recipe
+
+VERSIONS = {"data": 2, "sheet": 1, "train": 2, "given": 1, "extract": 2}
+"""Of the steps that are no measurements; raised by hand when their results change."""
+SECONDS = {"data": 0.88, "sheet": 0.4, "train": 65.0, "given": 2.0, "extract": 0.25}
+"""What they cost on one core, where neither the store nor the study knows."""
+
+
+Group: TypeAlias = tuple[Any, ...]
+
+
+class Foundation:
+    """The steps of a study so far; those that measure nothing are made here when they are first asked for."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.steps: dict[str, Step] = {}
+        self.blocks: dict[NetworkKey, Runs | Given] = {}
+        for block in study.networks:
+            for key in block.keys():
+                self.blocks.setdefault(key, block)
+        self.first_draw, self.main_backbone = study.first_draw, next(iter(study.backbones), "")
+        self.resources = Resources(study.threads)
+        self._compositions = {text: resolve(text) for text in study.objectives}
+        self._known: dict[NetworkKey | tuple[str, int], str] = {}
+        self._plugins: dict[tuple[str, str], dict[str, str]] = {}
+
+    def add(self, step: Step) -> str:
+        """Have a step done, at the most urgent of the priorities at which it was asked for; its id."""
+        known = self.steps.get(step.id)
+        if known is None or step.priority < known.priority:
+            self.steps[step.id] = step
+        return step.id
+
+    def plugin_digest(self, kind: str, name: str) -> dict[str, str]:
+        """sha256 of the source that a plug-in comes from, by "kind:name"; nothing for a built-in."""
+        if (kind, name) not in self._plugins:
+            entry = registry.entry(kind, name)
+            refuse_unshared(entry)
+            digest = entry.source_digest()
+            self._plugins[kind, name] = {f"{kind}:{name}": digest} if digest else {}
+        return self._plugins[kind, name]
+
+    def draw_of(self, key: NetworkKey | None) -> int:
+        """The draw of data that a network sees; one that was not trained here sees the study's first."""
+        return self.first_draw if key is None or key.draw is None else key.draw
+
+    def data(self, name: str, draw: int) -> str:
+        """The step that renders or reads a data set."""
+        if (name, draw) not in self._known:
+            plugins = self.plugin_digest("dataset", name)
+            config = {"name": name, "draw": draw, **filled(plugins=plugins)}
+            if plugins:  # what is built in is not imported here: it needs a tensor library
+                made_by = registry.entry("dataset", name).resolve()
+                fingerprint_of = getattr(made_by, "fingerprint", None)
+                config |= filled(content=fingerprint_of() if fingerprint_of else None)
+            priority = {self.study.source: 0}.get(name, NOW if name in self.study.targets else LATER)
+            columns = {"draw": draw, "target": name}
+            step = self._core("data", config, columns, f"d{draw}-{_word(name)}", priority)
+            self._known[name, draw] = self.add(step)
+        return self._known[name, draw]
+
+    def pictures(self) -> None:
+        """Every draw's data, and one picture of the first draw's."""
+        names = (self.study.source, *self.study.targets)
+        for draw in dict.fromkeys(map(self.draw_of, self.blocks)):
+            for name in names:
+                self.data(name, draw)
+        draw = self.first_draw
+        supplies = [Supply("images", self.data(name, draw), "train", name) for name in names]
+        columns = {"draw": draw, "target": self.study.source}
+        self.add(self._core("sheet", {}, columns, f"d{draw}", LATER, supplies))
+
+    def network(self, key: NetworkKey) -> str:
+        """The step that trains or fetches a network."""
+        if key not in self._known:
+            block = self.blocks[key]
+            self._known[key] = self.add(
+                self._given(key, block) if isinstance(block, Given) else self._trained(key, block)
+            )
+        return self._known[key]
+
+    def _given(self, key: NetworkKey, block: Given) -> Step:
+        source = block.networks[key.objective]
+        content = {"content": fingerprint(source), "classifies": block.classifies}
+        config = {"name": key.objective, "source": source, **content}
+        columns = self.columns((key,), "network", self.study.source)
+        return self._core("given", config, columns, _word(key.objective), 0)
+
+    def _trained(self, key: NetworkKey, block: Runs) -> Step:
+        composition = self._compositions[key.objective]
+        for component in composition.components:
+            refuse_unshared(registry.entry(component.kind, component.name))
+        backbone = registry.parse(key.backbone).name
+        plugins = composition.plugin_digests() | self.plugin_digest("backbone", backbone)
+        names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
+        recipe, threads = dataclasses.asdict(block.recipe), self.study.threads
+        config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
+        identity = {**config, "recipe": _differing(recipe, dataclasses.asdict(Recipe()))}
+        if threads == 1:  # more of them change the bits of a training
+            del identity["threads"]
+        data = self.data(self.study.source, self.draw_of(key))
+        supplies = [Supply("images", data, "train", self.study.source)]
+        columns = self.columns((key,), "network", self.study.source)
+        label = self.label((key,), "network")
+        return self._core("train", config, columns, label, NEXT, supplies, identity)
+
+    def bank(self, key: NetworkKey, of: str, split: str, draw: int, priority: int) -> str:
+        """The step that extracts a network's features of a split."""
+        network, data = self.network(key), self.data(of, draw)
+        supplies = [Supply("network", network, network=key), Supply("images", data, split, of)]
+        columns = self.columns((key,), "network", of)
+        label = f"{self.label((key,), 'network', of)}-{split}"
+        config, identity = {"split": split, "dtype": "float32"}, {"split": split}
+        return self.add(self._core("extract", config, columns, label, priority, supplies, identity))
+
+    def gives(self, key: NetworkKey, need: Any) -> bool:
+        """Whether a network can give what is needed of it."""
+        block = self.blocks[key]
+        match need:
+            case needs.Head():
+                return not isinstance(block, Given) or block.classifies
+            case needs.Logits() if isinstance(block, Given):
+                return block.classifies
+            case needs.LogProbabilities():
+                return self._compositions[key.objective].gives_log_probabilities
+            case needs.Snapshots():
+                return isinstance(block, Runs) and block.recipe.snapshot_every > 0
+        return True
+
+    def _core(
+        self,
+        name: str,
+        config: dict[str, Any],
+        columns: dict[str, Any],
+        label: str,
+        priority: int,
+        supplies: Sequence[Supply] = (),
+        identity: dict[str, Any] | None = None,
+    ) -> Step:
+        """A step that is no measurement; unless told otherwise, all its settings are its identity."""
+        identity = config if identity is None else identity
+        parents = tuple(supply.parent for supply in supplies)
+        fixed = (VERSIONS[name], config, identity, parents, tuple(supplies), columns, label, priority)
+        return Step(name, *fixed, resources=self.resources)
+
+    def group(self, key: NetworkKey, scope: Scope) -> Group:
+        """What the networks have in common that a step of this scope takes together."""
+        if scope == "network":
+            return (key,)
+        if scope == "objective":
+            return key.objective, key.backbone, key.arm
+        if scope == "draw":
+            return (self.draw_of(key),)
+        return key.arm, self.architecture(key)
+
+    def architecture(self, key: NetworkKey) -> str:
+        """A network that was not trained here stands beside those of the main architecture."""
+        return key.backbone or self.main_backbone
+
+    def columns(self, networks: tuple[NetworkKey, ...], scope: Scope, target: str) -> dict[str, Any]:
+        """What all rows of a step have in common."""
+        common = {"source": self.study.source, "target": target}
+        first = networks[0]
+        if scope == "network":
+            return {**first.columns(), **common}
+        if scope == "draw":
+            return {"draw": self.draw_of(first), **common}
+        shared = {"backbone": self.architecture(first) or None, "arm": first.arm or None}
+        return {**({"objective": first.objective} if scope == "objective" else {}), **shared, **common}
+
+    def label(
+        self,
+        networks: tuple[NetworkKey, ...],
+        scope: Scope,
+        target: str = "",
+        cell: tuple[tuple[str, Any], ...] = (),
+    ) -> str:
+        """What a step is of, as part of its id."""
+        first = networks[0]
+        parts: list[Any] = []
+        if scope in ("network", "objective"):
+            composition = self._compositions.get(first.objective)
+            parts += [_short(composition) if composition else first.objective]
+        if scope == "draw":
+            parts.append(f"d{self.draw_of(first)}")
+        if scope == "network" and first.seed is not None:
+            parts.append(f"s{first.seed}")
+        parts.append(target)
+        parts += [f"{name}{value}" for name, value in cell]
+        return "-".join(_word(str(part)) for part in parts if part)
+
+
+def _short(composition: Composition) -> str:
+    return composition.preset or composition.canonical
+
+
+def _word(text: str) -> str:
+    """A text as part of a folder's name."""
+    return re.sub(r"[^A-Za-z0-9_]+", "_", text)[:40]
+
+
+def filled(**entries: Any) -> dict[str, Any]:
+    """The entries that are not empty."""
+    return {name: value for name, value in entries.items() if value}
+
+
+def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of nested settings that differ from the usual ones."""
+    differing = {}
+    for name, value in values.items():
+        if name in usual and value == usual[name]:
+            continue
+        nested = isinstance(value, Mapping) and isinstance(usual.get(name), Mapping)
+        differing[name] = _differing(value, usual[name]) if nested else value
+    return differing
