@@ -13,7 +13,16 @@ from tests.conftest import penultimate
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.records.archive import ARRAYS_FILE, KEPT, KEYS, ROWS_FILE, Kept, keep, read_kept, reference
+from penultimate.records.archive import (
+    ARRAYS_FILE,
+    KEPT,
+    KEYS,
+    ROWS_FILE,
+    KeptStudy,
+    keep,
+    read_kept,
+    reference,
+)
 from penultimate.records.reading import StudyFolder, study_folder
 from penultimate.records.table import Row
 from penultimate.report import exhibit
@@ -138,7 +147,7 @@ def header(folder: Path) -> list[str]:
         return next(csv.reader(file))
 
 
-def condensed(folder: StudyFolder, to: Path) -> tuple[dict[tuple[object, ...], float], Kept]:
+def condensed(folder: StudyFolder, to: Path) -> tuple[dict[tuple[object, ...], float], KeptStudy]:
     """Every row's value by its place before, and the study as it is read back."""
     keep(folder, to)
     return {place(row): row.value for row in folder.table() if row.unit != "loss"}, read_kept(to)

@@ -38,17 +38,17 @@ FROM_PLUGINS = ("metric", "probe")
 
 def names() -> list[str]:
     """Every measurement that a study can ask for, plug-ins included."""
-    own = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
+    named = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
     simple = [name for kind in FROM_PLUGINS for name in registry.names(kind)]
-    return own + [name for name in simple if name not in own and _is_plugin(name)]
+    return named + [name for name in simple if name not in named and _is_plugin(name)]
 
 
 @cache
 def built_in_metrics() -> frozenset[str]:
     """Every metric that the package's own measurements yield."""
     entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
-    own = [measurement(entry.name) for entry in entries if not entry.is_plugin]
-    return frozenset(item.metric for what in own for item in what.yields or ())
+    built_in = [measurement(entry.name) for entry in entries if not entry.is_plugin]
+    return frozenset(item.metric for what in built_in for item in what.yields or ())
 
 
 def measurement(name: str) -> Measurement:
@@ -77,12 +77,12 @@ def requested(text: str) -> Requested:
     penultimate.errors.RequestError: unknown measurement 'colapse'. Did you mean 'collapse'? ...
     """
     spec = parse(str(text))
-    found = measurement(spec.name)
-    if found.stage:
+    declaration = measurement(spec.name)
+    if declaration.stage:
         raise RequestError(f"'{spec.name}' is a stage of other measurements; name one of them instead")
-    settings = found.bound(spec.arguments)
-    repeated = {name: several(spec.name, name, settings[name]) for name in found.each}
-    return Requested(found, {**settings, **repeated})
+    settings = declaration.bound(spec.arguments)
+    repeated = {name: several(spec.name, name, settings[name]) for name in declaration.each}
+    return Requested(declaration, {**settings, **repeated})
 
 
 def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:

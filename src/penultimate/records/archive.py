@@ -40,7 +40,7 @@ ARRAY_BITS = 14
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptStudy:
     """A kept study: what `StudyFolder` gives of one in a store, without its steps."""
 
     description: Mapping[str, Any]
@@ -109,7 +109,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
     return to / KEPT
 
 
-def read_kept(folder: Path | str) -> Kept:
+def read_kept(folder: Path | str) -> KeptStudy:
     """The study that `keep` wrote into a folder.
 
     Raises RequestError where there is none, DamagedFileError where it is not what was written.
@@ -126,7 +126,7 @@ def read_kept(folder: Path | str) -> Kept:
             )
         networks = [NetworkKey(**key) for key in card["networks"]]
         table = Table(_from_csv(content.decode(), networks, card["description"]["source"]))
-        return Kept(card["description"], card["provenance"], table, card["rows_sha256"], packed)
+        return KeptStudy(card["description"], card["provenance"], table, card["rows_sha256"], packed)
     except FileNotFoundError as error:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
     except RequestError:
@@ -141,7 +141,7 @@ def references() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{KEPT}"))}
 
 
-def reference(study: str = "") -> Kept:
+def reference(study: str = "") -> KeptStudy:
     """The reference run of a study, or the first; raises RequestError, with the nearest name, for no such."""
     known = references()
     study = study or next(iter(known), "")

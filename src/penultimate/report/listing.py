@@ -113,14 +113,14 @@ def _state(exhibit: Exhibit, studies: Iterable[tuple[StudyFolder, list[Steps]]])
 def _coverage(exhibit: Exhibit, folder: StudyFolder, steps: list[Steps]) -> Coverage:
     """Steps that hold any of the quantities; where one has none, another split of the same may stand in."""
     backbone = next(iter(folder.backbones), "")
-    own: dict[tuple[str, str], Steps] = {}
+    holders: dict[tuple[str, str], Steps] = {}
     held: dict[tuple[str, ...], bool] = {}
     for quantity in exhibit.quantities:
         holding = [of for of in steps if of.hold(quantity, exhibit, backbone)]
-        own.update({(of.kind, of.arm): of for of in holding})
+        holders.update({(of.kind, of.arm): of for of in holding})
         what = (quantity.metric, quantity.target, quantity.arm, quantity.setting, quantity.over)
         held[what] = held.get(what, False) or bool(holding)
-    done, total = sum(of.done for of in own.values()), sum(of.total for of in own.values())
+    done, total = sum(of.done for of in holders.values()), sum(of.total for of in holders.values())
     return Coverage(folder.name, done, total, not all(held.values()), bool(folder.description["limited"]))
 
 
@@ -134,13 +134,13 @@ def _steps(folder: StudyFolder) -> list[Steps]:
     groups: dict[tuple[str, str], list[str]] = {}
     for step_id in folder.description["steps"]:
         groups.setdefault((step_id.partition(".")[0], arms.get(step_id, "")), []).append(step_id)
-    found = []
+    by_kind = []
     for (kind, arm), ids in groups.items():
         done = [step_id for step_id in ids if step_id in present]
         ends = dict.fromkeys((*done[:1], *done[-1:]))
         sample = tuple(row for step_id in ends for row in _rows(folder.store.folder(step_id), arm))
-        found.append(Steps(kind, arm, len(done), len(ids), sample))
-    return found
+        by_kind.append(Steps(kind, arm, len(done), len(ids), sample))
+    return by_kind
 
 
 def _rows(folder: Path, arm: str) -> list[Row]:

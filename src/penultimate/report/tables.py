@@ -187,10 +187,10 @@ def _wrapped(note: str) -> str:
 
 def panel_table(panel: Panel) -> ExhibitTable:
     """The marks of a panel as a table; means only, where it shows runs and means."""
-    shown = [point for point in panel.points if not point.faint] or list(panel.points)
+    points = [point for point in panel.points if not point.faint] or list(panel.points)
     rows = tuple(
         TableRow(point.label, (_coordinate(point.x), _coordinate(point.y)), point.objective)
-        for point in shown
+        for point in points
     )
     columns = (Column("x", panel.x_label or "To the right"), Column("y", panel.y_label or "Upwards"))
     notes = (panel.finding,) if panel.finding else ()

@@ -43,8 +43,8 @@ def fixed(value: float, digits: int) -> str:
     >>> fixed(-0.934, 2), fixed(-0.001, 2)
     ('−0.93', '0.00')
     """
-    shown = f"{value:.{digits}f}"
-    return f"{0:.{digits}f}" if float(shown) == 0 else shown.replace("-", MINUS)
+    rounded = f"{value:.{digits}f}"
+    return f"{0:.{digits}f}" if float(rounded) == 0 else rounded.replace("-", MINUS)
 
 
 def p_value(p: float) -> str:

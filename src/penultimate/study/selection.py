@@ -153,8 +153,10 @@ def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
         usual = study.main.seeds
 
         def reseeded(block: Runs) -> Runs:
-            own = tuple(seed for seed in block.seeds if seed in seeds) or tuple(seeds[: len(block.seeds)])
-            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else own)
+            seeds_here = tuple(seed for seed in block.seeds if seed in seeds) or tuple(
+                seeds[: len(block.seeds)]
+            )
+            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else seeds_here)
 
         study = study.with_runs(reseeded)
     return _only(study, only) if only else study

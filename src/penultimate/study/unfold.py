@@ -96,8 +96,8 @@ class _Unfolding:
             if met is None:
                 return None
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
-        own = {setting.name for setting in what.settings}
-        asked = {name: value for name, value in place.request.settings.items() if name in own}
+        known = {setting.name for setting in what.settings}
+        asked = {name: value for name, value in place.request.settings.items() if name in known}
         values = {**what.bound(asked), **dict(place.cell)}
         extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
         if what.of_targets:

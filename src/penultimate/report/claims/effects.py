@@ -178,10 +178,10 @@ def rank_effect(
     """
     if len(x) < 4:
         return None
-    found = spearman(x, y)
-    if math.isnan(found.rho):
+    ranks = spearman(x, y)
+    if math.isnan(ranks.rho):
         return None
-    rho, n, margin = sign * found.rho, found.n, criteria.least_correlation.value
+    rho, n, margin = sign * ranks.rho, ranks.n, criteria.least_correlation.value
     nearest = 1 - 6 / (n**3 - n)
     centre = math.atanh(max(-nearest, min(nearest, rho)))
     error = math.sqrt((1 + rho * rho / 2) / (n - 3))
@@ -195,7 +195,7 @@ def rank_effect(
         low,
         high,
         margin,
-        p_for=found.p / 2 if rho > 0 else 1 - found.p / 2,
+        p_for=ranks.p / 2 if rho > 0 else 1 - ranks.p / 2,
         p_against=NormalDist().cdf((centre - math.atanh(margin)) / error),
     )
 

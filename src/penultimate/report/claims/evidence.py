@@ -71,9 +71,13 @@ def _values(measurements: Measurements, aspect: Aspect, shots: int | None) -> By
         seeds = measurements.seeds
         return {objective.spec: dict.fromkeys(seeds, value) for value, objective in measurements.temperatures}
     if aspect == "gap":
-        own = _values(measurements, "accuracy", shots)
+        accuracies = _values(measurements, "accuracy", shots)
         gaps = {
-            spec: {seed: value - own[spec][seed] for seed, value in runs.items() if seed in own.get(spec, {})}
+            spec: {
+                seed: value - accuracies[spec][seed]
+                for seed, value in runs.items()
+                if seed in accuracies.get(spec, {})
+            }
             for spec, runs in _values(measurements, "relearned", shots).items()
         }
         return {spec: runs for spec, runs in gaps.items() if runs}

@@ -115,8 +115,8 @@ def signed(value: float, digits: int) -> str:
     >>> signed(0.94, 2), signed(-0.001, 2)
     ('+0.94', '0.00')
     """
-    shown = fixed(value, digits)
-    return f"+{shown}" if float(f"{value:.{digits}f}") > 0 else shown
+    rounded = fixed(value, digits)
+    return f"+{rounded}" if float(f"{value:.{digits}f}") > 0 else rounded
 
 
 def names_of(slugs: Iterable[str]) -> str:

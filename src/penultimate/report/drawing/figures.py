@@ -217,9 +217,12 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
 
 def _middle(points: Sequence[Point], pixels: Callable[[float, float], tuple[float, float]]) -> Point:
     """Of an objective's marks (its means, where there are any) the one nearest to their middle."""
-    own = [point for point in points if not point.faint] or list(points)
-    centre = pixels(sum(point.x for point in own) / len(own), sum(point.y for point in own) / len(own))
-    return min(own, key=lambda point: math.dist(pixels(point.x, point.y), centre))
+    drawn = [point for point in points if not point.faint] or list(points)
+    centre = pixels(
+        sum(point.x for point in drawn) / len(drawn),
+        sum(point.y for point in drawn) / len(drawn),
+    )
+    return min(drawn, key=lambda point: math.dist(pixels(point.x, point.y), centre))
 
 
 def _reach(point: Point, pixels: Callable[[float, float], tuple[float, float]]) -> Box:
@@ -250,5 +253,5 @@ def mark_variables(marks: Mapping[str, Mark], dark: bool) -> str:
         "--rule": palette.RULE[ground],
     }
     fixed |= {f"--heat-{step}": colour for step, colour in enumerate(palette.HEAT[ground])}
-    own = {mark.variable: mark.dark if dark else mark.light for mark in marks.values()}
-    return " ".join(f"{name}: {value};" for name, value in {**fixed, **own}.items())
+    of_marks = {mark.variable: mark.dark if dark else mark.light for mark in marks.values()}
+    return " ".join(f"{name}: {value};" for name, value in {**fixed, **of_marks}.items())

@@ -58,7 +58,7 @@ class Placed:
 
 def _candidates(x: float, y: float, width: float, height: float) -> list[tuple[float, Placed]]:
     """Positions around a point with the cost of their distance; the right-hand side is preferred."""
-    found = []
+    candidates = []
     for distance in DISTANCES:
         for rank, angle in enumerate(ANGLES):
             cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
@@ -68,8 +68,8 @@ def _candidates(x: float, y: float, width: float, height: float) -> list[tuple[f
             box = Box(left, bottom, left + width, bottom + height)
             near_x, near_y = box.nearest(x, y)
             leader = (x, y, near_x, near_y) if math.hypot(near_x - x, near_y - y) > LEADER_FROM else None
-            found.append((distance * 1.6 + rank * 0.7 + (20 if leader else 0), Placed(box, leader)))
-    return found
+            candidates.append((distance * 1.6 + rank * 0.7 + (20 if leader else 0), Placed(box, leader)))
+    return candidates
 
 
 def _crosses(leader: tuple[float, float, float, float], box: Box) -> bool:
@@ -129,10 +129,10 @@ def place(
     ]
     chosen: list[int] = [costs.index(min(costs)) for costs in own_costs]
 
-    def pair_cost(one: Placed, other: Placed) -> float:
-        cost = OVER_LABEL * (one.box.overlap(other.box) > 0)
-        cost += CROSSED * (one.leader is not None and _crosses(one.leader, other.box))
-        return cost + CROSSED * (other.leader is not None and _crosses(other.leader, one.box))
+    def pair_cost(first: Placed, second: Placed) -> float:
+        cost = OVER_LABEL * (first.box.overlap(second.box) > 0)
+        cost += CROSSED * (first.leader is not None and _crosses(first.leader, second.box))
+        return cost + CROSSED * (second.leader is not None and _crosses(second.leader, first.box))
 
     for _ in range(PASSES):
         moved = False

@@ -98,11 +98,11 @@ def short(value: float) -> str:
     >>> short(0.934), short(1.0), short(-0.02)
     ('.93', '1', '−.02')
     """
-    shown = f"{abs(value):.2f}"
-    if float(shown) == 0:
+    rounded = f"{abs(value):.2f}"
+    if float(rounded) == 0:
         return "0"
     sign = MINUS if value < 0 else ""
-    return sign + (shown.removeprefix("0") if abs(value) < 0.995 else shown.rstrip("0").rstrip("."))
+    return sign + (rounded.removeprefix("0") if abs(value) < 0.995 else rounded.rstrip("0").rstrip("."))
 
 
 def _name(axes: Axes, raster: Raster, marks: Mapping[str, Mark]) -> None:

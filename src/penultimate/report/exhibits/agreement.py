@@ -64,26 +64,26 @@ def _own_and_others(measurements: Measurements, pairs: Pairs) -> tuple[ExhibitTa
     objectives = present(measurements, pairs)
     rows, apart = [], []
     for objective in objectives:
-        own = between(pairs, objective, objective)
+        within = between(pairs, objective, objective)
         of_others = {other: between(pairs, objective, other) for other in objectives if other != objective}
         others = {other: shares for other, shares in of_others.items() if shares}
         nearest = max(others, key=lambda other: average(others[other]), default=None)
-        if own:
-            apart.append(nearest is None or average(own) > average(others[nearest]))
+        if within:
+            apart.append(nearest is None or average(within) > average(others[nearest]))
         cells = (
-            pair_cell(own, NEEDS_TWO),
+            pair_cell(within, NEEDS_TWO),
             pair_cell([share for shares in others.values() for share in shares], ALONE),
             pair_cell(others[nearest] if nearest else [], ALONE),
             Cell(nearest.label) if nearest else pair_cell([], ALONE),
         )
         rows.append(TableRow(objective.label, cells, objective.slug))
     title = "Same wrong answer, of the images that both get wrong, %"
-    said = (
+    finding = (
         f"Ours: for {sum(apart)} of {len(apart)} objectives, two of its networks err more alike than one"
         " of them and one of any other objective."
     )
     table = ExhibitTable("figureC4", title, "Objective", columns, tuple(rows))
-    return table, (said,) if len(objectives) > 1 and apart else ()
+    return table, (finding,) if len(objectives) > 1 and apart else ()
 
 
 def _most_alike(measurements: Measurements) -> str:

@@ -56,8 +56,8 @@ def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
         percent("top1", "Top-1", "top1_percent", group=group, best="high"),
         percent("top5", "Top-5", "top5_percent", group=group, best="high"),
     )
-    shown = percent("", key="{target}_percent", group=f"Transfer, {text}", best="high")
-    targets = columns_of_targets(shown, per_target)
+    on_target = percent("", key="{target}_percent", group=f"Transfer, {text}", best="high")
+    targets = columns_of_targets(on_target, per_target)
     columns = [*(run_column(quantity, measurements.values(quantity)) for quantity in accuracies), *targets]
     title = f"Classifiers on frozen features, {text}, %"
     return _table(measurements, f"plugins_probe_{text}", title, columns, targets)
@@ -86,8 +86,8 @@ def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
         where = ", ".join(filter(None, (on and card(on).title, split, condition)))
         label = f"{part.replace('_', ' ') or 'Value'} ({where})"
         key = "_".join(filter(None, (on, condition, split, part or "value")))
-        shown = Quantity(metric, label=label, key=key, digits=_decimals(largest[metric]), with_error=True)
-        columns.append(run_column(shown, runs))
+        quantity = Quantity(metric, label=label, key=key, digits=_decimals(largest[metric]), with_error=True)
+        columns.append(run_column(quantity, runs))
     return _table(measurements, f"plugins_metric_{text}", text, columns, columns)
 
 

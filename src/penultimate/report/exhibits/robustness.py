@@ -92,7 +92,9 @@ def _relative(errors: Errors) -> tuple[ByRun, str]:
 def _build(measurements: Measurements) -> Piece:
     errors = _errors(measurements)
     relative, reason = _relative(errors)
-    test, *sets = (run_column(shown, measurements.values(shown)) for shown in (TEST, *SHIFTED.values()))
+    test, *sets = (
+        run_column(quantity, measurements.values(quantity)) for quantity in (TEST, *SHIFTED.values())
+    )
     mce = run_column(MCE, relative)
     columns = [column for column in (test, *sets, mce) if column.runs]
     ours = run_table(measurements, "tableC2", f"Robustness on {measurements.title}", columns, [*sets, mce])

@@ -119,8 +119,8 @@ def _search(measurements: Measurements) -> Piece:
         for place, axis in enumerate(tuned.axes)
         if (panel := _panel(f"tableA1-{index}-{place}", tuned, place, axis))
     )
-    said = "Holdout accuracy of every cell against the values of one hyperparameter, a panel each."
-    figures = (Figure("tableA1_grid", "Every cell of the search", said, panels),) if panels else ()
+    caption = "Holdout accuracy of every cell against the values of one hyperparameter, a panel each."
+    figures = (Figure("tableA1_grid", "Every cell of the search", caption, panels),) if panels else ()
     return Piece((_search_table(measurements, tuning),), figures, notes, words={"how": TUNED})
 
 
@@ -194,18 +194,18 @@ def _accuracy_cell(cell: GridCell | None) -> Cell:
 
 def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
     """What has to be said of the choices, and where this study does not follow them."""
-    said = [f"{remark[:1].upper()}{remark[1:]}." for tuned in tuning.objectives for remark in tuned.remarks]
+    notes = [f"{remark[:1].upper()}{remark[1:]}." for tuned in tuning.objectives for remark in tuned.remarks]
     if measurements.results.description.get("name") == tuning.name:
-        return said
+        return notes
     used = {objective.slug: objective.spec for objective, _ in reversed(_in_use(measurements))}
     for tuned in tuning.objectives:
         spec = used.get(tuned.slug)
         if spec is not None and tuned.best is not None and spec != tuned.best.objective:
-            said.append(f"This study uses {spec}; the search chose {tuned.best.objective}.")
+            notes.append(f"This study uses {spec}; the search chose {tuned.best.objective}.")
     known = {tuned.slug for tuned in tuning.objectives}
     unknown = [objective.spec for objective in measurements.objectives if objective.slug not in known]
     if unknown:
-        said.append(f"Not searched, and used as they are: {listed(unknown)}.")
+        notes.append(f"Not searched, and used as they are: {listed(unknown)}.")
     recipe = measurements.recipe
     differing = [
         f"{name} = {tuning.recipe[name]} (here {recipe[name]})"
@@ -213,8 +213,8 @@ def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
         if name not in LOOKS and recipe[name] != tuning.recipe[name]
     ]
     if differing:
-        said.append(f"The search was made with another recipe: {', '.join(differing)}.")
-    return said
+        notes.append(f"The search was made with another recipe: {', '.join(differing)}.")
+    return notes
 
 
 def _panel(name: str, tuned: Tuned, place: int, axis: TunedAxis) -> Panel | None:
@@ -334,8 +334,8 @@ def _settings(measurements: Measurements) -> Piece:
 def _setting_cells(recipe: Mapping[str, Any], spec: str) -> tuple[Cell, ...]:
     rate, decay = recipe.get("learning_rate"), recipe.get("weight_decay")
     product = None if rate is None or decay is None else rate * decay
-    told = ", ".join(f"{symbol} = {value:.6g}" for symbol, value in _values_of(spec))
-    return _number(rate), _logarithm(rate), _number(product), _logarithm(product), Cell(told or MISSING)
+    values = ", ".join(f"{symbol} = {value:.6g}" for symbol, value in _values_of(spec))
+    return _number(rate), _logarithm(rate), _number(product), _logarithm(product), Cell(values or MISSING)
 
 
 def _logarithm(value: float | None) -> Cell:
@@ -347,13 +347,13 @@ def _printed_settings(dataset: str) -> ExhibitTable:
     rows = [row for row in printed_rows("iclr_tableA2_cifar_hyperparameters") if row["dataset"] == dataset]
     table_rows = []
     for row in rows:
-        told = [
+        values = [
             f"{SYMBOLS[row[f'hyperparameter_{place}']]} = {row[f'hyperparameter_{place}_value']}"
             for place in (1, 2)
             if row[f"hyperparameter_{place}"]
         ]
         numbers = [published_cell(row[column.key]) for column in SETTINGS[:-1]]
-        cells = (*numbers, Cell(", ".join(told) or MISSING), Cell(row["note"]))
+        cells = (*numbers, Cell(", ".join(values) or MISSING), Cell(row["note"]))
         table_rows.append(TableRow(PRESETS[row["objective"]].label, cells, row["objective"]))
     name = f"iclr_tableA2_{dataset}_published"
     title = f"The paper's ICLR Table A.2: {DATASETS[dataset]}, {rows[0]['architecture']}"

@@ -168,7 +168,7 @@ def _page(
     )
     environment.filters["groups"] = column_groups
     environment.filters["typeset"] = _typeset
-    own = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
+    in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
     return environment.get_template("page.html").render(
         description=results.description,
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
@@ -184,9 +184,9 @@ def _page(
             for figure in figures
             for panel in figure.panels
         },
-        drawn={figure.name: _drawn(figure, own) for figure in figures},
+        drawn={figure.name: _drawn(figure, in_study) for figure in figures},
         marks=known,
-        own_marks=own,
+        own_marks=in_study,
         labels=_labels(measurements),
         icon=lambda slug: Markup(mark_icon(known[slug])),
         glossary=_glossary(measurements),

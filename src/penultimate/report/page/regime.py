@@ -108,15 +108,19 @@ def _is_embedded(source: DatasetCard) -> bool:
 
 
 def _objectives(measurements: Measurements) -> str:
-    own, further = len(measurements.objectives), len(measurements.in_arm(SWEEP).objectives)
-    return f"{own}, and {counted(further, 'further temperature')} of cosine softmax" if further else str(own)
+    compared, further = len(measurements.objectives), len(measurements.in_arm(SWEEP).objectives)
+    return (
+        f"{compared}, and {counted(further, 'further temperature')} of cosine softmax"
+        if further
+        else str(compared)
+    )
 
 
 def _runs(measurements: Measurements) -> str:
     """Runs of the compared objectives, then those of a sweep where they are others."""
-    own = _span(measurements.run_counts())
+    of_main = _span(measurements.run_counts())
     sweep = _span(measurements.in_arm(SWEEP).run_counts())
-    return own if sweep in (own, MISSING) else f"{own}; {sweep} at each further temperature"
+    return of_main if sweep in (of_main, MISSING) else f"{of_main}; {sweep} at each further temperature"
 
 
 def _span(counts: tuple[int, ...]) -> str:

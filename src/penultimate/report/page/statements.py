@@ -108,20 +108,21 @@ def _softmax(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[s
         return []
     means = dict(_ranked(top1))
     better = [measurements.objective(rival).label for rival in means if means[rival] > means[spec]]
-    told = (
+    rivals = (
         f" ({listed(better)} {'does' if len(better) == 1 else 'do'} better)" if 0 < len(better) <= 3 else ""
     )
     return [
-        f"Plain softmax, the usual choice, comes {_place(top1, spec)} on the classes it was trained on{told}"
-        f" and {_place(transfer, spec)} in transfer; in the paper it is last of nine and first of nine."
+        f"Plain softmax, the usual choice, comes {_place(top1, spec)} on the classes it was trained on"
+        f"{rivals} and {_place(transfer, spec)} in transfer; in the paper it is last of nine and first of"
+        " nine."
     ]
 
 
 def _accuracy(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[str]:
-    found = correlation_of(mean_points(measurements, top1, transfer, TOP1, LINEAR))
-    if found is None:
+    correlation = correlation_of(mean_points(measurements, top1, transfer, TOP1, LINEAR))
+    if correlation is None:
         return []
-    size = f"ρ = {fixed(found.rho, 2)}, {p_value(found.p)}"
-    says = "says nothing reliable about" if found.p >= SIGNIFICANT else "goes with"
-    how = "" if found.p >= SIGNIFICANT else (" better" if found.rho > 0 else " worse")
+    size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}"
+    says = "says nothing reliable about" if correlation.p >= SIGNIFICANT else "goes with"
+    how = "" if correlation.p >= SIGNIFICANT else (" better" if correlation.rho > 0 else " worse")
     return [f"Accuracy on the pretraining classes {says}{how} transfer ({size}); in the paper, ρ = −0.21."]

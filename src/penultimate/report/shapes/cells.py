@@ -28,9 +28,9 @@ def run_cell(
     detail = f"mean of {counted(summary.n, 'run')}"
     error = error_of(summary)
     if error is not None:
-        shown = fixed(error, digits + 1)
-        detail += f", standard error {shown}"
-        text = f"{text} ± {shown}" if shows_error else text
+        rounded = fixed(error, digits + 1)
+        detail += f", standard error {rounded}"
+        text = f"{text} ± {rounded}" if shows_error else text
     return Cell(text, summary.mean, error, summary.n, best, detail)
 
 

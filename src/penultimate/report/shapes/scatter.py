@@ -182,8 +182,8 @@ def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
         return ""
     arms = {quantity.arm for panel in panels for quantity in panel.quantities} - {measurements.arm}
     several = len(measurements.seeds) > 1 and any(panel.marks == "both" for panel in panels)
-    told = "; whiskers: standard errors; faint: single runs" if several else ""
-    return f" ({measurements.runs_phrase(*sorted(arms))}{told})"
+    whiskers = "; whiskers: standard errors; faint: single runs" if several else ""
+    return f" ({measurements.runs_phrase(*sorted(arms))}{whiskers})"
 
 
 def run_points(
