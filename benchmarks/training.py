@@ -88,7 +88,9 @@ def our_loop(images: ImageSet, folder: Path) -> Step:
 
 def plain_loop(batches: Iterator[tuple[Tensor, Tensor]]) -> Step:
     network = PlainNet().to(memory_format=torch.channels_last)
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=8e-5)
+    optimiser = torch.optim.SGD(
+        network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=8e-5, fused=True
+    )
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(0.998), use_buffers=True)  # type: ignore[no-untyped-call]
 
     def step() -> None:

@@ -9,10 +9,10 @@ in a ReLU. The two bottlenecks start as the identity (their last gain is zero), 
 
 from __future__ import annotations
 
-from torch import nn
+from torch import Tensor, nn
 
 from penultimate.backbones.unit import Unit
-from penultimate.backbones.unit_net import Activation, UnitNet, check_width
+from penultimate.backbones.unit_net import UnitNet, check_width
 
 
 class ResidualBlock(nn.Module):
@@ -24,8 +24,8 @@ class ResidualBlock(nn.Module):
         self.first = Unit(inputs, 2 * inputs, size=3, stride=2)
         self.second = Unit(2 * inputs, 2 * inputs, size=3)
 
-    def forward(self, x: Activation) -> Activation:
-        y: Activation = self.second(self.first(x), self.shortcut(x))
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.second(self.first(x), self.shortcut(x))
         return y
 
 
@@ -38,15 +38,15 @@ class Bottleneck(nn.Module):
         self.second = Unit(channels // 2, channels, size=1)
         nn.init.zeros_(self.second.normalisation.weight)
 
-    def forward(self, x: Activation) -> Activation:
-        y: Activation = self.second(self.first(x), x)
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.second(self.first(x), x)
         return y
 
 
 class GlyphNet(UnitNet):
     """The net above: `width` channels in the first stage, `features` out of the last.
 
-    Runs as a `UnitNet`. Raises RequestError for widths that are not numbers of channels.
+    Raises RequestError for widths that are not numbers of channels.
 
     >>> import torch
     >>> net = GlyphNet(width=4, features=32)
@@ -66,7 +66,7 @@ class GlyphNet(UnitNet):
         self.bottleneck1 = Bottleneck(features)
         self.bottleneck2 = Bottleneck(features)
 
-    def body(self, x: Activation) -> Activation:
+    def body(self, x: Tensor) -> Tensor:
         x = self.stem(x)
         x = self.block2(self.block1(x))
         x = self.expand(x)

@@ -9,14 +9,16 @@ the side, as in All-CNN (Springenberg et al., 2015).
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from penultimate.backbones.unit import Unit
-from penultimate.backbones.unit_net import Activation, UnitNet, check_width
+from penultimate.backbones.unit_net import UnitNet, check_width
 
 
 class GlyphPlain(UnitNet):
     """The net above: `width` channels in the first stage, `features` out of the last.
 
-    Runs as a `UnitNet`. Raises RequestError for widths that are not numbers of channels.
+    Raises RequestError for widths that are not numbers of channels.
 
     >>> import torch
     >>> net = GlyphPlain(width=4, features=32)
@@ -37,7 +39,7 @@ class GlyphPlain(UnitNet):
         self.unit6 = Unit(4 * width, features, size=1)
         self.unit7 = Unit(features, features, size=1)
 
-    def body(self, x: Activation) -> Activation:
+    def body(self, x: Tensor) -> Tensor:
         x = self.unit1(x)
         x = self.unit3(self.unit2(x))
         x = self.unit5(self.unit4(x))

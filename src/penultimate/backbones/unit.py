@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import overload
-
 from torch import Tensor, nn
-
-from penultimate.backbones.tape import Recorded
 
 
 class Unit(nn.Module):
     """relu(batch_norm(conv(x)) + residual): an ordinary `Conv2d` (no bias) and an ordinary `BatchNorm2d`.
 
-    On tensors it computes just that; on a recorded activation it continues the tape, with the same numbers up
-    to the dtype's rounding. Initially kernels follow He's normal distribution by fan-out (as in ResNet),
-    gains are 1 and shifts 0.
+    Initially kernels follow He's normal distribution by fan-out (as in ResNet), gains are 1 and shifts 0.
 
     >>> import torch
     >>> unit = Unit(3, 8, size=3, stride=2)
@@ -29,15 +23,7 @@ class Unit(nn.Module):
         self.activate = activate
         nn.init.kaiming_normal_(self.convolution.weight, mode="fan_out", nonlinearity="relu")
 
-    @overload
-    def forward(self, x: Recorded, residual: Recorded | None = None) -> Recorded: ...
-    @overload
-    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor: ...
-    def forward(self, x: Tensor | Recorded, residual: Tensor | Recorded | None = None) -> Tensor | Recorded:
-        if isinstance(x, Recorded):
-            assert residual is None or isinstance(residual, Recorded)
-            return x.tape.run(self, x, residual)
-        assert residual is None or isinstance(residual, Tensor)
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         y: Tensor = self.normalisation(self.convolution(x))
         if residual is not None:
             y = y + residual

@@ -1,48 +1,27 @@
-"""What the small nets of units have in common: how they run, and which widths they accept."""
+"""What the small nets of units have in common: features in float32, and which widths they accept."""
 
 from __future__ import annotations
-
-from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from penultimate.backbones.backbone import Backbone
-from penultimate.backbones.tape import Recorded, record
-from penultimate.backbones.unit import Unit
 from penultimate.errors import RequestError
-
-Activation = TypeVar("Activation", Tensor, Recorded)
 
 
 class UnitNet(Backbone):
     """A net made only of `Unit`s: its `body`, then the mean over space.
 
-    In training on a CPU it runs on a tape (`tape.py`), otherwise as plain modules. Features are float32
-    (float64 for float64 images), also under autocast.
+    Features are float32 (float64 for float64 images), also under autocast.
     """
 
-    def body(self, x: Activation) -> Activation:
+    def body(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m h w"]:
         raise TypeError(f"{type(self).__name__} defines no body(x)")
 
     def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
-        if self.training and images.device.type == "cpu" and not images.requires_grad:
-            return self._recorded(images)
         x = self.body(images)
         return x.to(torch.promote_types(x.dtype, torch.float32)).mean((2, 3))
-
-    def _recorded(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
-        if torch.is_autocast_enabled("cpu"):
-            images = images.to(torch.get_autocast_dtype("cpu"))
-        units = (unit for unit in self.modules() if isinstance(unit, Unit))
-        parameters = [
-            parameter
-            for unit in units
-            for parameter in (unit.convolution.weight, unit.normalisation.weight, unit.normalisation.bias)
-        ]
-        with torch.autocast("cpu", enabled=False):
-            return record(self.body, images, parameters)
 
 
 def check_width(backbone: str, name: str, value: object, step: int = 1) -> None:

@@ -134,8 +134,6 @@ class _Run:
         body, head = build(objective, backbone, train.num_classes, seed)
         self.card["num_features"] = head.num_features
         self.network = _Whole(body, head).to(self.device)
-        if self.device.type == "cuda":
-            self.network.to(memory_format=torch.channels_last)
         self.images = torch.from_numpy(train.images).to(self.device)
         self.labels = torch.from_numpy(train.labels).to(self.device)
         self.holdout = holdout
