@@ -112,7 +112,7 @@ def test_a_description_that_is_none_is_named_and_written_anew(smoke: Path, conte
     file = smoke / "runs/studies/smoke/study.json"
     whole = file.read_text()
     file.write_text(content)
-    with pytest.raises(DamagedFileError, match=r"study\.json' does not describe a study"):
+    with pytest.raises(DamagedFileError, match=r"study\.json' is not what was written.*run the study again"):
         study_folder(smoke / "runs", "smoke")
     answer = penultimate("run", "smoke", cwd=smoke)
     assert answer.returncode == 0, answer.stdout + answer.stderr
