@@ -43,7 +43,7 @@ def finished(
 def described(store: Store, name: str, steps: Sequence[str], **settings: Any) -> StudyFolder:
     """Leave the description of a study of these steps."""
     path = store.root / "studies" / name
-    path.mkdir()
+    path.mkdir(exist_ok=True)
     description = {
         "name": name,
         "command": f"penultimate run {name}",

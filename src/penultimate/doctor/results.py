@@ -66,7 +66,7 @@ def _studies(store: Store, folders: Iterable[Path]) -> tuple[list[StudyFolder], 
             findings.append(Finding(str(error), again))
             continue
         except RequestError as error:
-            text, _, remedy = str(error).partition("; ")
+            text, _, remedy = str(error).rpartition("; ")
             findings.append(Finding(text, remedy))
             continue
         studies.append(study)
@@ -92,7 +92,7 @@ def _changed_beside(study: StudyFolder) -> Iterator[str]:
             if read_tuning(study.path / TUNING_FILE) is None:
                 yield f"'{study.path / TUNING_FILE}' is missing"
         except PenultimateError as error:
-            yield str(error).partition(";")[0]
+            yield str(error).rpartition("; ")[0]
 
 
 def _steps(
@@ -111,7 +111,7 @@ def _steps(
                 continue
             latest = max(latest, (root / "steps" / step_id / META).stat().st_mtime)
         except OtherVersionError as error:
-            others.append(str(error).partition(";")[0])
+            others.append(str(error).rpartition("; ")[0])
         except DamagedFileError as error:
             damaged[step_id] = str(error)
         else:
