@@ -124,6 +124,8 @@ def _run(options: argparse.Namespace) -> int:
     report = folder / "report.html"
     if summary.computed or not report.is_file():
         _write_report(options.out, study.name, None)
+    if options.verify:
+        print(f"Every file of {summary.cached} finished steps is as it was written.")
     _tell(summary, report)
     return 0 if summary.complete else 1
 
