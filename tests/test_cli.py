@@ -20,6 +20,7 @@ HEAVY = {"torch", "torchvision", "timm", "scipy", "sklearn", "matplotlib", "pand
         ["--version"],
         ["status"],
         ["plan", "quickstart"],
+        ["doctor"],
         *(
             ["list", kind]
             for kind in (

@@ -14,15 +14,17 @@ import pytest
 
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.store import (
+    SCHEMA,
     SMALL,
     BusyError,
     Store,
     atomic_write,
     canonical_json,
     digest_arrays,
-    digest_bytes,
     digest_file,
     lock,
+    read_sealed,
+    write_sealed,
 )
 
 
@@ -121,6 +123,16 @@ def test_a_large_file_is_digested_at_a_look_only_when_it_was_touched(tmp_path: P
     assert not Store(tmp_path).is_whole("train.a.0")
 
 
+def test_a_thorough_look_digests_large_files_whatever_their_time_says(tmp_path: Path) -> None:
+    path = finished(Store(tmp_path)) / "weights.bin"
+    assert Store(tmp_path, thorough=True).is_whole("train.a.0")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    os.utime(path, (0, 0))  # as if the clock stood back when it was changed
+    assert Store(tmp_path).is_whole("train.a.0")
+    with pytest.raises(DamagedFileError, match=r"weights\.bin is not what was written"):
+        Store(tmp_path, thorough=True).finished("train.a.0")
+
+
 def test_any_bit_of_a_meta_that_says_something_is_seen(tmp_path: Path) -> None:
     path = finished(Store(tmp_path)) / "meta.json"
     whole = path.read_bytes()
@@ -143,13 +155,31 @@ def test_any_bit_of_a_meta_that_says_something_is_seen(tmp_path: Path) -> None:
 
 def test_a_meta_of_another_schema_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = finished(Store(tmp_path)) / "meta.json"
-    content = {**json.loads(path.read_text()), "schema": 1}
-    del content["sha256"]
-    for older in (content, {**content, "sha256": digest_bytes(canonical_json(content).encode())}):
-        path.write_text(json.dumps(older))
-        for look in (Store(tmp_path).meta, Store(tmp_path).is_whole):
-            with pytest.raises(RequestError, match=r"another version of penultimate \(schema 1; .*--out"):
-                look("train.a.0")
+    content = read_sealed(path, SCHEMA)
+    for schema in (1, SCHEMA + 1):
+        write_sealed(path, content, schema)
+        for text in (path.read_text(), json.dumps({**content, "schema": schema})):
+            path.write_text(text)
+            for look in (Store(tmp_path).meta, Store(tmp_path).is_whole):
+                with pytest.raises(RequestError, match=rf"another version .*\(schema {schema}; .*--out"):
+                    look("train.a.0")
+
+
+def test_a_meta_of_another_step_is_named(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    finished(store).rename(store.folder("train.b.0"))
+    with pytest.raises(DamagedFileError, match=r"step train\.b\.0: meta\.json is that of step train\.a\.0"):
+        store.meta("train.b.0")
+
+
+def test_what_is_sealed_reads_back(tmp_path: Path) -> None:
+    content = {"pair": (1, 2.5), "none": None, "text": "ä", "by number": {3: "x"}}
+    write_sealed(tmp_path / "x", content, 7)
+    assert read_sealed(tmp_path / "x", 7) == {**content, "pair": [1, 2.5], "by number": {"3": "x"}}
+    with pytest.raises(FileNotFoundError):
+        read_sealed(tmp_path / "y", 7)
+    with pytest.raises(DamagedFileError, match=r"cannot be read \(Is a directory\)"):
+        read_sealed(tmp_path, 7)
 
 
 def test_stale_temporary_files_are_swept(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
         )
         subcommand.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
         if name == "run":
+            _verifies(subcommand)
             engines = "local (default), ray or MODULE:CLASS"
             subcommand.add_argument("--on", default="local", metavar="ENGINE", help=engines)
         _takes_plugins(subcommand)
@@ -96,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
     tune.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
     tune.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+    _verifies(tune)
     tune.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
     _takes_plugins(tune)
     listing = command("list", "List what there is, by kind.")
@@ -104,9 +106,23 @@ def parser() -> argparse.ArgumentParser:
         "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
     )
     _takes_plugins(listing)
+    doctor = command(
+        "doctor",
+        "Say what of the machine, the versions, the results and the data is sound, and what to do about what"
+        " is not. Every file is read; none is changed.",
+    )
+    doctor.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
     check = command("check", "Check the plug-ins of a file: what is wrong is said in a sentence.")
     check.add_argument("file", help="a Python file with @register.loss, .head, .penalty, ... in it")
     return whole
+
+
+def _verifies(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="first digest every file of every finished step, and compute what is damaged anew",
+    )
 
 
 def _takes_plugins(parser: argparse.ArgumentParser) -> None:

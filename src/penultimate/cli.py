@@ -1,6 +1,7 @@
 """The command `penultimate`. Parsing needs no tensor library; each command imports what it uses.
 
-Exit codes: 0 done; 1 a step failed; 2 the request was wrong; 130 interrupted (the same command continues).
+Exit codes: 0 done; 1 a step failed, or doctor found something to do; 2 the request was wrong; 130 interrupted
+(the same command continues).
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _line(arguments: Sequence[str]) -> str:
-    """The command as results record it: all but the folder they lie in."""
+    """The command as results record it: all but the folder they lie in, and that they are verified."""
     kept: list[str] = []
     for place, argument in enumerate(arguments):
         before = arguments[place - 1] if place else ""
-        if before != "--out" and argument != "--out" and not argument.startswith("--out="):
+        if before != "--out" and argument not in ("--out", "--verify") and not argument.startswith("--out="):
             kept.append(argument)
     return "penultimate " + shlex.join(kept)
 
@@ -116,11 +117,15 @@ def _run(options: argparse.Namespace) -> int:
     _check_processes(options)
     study = _study(options)
     display = Display(Store(options.out))
-    summary = run(study, options.out, options.processes, display, options.line, options.on)
+    summary = run(
+        study, options.out, options.processes, display, options.line, options.on, verify=options.verify
+    )
     folder = Path(options.out) / "studies" / study.name
     report = folder / "report.html"
     if summary.computed or not report.is_file():
         _write_report(options.out, study.name, None)
+    if options.verify:
+        print(f"Every file of {summary.cached} finished steps is as it was written.")
     _tell(summary, report)
     return 0 if summary.complete else 1
 
@@ -268,7 +273,8 @@ def _tune(options: argparse.Namespace) -> int:
         EXPANSIONS if options.expansions is None else options.expansions,
     )
     print(*plan_lines(planned), sep="\n")
-    result = tune(planned, options.out, options.processes, TuningDisplay(Store(options.out)), options.line)
+    display = TuningDisplay(Store(options.out))
+    result = tune(planned, options.out, options.processes, display, options.line, verify=options.verify)
     lines, errors = result_lines(result)
     print(*lines, sep="\n")
     if errors:
@@ -304,6 +310,16 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from penultimate.doctor import examine
+
+    try:
+        return examine(options.out)
+    except KeyboardInterrupt:
+        print("\npenultimate: stopped; nothing was changed", file=sys.stderr)
+        return 130
+
+
 def _check(options: argparse.Namespace) -> int:
     from penultimate.checking import check_file, render_report
 
@@ -322,6 +338,7 @@ COMMANDS = {
     "keep": _keep,
     "tune": _tune,
     "list": _list,
+    "doctor": _doctor,
     "check": _check,
 }
 

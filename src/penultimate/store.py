@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -33,10 +33,16 @@ META = "meta.json"
 SMALL = 64 * 1024
 """Bytes up to which a file is digested whenever its step is looked at, for that costs next to nothing."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+DIGITS = 64
+"""The length of a sha256 in hexadecimal."""
 
 
 class BusyError(PenultimateError):
     """Another process holds the lock."""
+
+
+class OtherVersionError(RequestError):
+    """A file was written by a version of this package that writes it in another form."""
 
 
 def digest_bytes(content: bytes) -> str:
@@ -104,6 +110,53 @@ def atomic_write(path: Path, content: bytes) -> None:
         raise
 
 
+def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
+    """Write JSON that carries the number of its form and a sha256 of itself."""
+    whole = json.loads(json.dumps({**content, "schema": schema}))
+    whole["sha256"] = _digest_content(whole)
+    atomic_write(path, (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode())
+
+
+def read_sealed(path: Path, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
+    """What `write_sealed` wrote; `what` names the file in errors, `mend` says what to do with another form.
+
+    Raises FileNotFoundError, DamagedFileError for a file that is not what was written, OtherVersionError.
+    """
+    what = what or f"'{path}'"
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        digest = content.pop("sha256", None)
+        fits = digest == _digest_content(content)
+        found = content.pop("schema")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DamagedFileError(f"{what} cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DamagedFileError(f"{what} is not what was written") from None
+    if found != schema and (fits or digest is None):
+        raise OtherVersionError(
+            f"{what} was written by another version of penultimate (schema {found}; this one reads {schema});"
+            f" {mend or 'give --out another folder'}"
+        )
+    if not fits:
+        raise DamagedFileError(f"{what} is not what was written (its sha256 differs)")
+    return content
+
+
+def with_digest(content: bytes) -> bytes:
+    """Bytes behind their sha256."""
+    return digest_bytes(content).encode() + content
+
+
+def without_digest(path: Path) -> bytes:
+    """The bytes of a file that holds what `with_digest` gave; raises DamagedFileError where they changed."""
+    content = path.read_bytes()
+    if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
+        raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
+    return content[DIGITS:]
+
+
 @contextlib.contextmanager
 def lock(path: Path, wait: bool = False) -> Iterator[IO[str]]:
     """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends."""
@@ -119,6 +172,19 @@ def lock(path: Path, wait: bool = False) -> Iterator[IO[str]]:
         file.write(json.dumps({"pid": os.getpid(), "host": os.uname().nodename}))
         file.flush()
         yield file
+
+
+def holder(path: Path) -> str | None:
+    """What the process that holds a lock says of itself; None where nobody does. The file stays as it is."""
+    try:
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read().strip()
+    except FileNotFoundError:
+        pass
+    return None
 
 
 @dataclass(frozen=True)
@@ -137,10 +203,11 @@ class Meta:
 
 
 class Store:
-    """The shared root of all finished and unfinished steps."""
+    """The shared root of all finished and unfinished steps; a `thorough` one digests every file at a look."""
 
-    def __init__(self, root: Path | str) -> None:
+    def __init__(self, root: Path | str, thorough: bool = False) -> None:
         self.root = Path(root)
+        self.thorough = thorough
         self._verified: set[str] = set()
         self._metas: dict[str, Meta] = {}
 
@@ -191,37 +258,27 @@ class Store:
     def _read_meta(self, step_id: str) -> Meta | None:
         folder = self.folder(step_id)
         try:
-            content = json.loads((folder / META).read_bytes())
-            digest = content.pop("sha256", None)
-            fits = digest == _digest_content(content)
-            schema = content["schema"]
-            is_ours = fits and content["id"] == step_id
-        except OSError as error:
+            content = read_sealed(folder / META, SCHEMA, f"step {step_id}: {META}")
+        except FileNotFoundError as error:
             if not folder.exists():
                 return None
             raise DamagedFileError(f"step {step_id}: {META} cannot be read ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise DamagedFileError(f"step {step_id}: {META} is not what was written") from None
-        if schema != SCHEMA and (fits or digest is None):
-            raise RequestError(
-                f"step {step_id} in '{self.root}' was written by another version of penultimate (schema"
-                f" {schema}; this one reads {SCHEMA}); give --out another folder"
-            )
-        if not is_ours:
-            raise DamagedFileError(f"step {step_id}: {META} is not what was written (its sha256 differs)")
+        if content["id"] != step_id:
+            raise DamagedFileError(f"step {step_id}: {META} is that of step {content['id']}")
         return Meta(step_id, content["step"], content["status"], content)
 
     def finished(self, step_id: str) -> Meta | None:
         """The meta of a step that is done and, at a quick look, whole; None where the step is not there.
 
-        Small files and rows are digested, a large file only if it was touched after meta.json; `verify`,
-        which runs before a step's files are used, digests all of them. Raises DamagedFileError.
+        Small files and rows are digested, a large file only if its time is later than that of meta.json:
+        one that was changed with its time kept, or while the clock stood back, is found by a thorough store
+        and by `verify`, which digests all files of a step before they are used. Raises DamagedFileError.
         """
         self._metas.pop(step_id, None)
         meta = self.meta(step_id)
         if meta is not None:
             for name, facts in meta.files.items():
-                if not _looks_untouched(self.folder(step_id), name, facts["bytes"]):
+                if self.thorough or not _looks_untouched(self.folder(step_id), name, facts["bytes"]):
                     self.verified(step_id, name)
         return meta
 
@@ -264,10 +321,13 @@ class Store:
         self._metas.pop(step_id, None)
         self._verified.discard(step_id)
         if folder.exists():
-            damaged = self.root / "damaged"
-            damaged.mkdir(exist_ok=True)
-            target = Path(tempfile.mkdtemp(dir=damaged, prefix=f"{step_id}-"))
-            folder.replace(target / step_id)
+            self.keep_aside(folder)
+
+    def keep_aside(self, path: Path) -> None:
+        """Move a file or a folder among the damaged ones."""
+        damaged = self.root / "damaged"
+        damaged.mkdir(exist_ok=True)
+        path.replace(Path(tempfile.mkdtemp(dir=damaged, prefix=f"{path.name}-")) / path.name)
 
     def begin(self, step_id: str) -> Path:
         """The partial folder of a step, stale temporary files swept; what it already holds is kept."""
@@ -290,9 +350,7 @@ class Store:
                     os.fsync(file.fileno())
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 files[path.relative_to(folder).as_posix()] = {"sha256": sha256, "bytes": path.stat().st_size}
-        content = json.loads(json.dumps({"schema": SCHEMA, "id": step_id, **meta, "files": files}))
-        content["sha256"] = _digest_content(content)
-        atomic_write(folder / META, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+        write_sealed(folder / META, {"id": step_id, **meta, "files": files}, SCHEMA)
         target = self.folder(step_id)
         if target.exists():
             self.set_aside(step_id)

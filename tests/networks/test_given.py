@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,19 @@ def test_a_folder_is_copied_so_that_it_may_go(finished_given: Path) -> None:
     assert isinstance(load_given(network_folder(finished_given, "stranger")), GivenNetwork)
     meta = json.loads((given / "meta.json").read_text())
     assert (meta["trained_with"], meta["num_features"]) == ("softmax", 16)
+
+
+def test_a_folder_whose_weights_were_changed_since_their_training_is_refused(
+    finished_given: Path, tmp_path: Path
+) -> None:
+    (trained, *_) = (finished_given / "steps").glob("train.*")
+    copied = tmp_path / "copied"
+    shutil.copytree(trained, copied)
+    assert fingerprint(f"folder:{copied}") == fingerprint(f"folder:{trained}")
+    weights = copied / "network.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    with pytest.raises(DamagedFileError, match=r"network\.safetensors' is not what was written"):
+        fingerprint(f"folder:{copied}")
 
 
 def test_width_and_layers_of_a_study_are_those_of_the_networks_that_it_trained(finished_given: Path) -> None:

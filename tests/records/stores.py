@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penultimate.records.reading import STUDY_FILE, StudyFolder, study_folder
+from penultimate.records.reading import StudyFolder, claim, study_folder, write_study
 from penultimate.records.table import ROWS, Row, write_rows
 from penultimate.store import Store
 
@@ -44,7 +43,7 @@ def finished(
 def described(store: Store, name: str, steps: Sequence[str], **settings: Any) -> StudyFolder:
     """Leave the description of a study of these steps."""
     path = store.root / "studies" / name
-    path.mkdir()
+    path.mkdir(exist_ok=True)
     description = {
         "name": name,
         "command": f"penultimate run {name}",
@@ -55,7 +54,8 @@ def described(store: Store, name: str, steps: Sequence[str], **settings: Any) ->
         "limited": False,
         "steps": [*steps],
     }
-    (path / STUDY_FILE).write_text(json.dumps({**description, **settings}))
+    order = claim(store, name, "tunes" in settings, print).order
+    write_study(store, {**description, **settings}, order)
     return study_folder(path)
 
 

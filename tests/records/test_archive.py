@@ -27,6 +27,7 @@ from penultimate.records.reading import StudyFolder, study_folder
 from penultimate.records.table import Row
 from penultimate.report import exhibit
 from penultimate.report.base import Built, StudyResults
+from penultimate.store import write_sealed
 
 COLUMNS = ("objective", "backbone", "arm", "seed", "draw", *KEYS[1:])
 
@@ -209,24 +210,25 @@ def test_two_values_of_one_quantity_are_refused(tmp_path: Path) -> None:
         keep(folder, tmp_path / "kept")
 
 
-@pytest.mark.parametrize("schema", [1, 3])
+@pytest.mark.parametrize("schema", [2, 4])
 def test_a_study_that_another_version_has_kept_is_refused(
     finished_smoke: Path, tmp_path: Path, schema: int
 ) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     card = json.loads((tmp_path / KEPT).read_text())
-    (tmp_path / KEPT).write_text(json.dumps({**card, "schema": schema}))
+    del card["sha256"]
+    write_sealed(tmp_path / KEPT, card, schema)
     with pytest.raises(RequestError) as error:
         read_kept(tmp_path)
-    told = f"was kept by another version of penultimate (schema {schema}; this one reads 2)"
+    told = f"was written by another version of penultimate (schema {schema}; this one reads 3)"
     assert told in str(error.value)
 
 
 def test_a_header_that_is_not_that_of_the_networks_is_refused(finished_smoke: Path, tmp_path: Path) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     card = json.loads((tmp_path / KEPT).read_text())
-    card["networks"] = card["networks"][::-1]
-    (tmp_path / KEPT).write_text(json.dumps(card))
+    del card["sha256"]
+    write_sealed(tmp_path / KEPT, {**card, "networks": card["networks"][::-1]}, card["schema"])
     with pytest.raises(DamagedFileError, match="the header does not match its networks"):
         read_kept(tmp_path)
 

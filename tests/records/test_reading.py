@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from tests.conftest import penultimate
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
-from penultimate.errors import DamagedFileError
-from penultimate.records.reading import StudyFolder, study_folder
+from penultimate.cli import main
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.records.reading import StudyFolder, study_folder, study_folders
 from penultimate.records.table import ROWS
+from penultimate.store import SCHEMA, read_sealed, write_sealed
 
 STEP = "spectra.softmax-s0-glyphs.0123456789abcdef"
 GONE = "train.cosine_softmax-s1.0123456789abcdef"
@@ -28,6 +31,92 @@ def made(root: Path) -> StudyFolder:
     cold = {"objective": "cosine_softmax(scale=1, temperature=0.01)", "backbone": "net", "seed": 1, "draw": 1}
     finished(store, GONE, cold, status="diverged", reason="NaN")
     return described(store, "made", [STEP, GONE])
+
+
+def told(root: Path) -> tuple[object, ...]:
+    folder = study_folder(root)
+    return folder.description, folder.order, folder.table(), folder.provenance()
+
+
+def test_any_byte_of_a_description_that_says_something_is_seen(tmp_path: Path) -> None:
+    file = made(tmp_path).path / "study.json"
+    whole, right = file.read_bytes(), told(tmp_path)
+    for place in range(len(whole)):
+        for bit in (1, 16):
+            changed = bytearray(whole)
+            changed[place] ^= bit
+            file.write_bytes(changed)
+            with pytest.raises(
+                DamagedFileError, match=r"study\.json' is not what was written.*run the study"
+            ):
+                told(tmp_path)
+    file.write_bytes(whole)
+    assert told(tmp_path) == right
+
+
+def test_the_study_that_was_run_last_is_not_a_matter_of_the_clock(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    for name in ("first", "second", "third", "first"):
+        described(store, name, [])
+    for name, when in (("first", 0), ("second", 2), ("third", 1)):
+        os.utime(tmp_path / "studies" / name / "study.json", (when, when))
+    assert [folder.name for folder in study_folders(tmp_path)] == ["first", "third", "second"]
+    again = (tmp_path / "studies/first/study.json").read_bytes()
+    described(store, "first", [])
+    assert (tmp_path / "studies/first/study.json").read_bytes() == again
+
+
+def test_a_copy_of_a_study_within_its_store_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    shutil.copytree(folder.path, folder.path.with_name("copy"))
+    for path, study in ((tmp_path, ""), (tmp_path, "copy"), (tmp_path / "studies/copy", "")):
+        with pytest.raises(RequestError, match=r"copy/study\.json' describes study 'made'.*if it is a copy"):
+            study_folder(path, study)
+    assert study_folder(tmp_path, "made").name == "made"
+
+
+@pytest.mark.parametrize("damage", ["missing", "flipped"])
+def test_a_sheet_that_is_not_whole_is_named(tmp_path: Path, damage: str) -> None:
+    store = prepared(tmp_path)
+    sheet = "sheet.all.0"
+    (store.begin(sheet) / "sheet.png").write_bytes(bytes(100))
+    folder = described(store, "made", [finished(store, sheet, {})])
+    assert folder.contact_sheet() == bytes(100)
+    path = store.folder(sheet) / "sheet.png"
+    spoil(path) if damage == "flipped" else path.unlink()
+    with pytest.raises(DamagedFileError, match=r"sheet\.png is .*penultimate run made --verify"):
+        study_folder(tmp_path).contact_sheet()
+
+
+@pytest.mark.parametrize("file", ["studies/smoke/study.json", "steps/*/meta.json"])
+def test_a_store_of_a_newer_version_is_refused_by_every_command(
+    smoke: Path, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(smoke)
+    for path in Path("runs").glob(file):
+        write_sealed(path, read_sealed(path, SCHEMA), SCHEMA + 1)
+    before = {path: path.read_bytes() for path in Path("runs/steps").rglob("*") if path.is_file()}
+    (study,) = Path("runs/studies").glob("*/study.json")
+    described_before = study.read_bytes()
+    for command in (
+        "run smoke",
+        "run smoke --verify",
+        "tune softmax --study smoke",
+        "status",
+        "show table1 --allow-limited",
+        "why table1 softmax",
+        "report",
+        "keep --to kept",
+        "list exhibits",
+        *(["plan smoke"] if "steps" in file else []),
+    ):
+        assert main(command.split()) == 2, command
+        said = capsys.readouterr()
+        assert f"another version of penultimate (schema {SCHEMA + 1}; this one reads {SCHEMA})" in said.err
+    assert main(["doctor"]) == 1
+    assert f"(schema {SCHEMA + 1}; this one reads {SCHEMA})" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in Path("runs/steps").rglob("*") if path.is_file()} == before
+    assert study.read_bytes() == described_before or "steps" in file
 
 
 def spoil(path: Path) -> None:
@@ -112,7 +201,7 @@ def test_a_description_that_is_none_is_named_and_written_anew(smoke: Path, conte
     file = smoke / "runs/studies/smoke/study.json"
     whole = file.read_text()
     file.write_text(content)
-    with pytest.raises(DamagedFileError, match=r"study\.json' does not describe a study"):
+    with pytest.raises(DamagedFileError, match=r"study\.json' is not what was written.*run the study again"):
         study_folder(smoke / "runs", "smoke")
     answer = penultimate("run", "smoke", cwd=smoke)
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penultimate.errors import DamagedFileError
 from penultimate.records.reading import StudyFolder
 from penultimate.report.listing import ANY_STUDY, NOT_MEASURED, lines, states
 from penultimate.report.spec import all_exhibits
@@ -77,6 +78,14 @@ def test_the_study_that_has_most_is_named(tmp_path: Path) -> None:
     described(folder.store, "whole", ["class_separation.a.0"], networks=NETWORKS)
     described(folder.store, "small", ["class_separation.a.0"], networks=NETWORKS, limited=True)
     assert states(tmp_path)["tableE1"] == "measured (whole)"
+
+
+def test_rows_that_were_changed_tell_nothing(tmp_path: Path) -> None:
+    folder = made(tmp_path, [("knn.a.0", [{"metric": "knn_top1"}])])
+    file = folder.file("knn.a.0", "rows.jsonl")
+    file.write_text(file.read_text().replace("knn_top1", "knn_top5"))
+    with pytest.raises(DamagedFileError, match=r"rows\.jsonl is not what was written.*penultimate run made"):
+        states(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.measures.catalogue import measurement
-from penultimate.records.reading import STUDY_FILE
-from penultimate.store import BusyError, Meta, Store, atomic_write, lock
+from penultimate.records.reading import claim, write_study
+from penultimate.store import BusyError, Meta, Store, lock
 from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
@@ -94,8 +94,11 @@ def run(
     observer: Observer | None = None,
     command: str = "",
     engine: Engine | str = "local",
+    verify: bool = False,
 ) -> Summary:
     """Run a study: do each step that `out` does not hold yet; called again, it does what is left.
+
+    `verify` has every file of every finished step digested first, and damaged steps computed anew.
 
     `engine` says how the steps are carried out: "local" or "ray", with so many `processes` (as many as the
     cores allow), or an engine of one's own.
@@ -103,13 +106,14 @@ def run(
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     graph = unfold(_as_study(study))
-    store = Store(out)
+    observer = observer or Silent()
+    store = Store(out, thorough=verify)
     store.prepare()
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
     with exclusively(folder, graph.study.name, out):
-        _note(folder, graph, command)
-        return chosen.run(graph, store, observer or Silent())
+        _note(store, graph, command, observer)
+        return chosen.run(graph, store, observer)
 
 
 @contextlib.contextmanager
@@ -127,12 +131,19 @@ def exclusively(folder: Path, name: str, out: Path | str) -> Iterator[None]:
         yield
 
 
-def _note(folder: Path, graph: Graph, command: str) -> None:
+def _note(store: Store, graph: Graph, command: str, observer: Observer) -> None:
     """Record which steps make up the study, so that results and reports can be read while it runs."""
+    before = claim(store, graph.study.name, False, observer.noticed)
+    left = sum(step_id not in graph.steps for step_id in before.description["steps"])
+    if left:
+        observer.noticed(
+            f"{left} steps that were part of the study no longer are; they are kept, and are part of it again"
+            f" after: {before.description['command']}"
+        )
     content = {
         **graph.study.describe(),
         "command": command or f"penultimate run {graph.study.name}",
         "steps": list(graph.steps),
         "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
     }
-    atomic_write(folder / STUDY_FILE, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+    write_study(store, content, before.order)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.registry import parse
-from penultimate.store import digest_file
+from penultimate.store import META, SCHEMA, digest_file, read_sealed
 
 KINDS = ("timm", "torchvision", "folder")
 GIVEN = "given.json"
@@ -58,7 +58,10 @@ def read_source(text: str) -> Source:
 
 
 def fingerprint(text: str) -> dict[str, str]:
-    """sha256 of every file that a source is read from, by name: part of the network's identity."""
+    """sha256 of every file that a source is read from, by name: part of the network's identity.
+
+    Raises RequestError where there is none, DamagedFileError where a training left other files there.
+    """
     source = read_source(text)
     if source.kind == "folder":
         folder = Path(source.name)
@@ -67,10 +70,26 @@ def fingerprint(text: str) -> dict[str, str]:
             raise RequestError(
                 f"there is no network in '{folder}'; a folder that a training left is expected"
             )
-        return {path.name: digest_file(path) for path in files}
+        digests = {path.name: digest_file(path) for path in files}
+        written = _written(folder)
+        changed = [name for name in digests if digests[name] != written.get(name, digests[name])]
+        if changed:
+            raise DamagedFileError(f"'{folder / changed[0]}' is not what was written (its sha256 differs)")
+        return digests
     weights = source.settings.get("weights")
     if weights is None:
         return {}
     if not Path(weights).is_file():
         raise RequestError(f"there is no file of weights at '{weights}'")
     return {Path(weights).name: digest_file(Path(weights))}
+
+
+def _written(folder: Path) -> dict[str, str]:
+    """sha256 of the files of a folder as the meta.json of their step says, if they lie in that of a step."""
+    step = folder.parent if folder.name.startswith("epoch-") else folder
+    if not (step / META).is_file():
+        return {}
+    files = read_sealed(step / META, SCHEMA, mend="train it anew")["files"]
+    return {
+        (step / name).name: facts["sha256"] for name, facts in files.items() if (step / name).parent == folder
+    }

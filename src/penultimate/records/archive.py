@@ -1,6 +1,6 @@
 """A finished study in three files, small enough for a repository: its rows, and where they come from.
 
-kept.json   the description, the provenance, the networks, the digests of the other files
+kept.json   the description, the provenance, the networks, the digests of the other files and its own
 rows.csv    a line for each quantity, a column for each network; without the losses of training curves
 arrays.npz  what rows point to (densities, spectra, layer maps), to four digits; only of a study that has any
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -22,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import INTEGERS, Row, Table
-from penultimate.store import atomic_write, digest_bytes, make_folder
+from penultimate.store import atomic_write, digest_bytes, make_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penultimate.records.reading import StudyFolder
 
-KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 2
+KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
@@ -91,7 +90,6 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         }
     )
     card = {
-        "schema": SCHEMA,
         "description": {name: value for name, value in folder.described().items() if name != "steps"},
         "provenance": folder.provenance(),
         "networks": [dataclasses.asdict(key) for key in networks],
@@ -105,7 +103,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         atomic_write(to / ARRAYS_FILE, packed)
     else:
         (to / ARRAYS_FILE).unlink(missing_ok=True)
-    atomic_write(to / KEPT, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
+    write_sealed(to / KEPT, card, SCHEMA)
     return to / KEPT
 
 
@@ -116,14 +114,9 @@ def read_kept(folder: Path | str) -> KeptStudy:
     """
     folder = Path(folder)
     try:
-        card = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+        card = read_sealed(folder / KEPT, SCHEMA, mend="keep the study again with this one")
         content = _verified(folder / ROWS_FILE, card["rows_sha256"])
         packed = _verified(folder / ARRAYS_FILE, card["arrays_sha256"]) if "arrays_sha256" in card else b""
-        if card["schema"] != SCHEMA:
-            raise RequestError(
-                f"'{folder}' was kept by another version of penultimate (schema {card['schema']}; this one"
-                f" reads {SCHEMA})"
-            )
         networks = [NetworkKey(**key) for key in card["networks"]]
         table = Table(_from_csv(content.decode(), networks, card["description"]["source"]))
         return KeptStudy(card["description"], card["provenance"], table, card["rows_sha256"], packed)

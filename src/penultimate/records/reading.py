@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import shlex
 from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import TUNING_FILE, Tuning, folder_name, from_json, read_tuning
-from penultimate.store import BusyError, Meta, Store, lock
+from penultimate.store import SCHEMA, BusyError, Meta, Store, lock, read_sealed, write_sealed
 
 STUDY_FILE = "study.json"
 _Read = TypeVar("_Read")
@@ -22,15 +22,27 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class StudyFolder:
-    """One study in a store: its description, and the metas of its finished steps."""
+    """One study in a store: its description, and the metas of its finished steps.
+
+    `order` counts the studies of the store as they were last run; `files` are the sha256 of other files that
+    lie in its folder.
+    """
 
     store: Store
     path: Path
     description: dict[str, Any]
+    order: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return str(self.description["name"])
+
+    @property
+    def healing(self) -> str:
+        """The command that computes anew whatever is damaged of the study."""
+        out = "" if str(self.store.root) == "runs" else f" --out {shlex.quote(str(self.store.root))}"
+        return f"{self.description['command']} --verify{out}"
 
     @property
     def backbones(self) -> list[str]:
@@ -83,7 +95,7 @@ class StudyFolder:
         rows: list[Row] = []
         arms: dict[str, str] = self.description.get("arms", {})
         for step_id in self.metas():
-            measured, arm = read_rows(self._file(step_id, ROWS)), arms.get(step_id)
+            measured, arm = read_rows(self.file(step_id, ROWS)), arms.get(step_id)
             rows += [dataclasses.replace(row, arm=arm) for row in measured] if arm else measured
         if self.description["limited"]:
             rows = [
@@ -115,17 +127,17 @@ class StudyFolder:
         """The picture of the study's image world that its data steps left, if they are done."""
         for step_id, meta in self.metas().items():
             if meta.step == "sheet":
-                return self._file(step_id, "sheet.png").read_bytes()
+                return self.file(step_id, "sheet.png").read_bytes()
         return None
 
     def arrays(self, step: str, metric: str) -> Mapping[str, Any]:
         """The arrays that a row of this step and metric points to."""
         import numpy as np
 
-        with np.load(self._file(step, f"{metric}.npz"), allow_pickle=False) as archive:
+        with np.load(self.file(step, f"{metric}.npz"), allow_pickle=False) as archive:
             return dict(archive)
 
-    def _file(self, step_id: str, name: str) -> Path:
+    def file(self, step_id: str, name: str) -> Path:
         """A file of a finished step; raises DamagedFileError, with the way out, where it was changed."""
         return self._intact(self.store.verified, step_id, name)
 
@@ -133,8 +145,7 @@ class StudyFolder:
         try:
             return read(*of)
         except DamagedFileError as error:
-            command = self.description["command"]
-            raise DamagedFileError(f"{error}; the same command computes it anew: {command}") from None
+            raise DamagedFileError(f"{error}; it is computed anew by: {self.healing}") from None
 
     def _network(self, step_id: str) -> NetworkKey:
         """The network that a finished step belongs to."""
@@ -183,33 +194,77 @@ def reference_tuning(study: str) -> Tuning | None:
     return None if folder is None else from_json(read_kept(folder).description["tuning"])
 
 
-def _description(file: Path) -> dict[str, Any]:
+def write_study(
+    store: Store, description: Mapping[str, Any], order: int = 0, files: Mapping[str, str] | None = None
+) -> None:
+    """Leave the description of a study in its folder."""
+    content = {**description, "order": order, "files": dict(files or {})}
+    write_sealed(store.root / "studies" / description["name"] / STUDY_FILE, content, SCHEMA)
+
+
+def read_study(store: Store, path: Path) -> StudyFolder:
+    """The study of a folder; raises FileNotFoundError, DamagedFileError, RequestError for that of another."""
+    content = read_sealed(path / STUDY_FILE, SCHEMA)
+    name = content["name"]
+    if name != path.resolve().name:
+        raise RequestError(
+            f"'{path / STUDY_FILE}' describes study '{name}', which belongs in a folder of that name; delete"
+            f" '{path}' if it is a copy, else call it '{name}' again"
+        )
+    order, files = content.pop("order"), content.pop("files")
+    return StudyFolder(store, path, content, order, files)
+
+
+def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], None]) -> StudyFolder:
+    """The folder of a study that is about to be run: what it describes, and its place in the order.
+
+    A description that was changed is named, and counts as none (no steps). Raises RequestError for a store
+    of another version, and where a tuning has the folder of a study, or a study that of a tuning.
+    """
+    own, order = StudyFolder(store, store.root / "studies" / name, {"steps": []}), 0
+    for file in (store.root / "studies").glob(f"*/{STUDY_FILE}"):
+        try:
+            found = read_study(store, file.parent)
+        except DamagedFileError as error:
+            if file.parent.name == name:
+                noticed(f"{error}; it is written anew")
+            continue
+        if found.name == name:
+            own = found
+        else:
+            order = max(order, found.order)
+    if own.description["steps"] and own.is_tuning != is_tuning:
+        kinds = ("a tuning", "a study")
+        raise RequestError(
+            f"'{own.path}' is the folder of {kinds[is_tuning]}, and would be that of {kinds[not is_tuning]};"
+            " give the study another name, or give --out another folder"
+        )
+    return dataclasses.replace(own, order=order + 1)
+
+
+def _read(store: Store, path: Path) -> StudyFolder:
     try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if not {"name", "steps", "networks"} <= content.keys():
-            raise ValueError("it names no study, no networks or no steps")
-    except (ValueError, AttributeError) as error:
+        return read_study(store, path)
+    except DamagedFileError as error:
         raise DamagedFileError(
-            f"'{file}' does not describe a study ({error}); run the study again: finished steps are kept, and"
-            " the file is written anew"
+            f"{error}; run the study again: finished steps are kept, and the file is written anew"
         ) from None
-    return content
 
 
 def study_folders(root: Path | str = "runs") -> list[StudyFolder]:
-    """The studies of a store, the one touched last first."""
+    """The studies of a store, the one run last first."""
     store = Store(root)
-    files = sorted(
-        (store.root / "studies").glob(f"*/{STUDY_FILE}"), key=lambda file: file.stat().st_mtime, reverse=True
-    )
-    return [StudyFolder(store, file.parent, _description(file)) for file in files]
+    found = [_read(store, file.parent) for file in (store.root / "studies").glob(f"*/{STUDY_FILE}")]
+    return sorted(found, key=lambda folder: (-folder.order, folder.name))
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
-    """A study by its own folder, or the named (else the last touched) one of a store; raises RequestError."""
+    """A study by its own folder, or the named (else the last run) one of a store; raises RequestError."""
     path = Path(path)
     if (path / STUDY_FILE).is_file():
-        return StudyFolder(Store(path.parent.parent), path, _description(path / STUDY_FILE))
+        return _read(Store(path.resolve().parent.parent), path.resolve())
+    if study and (path / "studies" / study / STUDY_FILE).is_file():
+        return _read(Store(path), path / "studies" / study)
     folders = study_folders(path)
     if not folders:
         raise RequestError(

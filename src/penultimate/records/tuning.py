@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,9 +12,10 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from penultimate.errors import DamagedFileError
+from penultimate.store import read_sealed, write_sealed
 
 TUNING_FILE = "tuning.json"
-SCHEMA = 1
+SCHEMA = 2
 Number = int | float
 
 
@@ -175,10 +175,6 @@ class Tuning:
         """The training steps of the chosen cells."""
         return tuple(run.step for tuned in self.objectives if tuned.best for run in tuned.best.runs)
 
-    def to_json(self) -> str:
-        content = {"schema": SCHEMA, **dataclasses.asdict(self)}
-        return json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
-
 
 def folder_name(study: str) -> str:
     """The name under which the tuning of a study is kept: a study of its own.
@@ -190,8 +186,8 @@ def folder_name(study: str) -> str:
 
 
 def from_json(content: Mapping[str, Any]) -> Tuning:
-    """The tuning that `to_json` wrote."""
-    tuning: Tuning = _typed(Tuning, {key: value for key, value in content.items() if key != "schema"})
+    """The tuning whose fields these are, as JSON gives them back."""
+    tuning: Tuning = _typed(Tuning, content)
     return tuning
 
 
@@ -209,15 +205,21 @@ def _typed(kind: Any, content: Any) -> Any:
     return content
 
 
+def write_tuning(path: Path, tuning: Tuning) -> None:
+    """Keep a tuning at a path."""
+    write_sealed(path, dataclasses.asdict(tuning), SCHEMA)
+
+
 def read_tuning(path: Path) -> Tuning | None:
-    """The tuning kept at a path, or None where there is none; raises DamagedFileError where it is not one."""
+    """The tuning kept at a path, None where there is none; raises DamagedFileError where it was changed."""
     try:
-        return from_json(json.loads(path.read_text(encoding="utf-8")))
+        return from_json(read_sealed(path, SCHEMA))
     except FileNotFoundError:
         return None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        reason = error if isinstance(error, ValueError) else repr(error)
-        raise DamagedFileError(f"'{path}' is not the record of a tuning: {reason}") from None
+    except DamagedFileError as error:
+        raise DamagedFileError(
+            f"{error}; the command that tuned writes it anew, from the trainings that are kept"
+        ) from None
 
 
 def accuracy_text(cell: GridCell | None) -> str:

@@ -138,21 +138,18 @@ def _steps(folder: StudyFolder) -> list[Steps]:
     for (kind, arm), ids in groups.items():
         done = [step_id for step_id in ids if step_id in present]
         ends = dict.fromkeys((*done[:1], *done[-1:]))
-        sample = tuple(row for step_id in ends for row in _rows(folder.store.folder(step_id), arm))
+        sample = tuple(row for step_id in ends for row in _rows(folder.file(step_id, ROWS), arm))
         by_kind.append(Steps(kind, arm, len(done), len(ids), sample))
     return by_kind
 
 
-def _rows(folder: Path, arm: str) -> list[Row]:
-    """One row of each sort that a step has left, marked as of this arm; none where they cannot be read."""
+def _rows(file: Path, arm: str) -> list[Row]:
+    """One row of each sort that a step has left, marked as of this arm."""
     sorts: dict[tuple[object, ...], dict[str, Any]] = {}
-    try:
-        for line in (folder / ROWS).read_text(encoding="utf-8").splitlines():
-            cells = json.loads(line)
-            sorts["epoch" in cells, "layer" in cells, *map(cells.get, SORTING)] = cells
-        return [Row(**{**cells, "value": math.nan, "arm": arm or None}) for cells in sorts.values()]
-    except (OSError, ValueError, TypeError, AttributeError, PenultimateError):
-        return []
+    for line in file.read_text(encoding="utf-8").split("\n")[:-1]:
+        cells = json.loads(line)
+        sorts["epoch" in cells, "layer" in cells, *map(cells.get, SORTING)] = cells
+    return [Row(**{**cells, "value": math.nan, "arm": arm or None}) for cells in sorts.values()]
 
 
 def _yields(kind: str, quantity: Quantity) -> bool:

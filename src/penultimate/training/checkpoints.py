@@ -9,9 +9,7 @@ from typing import Any
 import torch
 
 from penultimate.errors import DamagedFileError
-from penultimate.store import atomic_write, digest_bytes
-
-DIGITS = 64
+from penultimate.store import atomic_write, with_digest, without_digest
 
 
 class Checkpoints:
@@ -36,9 +34,8 @@ class Checkpoints:
         """Write a state, which has a "step", over the older of the two."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        content = buffer.getvalue()
         target = min(self._paths(), key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
-        atomic_write(target, digest_bytes(content).encode() + content)
+        atomic_write(target, with_digest(buffer.getvalue()))
 
     def load(self) -> dict[str, Any] | None:
         """The newest intact state, or None; damaged files are named in `damaged`."""
@@ -53,9 +50,5 @@ class Checkpoints:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    digest, body = content[:DIGITS], content[DIGITS:]
-    if digest_bytes(body).encode() != digest:
-        raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
-    state: dict[str, Any] = torch.load(io.BytesIO(body), weights_only=True)
+    state: dict[str, Any] = torch.load(io.BytesIO(without_digest(path)), weights_only=True)
     return state

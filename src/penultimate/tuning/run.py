@@ -9,7 +9,6 @@ studies/tune-NAME/study.json     its steps and the chosen objectives: a study th
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +18,19 @@ from typing import Any
 from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary
 from penultimate.engine.run import exclusively
-from penultimate.records.reading import STUDY_FILE
+from penultimate.errors import DamagedFileError
+from penultimate.records.reading import claim, write_study
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
-from penultimate.records.tuning import TUNING_FILE, Run, Tuned, Tuning, folder_name, read_tuning
-from penultimate.store import Meta, Store, atomic_write
+from penultimate.records.tuning import (
+    TUNING_FILE,
+    Run,
+    Tuned,
+    Tuning,
+    folder_name,
+    read_tuning,
+    write_tuning,
+)
+from penultimate.store import Meta, Store, atomic_write, digest_file
 from penultimate.study.graph import Graph, Step
 from penultimate.study.spec import Runs, Study
 from penultimate.study.unfold import unfold
@@ -54,30 +62,44 @@ def tune(
     observer: Observer | None = None,
     command: str = "",
     engine: Engine | str = "local",
+    verify: bool = False,
 ) -> TuningResult:
     """Train the cells that the searches request, choose, and record everything.
 
     Called again, it repeats nothing: finished cells are read, and a search continues where it stopped.
     Objectives that were tuned before with the same settings are kept; those with other settings are replaced.
+    `verify` has every file of every finished cell digested first, and damaged ones trained anew.
     Raises RequestError if the folder cannot be used, or if another process is tuning the same study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    store = Store(out)
+    observer = observer or Silent()
+    store = Store(out, thorough=verify)
     store.prepare()
     folder = store.root / "studies" / folder_name(plan.study.name)
     folder.mkdir(parents=True, exist_ok=True)
     with exclusively(folder, folder.name, out):
-        runner = _Cells(plan.study, store, observer or Silent(), chosen)
+        order = claim(store, folder.name, True, observer.noticed).order
+        before = _before(folder, store, observer)
+        runner = _Cells(plan.study, store, observer, chosen)
         command = command or f"penultimate tune all --study {plan.study.name}"
         tuned = conduct(plan, runner, command)
-        before = read_tuning(folder / TUNING_FILE)
         tuning = _record(plan, tuned, before, store)
         if tuned:
-            _write(plan.study, tuning, store, folder, command)
+            _write(plan.study, tuning, store, folder, command, order)
     asked = tuple(candidate.slug for candidate in plan.candidates)
     unfinished = tuple(slug for slug in asked if slug not in {search.slug for search in tuned})
     made_way = before if tuned and before is not None and before.setting != tuning.setting else None
     return TuningResult(tuning, runner.summary, folder, asked, unfinished, made_way)
+
+
+def _before(folder: Path, store: Store, observer: Observer) -> Tuning | None:
+    """What earlier commands have tuned; a record that was changed is named, and set aside."""
+    try:
+        return read_tuning(folder / TUNING_FILE)
+    except DamagedFileError as error:
+        observer.noticed(f"{error}; it was set aside, and what other commands tuned comes back with those")
+        store.keep_aside(folder / TUNING_FILE)
+        return None
 
 
 class _Cells:
@@ -207,7 +229,7 @@ def _provenance(metas: Mapping[str, Meta]) -> dict[str, Any]:
     }
 
 
-def _write(study: Study, tuning: Tuning, store: Store, folder: Path, command: str) -> None:
+def _write(study: Study, tuning: Tuning, store: Store, folder: Path, command: str, order: int) -> None:
     rows = [
         Row(
             step=run.step,
@@ -238,6 +260,7 @@ def _write(study: Study, tuning: Tuning, store: Store, folder: Path, command: st
         "steps": list(_metas(tuning.objectives, store)),
     }
     write_rows(folder / ROWS, rows)
-    atomic_write(folder / TUNING_FILE, tuning.to_json().encode())
+    write_tuning(folder / TUNING_FILE, tuning)
     atomic_write(folder / CHOSEN_FILE, chosen_source(tuning).encode())
-    atomic_write(folder / STUDY_FILE, (json.dumps(described, indent=1, sort_keys=True) + "\n").encode())
+    files = {name: digest_file(folder / name) for name in (ROWS, CHOSEN_FILE)}
+    write_study(store, described, order, files)

@@ -1,0 +1,207 @@
+"""The store and the runs that come with the package: every file against its digest, and what lies about."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from penultimate.doctor.findings import Finding, size_text
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.records.archive import read_kept, references
+from penultimate.records.reading import STUDY_FILE, StudyFolder, read_study
+from penultimate.records.tuning import TUNING_FILE, counted, read_tuning
+from penultimate.store import META, OtherVersionError, Store, digest_file, holder, without_digest
+
+AHEAD = 60.0
+"""Seconds by which a file's time may be ahead of the clock."""
+
+
+def look_at_store(
+    root: Path, progressed: Callable[[int, int], None] = lambda done, total: None
+) -> list[Finding]:
+    """What is sound in a store and what is not: studies, steps, unfinished work, damaged and stray files."""
+    store = Store(root)
+    folders = sorted(path for path in _inside(root / "studies") if path.is_dir())
+    steps = sorted(path.name for path in _inside(root / "steps"))
+    if not folders and not steps:
+        there = "is empty" if root.exists() else "does not exist"
+        return [Finding(f"'{root}' {there}; a study fills it: penultimate run quickstart --out {root}")]
+    studies, findings = _studies(store, folders)
+    findings += _steps(root, steps, studies, progressed)
+    findings += _unfinished(root, studies)
+    findings += _lying_about(root, bool(_running(folders)))
+    return findings
+
+
+def look_at_data() -> list[Finding]:
+    """Whether the runs that come with the package are what was kept."""
+    findings = []
+    for folder in references().values():
+        try:
+            read_kept(folder)
+        except PenultimateError as error:
+            findings.append(Finding(str(error), "install the package again, or check its files out again"))
+    whole = counted(len(references()) - len(findings), "reference run")
+    return [Finding(f"{whole} of the package: every file is what was kept"), *findings]
+
+
+def _studies(store: Store, folders: Iterable[Path]) -> tuple[list[StudyFolder], list[Finding]]:
+    """The studies that can be read, and what is to be said of each folder."""
+    studies, findings = [], []
+    for path in folders:
+        again = (
+            f"what was run there, again: it writes the file anew and keeps all steps ({_command(path.name)})"
+        )
+        try:
+            study = read_study(store, path)
+        except FileNotFoundError:
+            if any((path / name).exists() for name in (TUNING_FILE, "report.html")):
+                findings.append(Finding(f"'{path / STUDY_FILE}' is missing", again))
+            continue
+        except DamagedFileError as error:
+            findings.append(Finding(str(error), again))
+            continue
+        except RequestError as error:
+            text, _, remedy = str(error).rpartition("; ")
+            findings.append(Finding(text, remedy))
+            continue
+        studies.append(study)
+        done = sum(store.folder(step_id).exists() for step_id in study.description["steps"])
+        findings.append(Finding(f"{study.name}: {done} of {len(study.description['steps'])} steps"))
+        findings += [Finding(text, study.description["command"]) for text in _changed_beside(study)]
+    return studies, findings
+
+
+def _command(name: str) -> str:
+    kind, dash, study = name.partition("-")
+    return f"penultimate tune all --study {study}" if kind == "tune" and dash else f"penultimate run {name}"
+
+
+def _changed_beside(study: StudyFolder) -> Iterator[str]:
+    """The files in a study's folder that are not what was written."""
+    for name, digest in study.files.items():
+        path = study.path / name
+        if not path.is_file() or digest_file(path) != digest:
+            yield f"'{path}' is not what was written (its sha256 differs)"
+    if study.is_tuning:
+        try:
+            if read_tuning(study.path / TUNING_FILE) is None:
+                yield f"'{study.path / TUNING_FILE}' is missing"
+        except PenultimateError as error:
+            yield str(error).rpartition("; ")[0]
+
+
+def _steps(
+    root: Path, steps: list[str], studies: list[StudyFolder], progressed: Callable[[int, int], None]
+) -> list[Finding]:
+    """Every file of every step against its digest."""
+    damaged: dict[str, str] = {}
+    others: list[str] = []
+    files, size, latest = 0, 0, 0.0
+    torch: Counter[str] = Counter()
+    for done, step_id in enumerate(steps):
+        progressed(done, len(steps))
+        try:
+            meta = Store(root, thorough=True).finished(step_id)
+            if meta is None:  # set aside meanwhile
+                continue
+            latest = max(latest, (root / "steps" / step_id / META).stat().st_mtime)
+        except OtherVersionError as error:
+            others.append(str(error).rpartition("; ")[0])
+        except DamagedFileError as error:
+            damaged[step_id] = str(error)
+        else:
+            files += len(meta.files)
+            size += sum(facts["bytes"] for facts in meta.files.values())
+            torch[meta.content["packages"]["torch"]] += 1
+    whole = len(steps) - len(damaged) - len(others)
+    findings = [
+        Finding(
+            f"{counted(whole, 'step')}, {counted(files, 'file')}, {size_text(size)}: as they were written"
+        )
+    ]
+    if len(torch) > 1:
+        made = ", ".join(f"{count} with torch {version}" for version, count in torch.items())
+        findings.append(Finding(f"steps were made {made}: bits are promised to be equal for one version"))
+    findings += [
+        Finding(text, _healing(step_id, root / "steps", studies)) for step_id, text in damaged.items()
+    ]
+    if others:
+        findings.append(
+            Finding(f"{others[0]}; {counted(len(others), 'step')} in all", "give --out another folder")
+        )
+    if latest > time.time() + AHEAD:
+        behind = (
+            "the clock is behind the times of files here: it was set back, or ahead when they were written"
+        )
+        findings.append(
+            Finding(behind, "set the clock; results are sound, for digests decide, and not times")
+        )
+    return findings
+
+
+def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder]) -> str:
+    """What computes a step anew, or goes on with it."""
+    for study in studies:
+        if step_id in study.description["steps"]:
+            return study.healing
+    return f"no study here needs it: rm -r {shlex.quote(str(place / step_id))}"
+
+
+def _unfinished(root: Path, studies: list[StudyFolder]) -> list[Finding]:
+    """Work in progress, and what runs that were stopped have left of it."""
+    findings = []
+    running = {study.name for study in studies if holder(study.path / ".lock") is not None}
+    for study in studies:
+        if study.name in running:
+            who = json.loads(holder(study.path / ".lock") or "{}")
+            findings.append(
+                Finding(f"{study.name} is being run, by process {who.get('pid')} on {who.get('host')}")
+            )
+    awaited = {
+        step_id for study in studies if study.name in running for step_id in study.description["steps"]
+    }
+    for path in sorted(path for path in _inside(root / "partial") if path.is_dir()):
+        if path.name in awaited or holder(root / "locks" / path.name) is not None:
+            continue
+        text = f"step {path.name} was begun ({size_text(_size(path))} in '{path}'), and nobody works on it"
+        for file in sorted(path.rglob("checkpoint-*")):
+            try:
+                without_digest(file)
+            except (DamagedFileError, OSError) as error:
+                text += f"; {error}, and is passed over"
+        findings.append(Finding(text, _healing(path.name, path.parent, studies).replace(" --verify", "")))
+    return findings
+
+
+def _running(folders: Iterable[Path]) -> list[Path]:
+    return [path for path in folders if holder(path / ".lock") is not None]
+
+
+def _lying_about(root: Path, is_running: bool) -> list[Finding]:
+    """What was set aside, and temporary files that killed processes have left."""
+    findings = []
+    damaged = list(_inside(root / "damaged"))
+    if damaged:
+        size = size_text(_size(root / "damaged"))
+        aside = f"'{root / 'damaged'}' holds what was set aside: {counted(len(damaged), 'thing')}, {size}"
+        findings.append(Finding(f"{aside}; nothing reads it, and it may be deleted"))
+    stray = [*(root / "studies").rglob(".*.tmp"), *(root / "partial").glob(".*.tmp")]
+    if stray and not is_running:
+        remove = f"rm {shlex.join(map(str, sorted(stray)))}"
+        findings.append(
+            Finding(f"{counted(len(stray), 'temporary file')} of processes that were killed", remove)
+        )
+    return findings
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    return folder.iterdir() if folder.is_dir() else iter(())
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,74 @@
+"""Whose a study's folder is: what a run finds described there is kept in mind, said, or refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from tests.engine.chores import Notes
+from tests.records.stores import described, prepared
+
+from penultimate.engine.observer import Observer, Summary
+from penultimate.engine.run import run
+from penultimate.errors import RequestError
+from penultimate.records.reading import study_folder
+from penultimate.store import Store
+from penultimate.study import load_study
+from penultimate.study.graph import Graph
+from penultimate.tuning.conduct import plan_tuning
+from penultimate.tuning.run import tune
+
+
+class Idle:
+    """An engine that does no step."""
+
+    def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
+        return Summary()
+
+
+def test_steps_that_are_no_longer_part_of_a_study_are_told_with_the_way_back(tmp_path: Path) -> None:
+    described(prepared(tmp_path), "smoke", ["linear.gone.0", "knn.gone.0"])
+    notes = Notes()
+    run("smoke", tmp_path, engine=Idle(), observer=notes)
+    assert notes.notices == [
+        "2 steps that were part of the study no longer are; they are kept, and are part of it again after:"
+        " penultimate run smoke"
+    ]
+    run("smoke", tmp_path, engine=Idle(), observer=notes)
+    assert len(notes.notices) == 1
+
+
+def test_a_changed_description_is_told_and_written_anew(tmp_path: Path) -> None:
+    run("smoke", tmp_path, engine=Idle())
+    file, notes = tmp_path / "studies/smoke/study.json", Notes()
+    whole = file.read_text()
+    file.write_text(whole.replace('"limited": true', '"limited": false'))
+    run("smoke", tmp_path, engine=Idle(), observer=notes)
+    assert notes.notices == [f"'{file}' is not what was written (its sha256 differs); it is written anew"]
+    assert file.read_text() == whole
+
+
+def test_what_another_study_left_damaged_is_no_hindrance(tmp_path: Path) -> None:
+    other, notes = described(prepared(tmp_path), "other", []), Notes()
+    (other.path / "study.json").write_text("{")
+    run("smoke", tmp_path, engine=Idle(), observer=notes)
+    assert not notes.notices
+    assert study_folder(tmp_path, "smoke").name == "smoke"
+
+
+def test_a_study_does_not_take_the_folder_of_a_tuning_nor_a_tuning_that_of_a_study(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    described(store, "tune-mine", ["train.a.0"], tunes="mine")
+    smoke = load_study("smoke")
+    with pytest.raises(
+        RequestError, match=r"tune-mine' is the folder of a tuning, and would be that of a study"
+    ):
+        run(dataclasses.replace(smoke, name="tune-mine"), tmp_path, engine=Idle())
+    described(store, "tune-smoke", ["train.a.0"])
+    with pytest.raises(
+        RequestError, match=r"tune-smoke' is the folder of a study, and would be that of a tun"
+    ):
+        tune(plan_tuning(smoke, ["softmax"]), tmp_path, engine=Idle())
+    assert study_folder(tmp_path, "tune-mine").is_tuning
+    assert not study_folder(tmp_path, "tune-smoke").is_tuning
