@@ -1,22 +1,25 @@
 """The command `penultimate`. Parsing needs no tensor library; each command imports what it uses.
 
-Exit codes: 0 done; 1 a step failed, or doctor found something to do; 2 the request was wrong; 130 interrupted
-(the same command continues).
+Exit codes: 0 done; 1 a step failed, or doctor found something to do; 2 the request was wrong; 130 stopped by
+Ctrl-C, 143 by SIGTERM, 129 by SIGHUP (the same command continues).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penultimate.arguments import LISTS, parser
-from penultimate.errors import PenultimateError, RequestError, nearest, unknown
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError, nearest, unknown
 from penultimate.store import FULL
 
 if TYPE_CHECKING:
@@ -25,10 +28,19 @@ if TYPE_CHECKING:
     from penultimate.report import StudyResults
     from penultimate.study.spec import Study
 
+STOPS = (signal.SIGTERM, signal.SIGHUP)
+"""What Slurm, systemd and docker stop send, and a terminal that closes."""
+LONG = ("run", "tune")
+"""Commands that leave what they have done, to be continued."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code comes back. Never a traceback for a user's mistake."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    with _stopped_as_by_ctrl_c():
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _main(arguments: list[str]) -> int:
     try:
         if not arguments:
             arguments = ["--help"]
@@ -43,10 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return COMMANDS[options.command](options)
     except PenultimateError as error:
         print(f"penultimate: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\npenultimate: stopped; the same command continues from here", file=sys.stderr)
-        return 130
+        return 2 if isinstance(error, RequestError | DamagedFileError) else 1
+    except KeyboardInterrupt as stop:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            left = "the same command continues from here" if arguments[0] in LONG else "nothing was changed"
+            print(f"\npenultimate: stopped; {left}", file=sys.stderr)
+        return 128 + next(iter(stop.args), signal.SIGINT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -56,6 +70,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f" ({error.filename})" if error.filename else ""
         print(f"penultimate: {error.strerror}{where}; nothing done is lost", file=sys.stderr)
         return 1
+
+
+@contextlib.contextmanager
+def _stopped_as_by_ctrl_c() -> Iterator[None]:
+    """Have the first of STOPS raise KeyboardInterrupt, with its number; those that follow change nothing.
+
+    A signal that is ignored (nohup) or dealt with already stays as it is.
+    """
+    came: list[int] = []
+
+    def stop(number: int, frame: Any) -> None:
+        came.append(number)
+        if len(came) == 1:
+            raise KeyboardInterrupt(number)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    ours = [each for each in STOPS if in_main_thread and signal.getsignal(each) is signal.SIG_DFL]
+    for each in ours:
+        signal.signal(each, stop)
+    try:
+        yield
+    finally:
+        for each in ours:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _line(arguments: Sequence[str]) -> str:
@@ -313,11 +351,7 @@ def _list(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from penultimate.doctor import examine
 
-    try:
-        return examine(options.out)
-    except KeyboardInterrupt:
-        print("\npenultimate: stopped; nothing was changed", file=sys.stderr)
-        return 130
+    return examine(options.out)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -94,7 +94,7 @@ def test_unknown_split_and_unusable_folders(tmp_path: Path, monkeypatch: pytest.
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(room, "atomic_write", full)
-    with pytest.raises(RequestError, match="No space left on device"):
+    with pytest.raises(OSError, match="No space left on device"):
         save_images(tmp_path, "train", some_images())
 
 

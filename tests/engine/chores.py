@@ -10,7 +10,7 @@ from penultimate.engine.observer import Silent
 from penultimate.study.graph import Graph, Resources, Step
 
 PLUGIN = '''
-import errno, os, signal, time
+import errno, os, signal, sys, time
 import torch
 from penultimate import register
 from penultimate.measures import Number
@@ -22,6 +22,21 @@ def chore(inputs, *, number=0, deed=""):
     if deed == "killed once" and not begun_before.exists():
         begun_before.touch()
         os.kill(os.getpid(), signal.SIGKILL)
+    if deed in ("forks", "forks once") and not begun_before.exists():
+        if os.fork() == 0:
+            time.sleep(600)
+        begun_before.touch()
+        if deed == "forks":
+            time.sleep(600)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if deed == "hangs up once" and not begun_before.exists():
+        begun_before.touch()
+        os.closerange(3, 1000)
+        time.sleep(600)
+    if deed == "exits":
+        sys.exit("enough")
+    if deed == "prints":
+        os.write(1, bytes(range(256)))
     if deed == "fails":
         raise ValueError("no such luck")
     if deed == "fills the disk":
@@ -29,6 +44,8 @@ def chore(inputs, *, number=0, deed=""):
     if deed == "tells":
         inputs.progress({"epoch": 1, "loss": float("inf")})
         time.sleep(1.5)
+    if deed == "tells nonsense":
+        inputs.progress({"epoch": {1, 2}})
     (inputs.folder / "bulk.bin").write_bytes(bytes(100_000))
     yield Number("number", number, "count")
     yield Number("parents", len(inputs.folders), "count")

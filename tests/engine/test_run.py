@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.conftest import penultimate
+from tests.engine.processes import alive, descendants, wait_for
 
 
 def rows_of(folder: Path) -> dict[str, bytes]:
@@ -107,24 +107,18 @@ def test_damage_that_only_its_use_can_show_is_found_there(smoke: Path) -> None:
     assert (rows_of(smoke), weights_of(smoke)) == before
 
 
-def start(folder: Path, *more: str) -> subprocess.Popen[str]:
+def start(folder: Path, *more: str, command: tuple[str, ...] = ("run", "smoke")) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "penultimate.cli", "run", "smoke", *more],
+        [sys.executable, "-m", "penultimate.cli", *command, *more],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PENULTIMATE_CHECKPOINT_SECONDS": "0.01"},
+        start_new_session=True,
         # A test run in the background inherits an ignored SIGINT; a user at a terminal has the default one.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-
-
-def wait_for(condition, seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def busiest(processes: set[int]) -> int:
@@ -134,28 +128,18 @@ def busiest(processes: set[int]) -> int:
     return max(processes, key=lambda pid: seconds.get(pid, 0))
 
 
-def descendants(process: int) -> set[int]:
-    """The processes that a process has started, and those that these have."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
-    parents = {int(pid): int(parent) for pid, parent in map(str.split, listed.stdout.splitlines())}
-    found = {process}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {process}
-
-
-def alive(processes: set[int]) -> set[int]:
-    """Those that still run; a zombie that nobody asks about does not."""
-    listed = subprocess.run(["ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True)
-    states = dict(map(str.split, listed.stdout.splitlines()))
-    return {pid for pid in processes if not states.get(str(pid), "Z").startswith("Z")}
-
-
 ON_RAY = pytest.param("ray", marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("engine", ["local", ON_RAY])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("how", "engine"),
+    [
+        (signal.SIGKILL, "local"),
+        (signal.SIGTERM, "local"),
+        pytest.param(signal.SIGKILL, "ray", marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, "ray", marks=pytest.mark.long),
+    ],
+)
 def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
     finished_smoke: Path, tmp_path: Path, how: signal.Signals, engine: str
 ) -> None:
@@ -165,16 +149,49 @@ def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
     started = descendants(process.pid)
     process.send_signal(how)
     _, errors = process.communicate(timeout=30)
-    if how == signal.SIGINT:
-        assert process.returncode == 130
-        assert "the same command continues" in errors
-        assert "Traceback" not in errors
+    if how != signal.SIGKILL:
+        assert process.returncode == 128 + how
+        assert errors == "\npenultimate: stopped; the same command continues from here\n"
     wait_for(lambda: not alive(started), 10)
     assert list(partial.glob("train.*"))
     answer = penultimate("run", "smoke", "--on", engine, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "continuing" in answer.stdout
     assert (rows_of(tmp_path), weights_of(tmp_path)) == (rows_of(finished_smoke), weights_of(finished_smoke))
+
+
+@pytest.mark.parametrize(
+    ("how", "command"),
+    [
+        (signal.SIGINT, ("run", "smoke")),
+        (signal.SIGHUP, ("run", "smoke")),
+        (signal.SIGTERM, ("tune", "softmax", "--study", "rehearsal", "--budget", "1")),
+    ],
+)
+def test_every_signal_that_ends_a_command_ends_it_alike(
+    tmp_path: Path, how: signal.Signals, command: tuple[str, ...]
+) -> None:
+    process = start(tmp_path, command=command)
+    wait_for(lambda: descendants(process.pid))
+    started = descendants(process.pid)
+    os.killpg(process.pid, how)
+    os.killpg(process.pid, how)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 128 + how
+    assert errors == "\npenultimate: stopped; the same command continues from here\n"
+    assert not alive(started)
+
+
+def test_what_is_to_survive_the_terminal_does(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "penultimate.cli", "run", "smoke", "--only", "softmax"]
+    with subprocess.Popen(["nohup", *command], cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_for(lambda: descendants(process.pid))
+            process.send_signal(signal.SIGHUP)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
+        finally:
+            process.terminate()
 
 
 @pytest.mark.parametrize("engine", ["local", ON_RAY])

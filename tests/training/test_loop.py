@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import pickle
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,6 +27,7 @@ from penultimate.training.loop import _Run
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=3, batch_size=16, learning_rate=0.2, augmentation=Augmentation(shift=1))
+CHECKPOINTS = ("checkpoint-0", "checkpoint-1")
 OBJECTIVES = [
     "softmax",
     "sigmoid",
@@ -116,10 +123,109 @@ def test_a_killed_process_ends_in_the_same_bits(tmp_path: Path) -> None:
         assert weights(folder) == weights(tmp_path / "whole")
 
 
-def test_the_checkpoints_of_another_run_are_refused(tmp_path: Path) -> None:
-    run(tmp_path / "a", checkpoint_seconds=0.0)
-    with pytest.raises(RequestError, match="another run"):
-        run(tmp_path / "a", replace(RECIPE, learning_rate=0.1))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing happened to, with its last two checkpoints."""
+    folder = tmp_path_factory.mktemp("loop") / "whole"
+    run(folder, checkpoint_seconds=0.0)
+    return folder
+
+
+def digested(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode() + content
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a checkpoint's state, and give it the digest of the new one."""
+    state = torch.load(io.BytesIO(path.read_bytes()[64:]), weights_only=True)
+    change(state)
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    path.write_bytes(digested(buffer.getvalue()))
+
+
+class Hostile:
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return os.mkdir, ("run-by-a-pickle",)
+
+
+def make_folder_of(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("in the way")
+
+
+def save_hostile(path: Path) -> None:
+    buffer = io.BytesIO()
+    torch.save({"step": 10**6, "identity": Hostile()}, buffer)
+    path.write_bytes(digested(buffer.getvalue()))
+
+
+def other_momentum(state: dict[str, Any]) -> None:
+    state["optimiser"]["state"][0]["momentum_buffer"] = torch.zeros(3)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+UNUSABLE = {
+    "bit": (flip, "is not what was written (its sha256 differs)"),
+    "folder": (make_folder_of, "is no file"),
+    "pipe": (lambda path: (path.unlink(), os.mkfifo(path)), "is no file"),
+    "hostile": (save_hostile, "is nothing that a training has saved"),
+    "bare pickle": (
+        lambda path: path.write_bytes(digested(pickle.dumps(Hostile()))),
+        "is nothing that a training has saved",
+    ),
+    "truncated": (
+        lambda path: path.write_bytes(digested(path.read_bytes()[64:-4000])),
+        "is nothing that a training has saved",
+    ),
+    "empty": (lambda path: path.write_bytes(digested(b"")), "is nothing that a training has saved"),
+    "no state": (lambda path: changed(path, dict.clear), "is not the state of a training"),
+    "shape": (
+        lambda path: changed(
+            path, lambda state: state.update(network=state["average"] | {"more": torch.ones(1)})
+        ),
+        "does not fit this run",
+    ),
+    "lacking": (lambda path: changed(path, lambda state: state.pop("average")), "does not fit this run"),
+    "momentum": (lambda path: changed(path, other_momentum), "does not fit this run"),
+    "another run": (
+        lambda path: changed(path, lambda state: state.update(identity="[]")),
+        "is of another run",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+@pytest.mark.parametrize("both", [False, True])
+def test_a_checkpoint_that_cannot_be_used_is_set_aside_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path, kind: str, both: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spoil, reason = UNUSABLE[kind]
+    folder, news = tmp_path / "a", list[dict[str, Any]]()
+    shutil.copytree(whole, folder)
+    (folder / "network.safetensors").unlink()
+    steps = {name: torch.load(io.BytesIO((folder / name).read_bytes()[64:]))["step"] for name in CHECKPOINTS}
+    newest, older = sorted(CHECKPOINTS, key=lambda name: -steps[name])
+    spoilt = [newest, older] if both else [newest]
+    for name in spoilt:
+        spoil(folder / name)
+    result = run(folder, progress=news.append)
+    assert weights(folder) == weights(whole)
+    assert sorted(result.damaged) == sorted(f"{name} {reason}" for name in spoilt)
+    place = "begins anew" if both else f"goes on from step {steps[older]}"
+    told = [item["notice"] for item in news if "notice" in item]
+    assert told == [f"{reason}; it was set aside, and the training {place}" for reason in result.damaged]
+    aside = [path.name for path in folder.glob("checkpoint-damaged-*/*")]
+    assert sorted(aside) == sorted(spoilt)
+    assert not (tmp_path / "run-by-a-pickle").exists()
+    assert run(folder).damaged == []
 
 
 def test_a_loss_that_is_no_number_ends_the_run_as_diverged(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.store import atomic_write, canonical_json, digest_arrays, digest_bytes, digest_file
+from penultimate.store import FULL, atomic_write, canonical_json, digest_arrays, digest_bytes, digest_file
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
@@ -178,6 +178,8 @@ def _refusing_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno in FULL:
+            raise
         below = isinstance(error, FileExistsError | NotADirectoryError)
         why = "it is, or lies below, a file" if below else error.strerror or str(error)
         raise RequestError(

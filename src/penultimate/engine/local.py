@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,8 +15,16 @@ from penultimate.engine.messages import Died, Ready, Unfit
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.engine.worker import sources, thread_variables
+from penultimate.errors import PenultimateError
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
+
+GRACE = 1.0
+"""Seconds that a process has to end once it has closed its socket."""
+ADVICE = (
+    "look at the memory that is left, give fewer --processes, and try python -c 'import torch';"
+    " nothing done is lost, and the same command continues from here"
+)
 
 
 class LocalEngine:
@@ -30,22 +39,30 @@ class LocalEngine:
 
 
 class _Worker:
-    """A worker process, the socket to it, and the step that it is on."""
+    """A worker process, the socket to it, and the step that it is on.
 
-    def __init__(self, threads: int) -> None:
+    again   it takes the place of one that died while it started
+    """
+
+    def __init__(self, threads: int, again: bool = False) -> None:
         ours, theirs = socket.socketpair()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "penultimate.engine.worker", str(theirs.fileno())],
-            pass_fds=(theirs.fileno(),),
-            env={**os.environ, **thread_variables(threads)},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
-        self.connection = Connection(ours.detach())
-        self.connection.send(sources())
-        self.step: Step | None = None
+        with ours, theirs:
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "penultimate.engine.worker", str(theirs.fileno())],
+                    pass_fds=(theirs.fileno(),),
+                    env={**os.environ, **thread_variables(threads)},
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise PenultimateError(f"no process can be started ({error.strerror}); {ADVICE}") from None
+            self.connection = Connection(ours.detach())
+        self.again = again
         self.ready = False
+        self.step: Step | None = None
+        with contextlib.suppress(OSError):
+            self.connection.send(sources())
 
     def give(self, root: str, step: Step) -> None:
         """Send a step to the process; that it is dead shows when its answer is waited for."""
@@ -53,19 +70,27 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.connection.send((root, step))
 
-    def end(self) -> None:
-        self.connection.close()
-        self.process.terminate()
+    def fate(self) -> str:
+        """What became of the process, whose end of the socket is closed."""
         try:
-            self.process.wait(timeout=5)
+            code = self.process.wait(timeout=GRACE)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            return "no longer answered"
+        return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+
+    def end(self) -> None:
+        """End the process, and those that its step has started: what they leave is resumed or swept."""
+        self.connection.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 def _work(schedule: Schedule, places: int) -> None:
-    workers = [_Worker(schedule.threads) for _ in range(places)]
+    workers: list[_Worker] = []
     try:
+        for _ in range(places):
+            workers.append(_Worker(schedule.threads))
         while not schedule.is_over:
             for worker in workers:
                 if worker.ready and worker.step is None and (step := schedule.next()) is not None:
@@ -88,18 +113,22 @@ def _work(schedule: Schedule, places: int) -> None:
 def _replace(worker: _Worker, schedule: Schedule) -> _Worker:
     """A worker died (killed, out of memory): another takes its place, and its step may be begun again.
 
-    Raises RuntimeError for one that died while it started, for so might every other.
+    Raises PenultimateError where one after another dies while it starts, for so might every other.
     """
+    how = worker.fate()
     worker.end()
-    code = worker.process.returncode
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
     if worker.step is not None:
         schedule.ended(worker.step.id, Died(how))
     elif worker.ready:
         schedule.observer.noticed(f"a process that waited for work {how}; another takes its place")
+    elif worker.again:
+        raise PenultimateError(
+            f"a process of the study {how} while it started, as did the one before it; what it printed, if"
+            f" anything, says why: {ADVICE}"
+        )
     else:
-        raise RuntimeError(f"a worker process {how} before it was given any work; see its output above")
-    return _Worker(schedule.threads)
+        schedule.observer.noticed(f"a process {how} while it started; it is begun again")
+    return _Worker(schedule.threads, again=not worker.ready)
 
 
 def _hear(message: Any, worker: _Worker, schedule: Schedule) -> None:

@@ -90,8 +90,11 @@ class Schedule:
         return min(processes or max(1, (os.cpu_count() or 1) // self.threads), left)
 
     def progressed(self, step_id: str, news: dict[str, Any]) -> None:
-        """A running step says how far it is."""
-        self.observer.progressed(self.graph.steps[step_id], news)
+        """A running step says how far it is, or something that a person should know."""
+        if "notice" in news:
+            self.observer.noticed(f"step {step_id}: {news['notice']}")
+        else:
+            self.observer.progressed(self.graph.steps[step_id], news)
 
     def ended(self, step_id: str, ending: Ending) -> None:
         """A running step runs no more; what follows from it is done and told."""

@@ -7,7 +7,9 @@ imported again; it ends when its parent ends, however that ended.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -18,8 +20,8 @@ from typing import Any
 
 from penultimate.engine.messages import Damaged, Done, Ending, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
-from penultimate.plugins import load_source, loaded, told
-from penultimate.store import FULL, Store
+from penultimate.plugins import first_line, load_source, loaded, told
+from penultimate.store import FULL, SMALL, Store
 from penultimate.study.graph import Step
 
 
@@ -54,30 +56,59 @@ def attempt(root: str, step: Step, progress: Callable[[dict[str, Any]], None]) -
         return Done(execute(Store(root), step, progress))
     except DamagedParentError as error:
         return Damaged(error.parent, str(error))
-    except Exception as error:
-        disk_full = isinstance(error, OSError) and error.errno in FULL
-        return Failed(told(error), describe_failure(error), disk_full)
+    except (Exception, SystemExit) as error:
+        return Failed(told(error), describe_failure(error), _is_of_full_disk(error, root))
+
+
+def _is_of_full_disk(error: BaseException, root: str) -> bool:
+    """Whether a disk without room is behind an error: arrays that NumPy writes to a file give no number."""
+    if not isinstance(error, OSError):
+        return False
+    return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)
 
 
 def _end_with_parent(parent: int) -> None:
     """A parent killed with -9 tells nobody: look for it, and leave; what was done so far stays resumable."""
     while os.getppid() == parent:
         time.sleep(0.5)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(os.getpid(), signal.SIGKILL)  # with those that a step has started
     os._exit(1)
+
+
+def _connection(handle: int) -> Connection:
+    """The socket to the engine; no process that a step starts holds it, or else its end would be hidden."""
+    os.set_inheritable(handle, False)
+    connection = Connection(handle)
+    os.register_at_fork(after_in_child=connection.close)
+    return connection
+
+
+def _import_torch() -> Ready | Unfit:
+    """A process is ready once the slow import is behind it."""
+    try:
+        import torch  # noqa: F401
+    except (ImportError, OSError) as error:
+        return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
+    return Ready()
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    connection = Connection(int(sys.argv[1]))
-    import torch  # noqa: F401  (a process is ready once the slow import is behind it)
+    connection = _connection(int(sys.argv[1]))
+
+    def progress(news: dict[str, Any]) -> None:
+        connection.send(json.loads(json.dumps(news, default=float)))
 
     with contextlib.suppress(EOFError, BrokenPipeError):
-        fitness = load(connection.recv())
+        fitness = _import_torch()
+        if isinstance(fitness, Ready):
+            fitness = load(connection.recv())
         connection.send(fitness)
         while isinstance(fitness, Ready):
             root, step = connection.recv()
-            connection.send(attempt(root, step, connection.send))
+            connection.send(attempt(root, step, progress))
 
 
 if __name__ == "__main__":

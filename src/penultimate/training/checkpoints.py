@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from penultimate.store import atomic_write, with_digest, without_digest
 class Checkpoints:
     """The last two states of a run in a folder, `checkpoint-0` and `checkpoint-1`.
 
+    One that cannot be used is moved into a folder `checkpoint-damaged-*` beside them, and named in `damaged`.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     checkpoints = Checkpoints(Path(folder))
@@ -26,6 +30,7 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.damaged: list[str] = []
+        self._loaded = Path()
 
     def _paths(self) -> list[Path]:
         return [self.folder / f"checkpoint-{turn}" for turn in (0, 1)]
@@ -38,17 +43,38 @@ class Checkpoints:
         atomic_write(target, with_digest(buffer.getvalue()))
 
     def load(self) -> dict[str, Any] | None:
-        """The newest intact state, or None; damaged files are named in `damaged`."""
-        states = []
+        """The newest state that can be read, or None; what cannot be is set aside."""
+        states = {}
         for path in self._paths():
-            if path.exists():
+            if os.path.lexists(path):
                 try:
-                    states.append(_read(path))
+                    states[path] = _read(path)
                 except DamagedFileError as error:
-                    self.damaged.append(str(error))
-        return max(states, key=lambda state: state["step"], default=None)
+                    self._set_aside(path, str(error))
+        self._loaded = max(states, key=lambda path: states[path]["step"], default=Path())
+        return states.get(self._loaded)
+
+    def refuse(self, reason: str) -> None:
+        """Set aside the state that was loaded, which turned out to be of no use."""
+        self._set_aside(self._loaded, f"{self._loaded.name} {reason}")
+
+    def _set_aside(self, path: Path, reason: str) -> None:
+        folder = tempfile.mkdtemp(dir=self.folder, prefix="checkpoint-damaged-")
+        path.replace(Path(folder) / path.name)
+        self.damaged.append(reason)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    state: dict[str, Any] = torch.load(io.BytesIO(without_digest(path)), weights_only=True)
+    if not path.is_file():
+        raise DamagedFileError(f"{path.name} is no file")
+    try:
+        content = without_digest(path)
+    except OSError as error:
+        raise DamagedFileError(f"{path.name} cannot be read ({error.strerror})") from None
+    try:
+        state = torch.load(io.BytesIO(content), weights_only=True)
+    except Exception:  # of bytes that torch.save did not write torch.load raises ten kinds, and promises none
+        raise DamagedFileError(f"{path.name} is nothing that a training has saved") from None
+    if not isinstance(state, dict) or not isinstance(state.get("step"), int):
+        raise DamagedFileError(f"{path.name} is not the state of a training")
     return state

@@ -66,7 +66,10 @@ def train(
     loss that is not a number ends the run as "diverged": the curves so far are returned and no network is
     written.
 
-    Raises RequestError if the folder holds the checkpoints of another run, or a set has no images.
+    A checkpoint that is damaged, or of another run, is set aside: `progress` hears of it ({"notice": ...}),
+    and the result names it in `damaged`.
+
+    Raises RequestError if a set has no images.
 
     Kornblith et al., NeurIPS 2021, appendix A.1.
     """
@@ -74,21 +77,29 @@ def train(
         raise RequestError(
             f"training needs images; there are {len(train)} to train on, {len(holdout)} held out"
         )
-    run = _Run(objective, backbone, train, holdout, recipe, seed, folder, device)
-    run.resume()
+    damaged: list[str] = []
+    resumed = False
+    while not resumed:  # a state that does not fit has left its marks by the time that it shows
+        run = _Run(objective, backbone, train, holdout, recipe, seed, folder, device)
+        resumed = run.resume()
+        damaged += run.checkpoints.damaged
+    if progress is not None:
+        place = f"goes on from step {run.step}" if run.step else "begins anew"
+        for reason in damaged:
+            progress({"notice": f"{reason}; it was set aside, and the training {place}"})
     began, step_began = time.monotonic(), run.step
     saved = began
     while run.epoch < recipe.epochs and not run.ended:
         for batch in run.batches():
             run.advance(batch)
             if run.reason:
-                return TrainingResult("diverged", run.epoch, run.curves, run.reason, run.checkpoints.damaged)
+                return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
             if time.monotonic() - saved > checkpoint_seconds:
                 run.save()
                 saved = time.monotonic()
         run.close_epoch()
         if run.reason:
-            return TrainingResult("diverged", run.epoch, run.curves, run.reason, run.checkpoints.damaged)
+            return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
         if progress is not None:
             rate = (run.step - step_began) * recipe.batch_size / (time.monotonic() - began)
             # A run resumed at the very end of an epoch has not timed any step yet.
@@ -96,7 +107,7 @@ def train(
             left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
-    return TrainingResult("done", kept, run.curves, damaged=run.checkpoints.damaged)
+    return TrainingResult("done", kept, run.curves, damaged=damaged)
 
 
 class _Whole(nn.Module):
@@ -297,18 +308,33 @@ class _Run:
             }
         )
 
-    def resume(self) -> None:
-        """Continue from the newest checkpoint, if there is one."""
+    def resume(self) -> bool:
+        """Continue from the newest checkpoint, if there is one.
+
+        False where it does not fit and was set aside; this run may then be half changed.
+        """
         state = self.checkpoints.load()
         if state is None:
-            return
-        if state["identity"] != self._identity():
-            raise RequestError(
-                f"'{self.folder}' holds the checkpoints of another run; give this one its own folder"
-            )
+            return True
+        if state.get("identity") != self._identity():
+            self.checkpoints.refuse("is of another run")
+            return False
+        try:
+            self._restore(state)
+        except (RuntimeError, LookupError, TypeError, ValueError, AttributeError):
+            self.checkpoints.refuse("does not fit this run")
+            return False
+        return True
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if state["best"] is not None and "state" in state["best"]:
+            self.average.module.load_state_dict(state["best"]["state"])  # to see whether it fits
         self.network.load_state_dict(state["network"])
         self.average.module.load_state_dict(state["average"])
         self.optimiser.load_state_dict(state["optimiser"])
+        for parameter, held in self.optimiser.state.items():
+            if held["momentum_buffer"].shape != parameter.shape:
+                raise ValueError("a momentum of another shape")
         self.step, self.epoch, self.seen = state["step"], state["epoch"], state["seen"]
         self.loss_sum = state["loss_sum"].to(self.device)
         self.curves, self.best, self.stale = state["curves"], state["best"], state["stale"]

@@ -1,0 +1,30 @@
+"""Processes that a test has started, seen from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+
+def wait_for(condition, seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def descendants(process: int) -> set[int]:
+    """The processes that a process has started, and those that these have."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    parents = {int(pid): int(parent) for pid, parent in map(str.split, listed.stdout.splitlines())}
+    found = {process}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process}
+
+
+def alive(processes: set[int]) -> set[int]:
+    """Those that still run; a zombie that nobody asks about does not."""
+    listed = subprocess.run(["ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True)
+    states = dict(map(str.split, listed.stdout.splitlines()))
+    return {pid for pid in processes if not states.get(str(pid), "Z").startswith("Z")}
