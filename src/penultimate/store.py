@@ -35,6 +35,8 @@ SMALL = 64 * 1024
 FULL = (errno.ENOSPC, errno.EDQUOT)
 DIGITS = 64
 """The length of a sha256 in hexadecimal."""
+SEAL = b'\n "sha256": "'
+"""What stands before the digest of a sealed file: nothing else there is so indented and so called."""
 
 
 class BusyError(PenultimateError):
@@ -50,10 +52,13 @@ def digest_bytes(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def digest_file(path: Path) -> str:
+def digest_file(path: Path | str) -> str:
     """sha256 of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    state = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:
+        while block := file.read(SMALL):
+            state.update(block)
+    return state.hexdigest()
 
 
 def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
@@ -68,9 +73,8 @@ def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
     return state.hexdigest()
 
 
-def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values have equal strings."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+"""JSON with sorted keys and no spaces: equal values have equal strings."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -110,23 +114,33 @@ def atomic_write(path: Path, content: bytes) -> None:
         raise
 
 
+def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
+    """The digest that a sealed file should hold: of its bytes, or (older files) of its canonical form."""
+    before, seal, after = sealed.partition(SEAL)
+    yield digest_bytes(before + seal + after[DIGITS:])
+    yield digest_bytes(canonical_json(content).encode())
+
+
 def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
     """Write JSON that carries the number of its form and a sha256 of itself."""
-    whole = json.loads(json.dumps({**content, "schema": schema}))
-    whole["sha256"] = _digest_content(whole)
-    atomic_write(path, (json.dumps(whole, indent=1, sort_keys=True) + "\n").encode())
+    sealed = {**content, "schema": schema, "sha256": ""}
+    whole = (json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    before, seal, after = whole.partition(SEAL)
+    atomic_write(path, before + seal + digest_bytes(whole).encode() + after)
 
 
-def read_sealed(path: Path, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
+def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
     """What `write_sealed` wrote; `what` names the file in errors, `mend` says what to do with another form.
 
     Raises FileNotFoundError, DamagedFileError for a file that is not what was written, OtherVersionError.
     """
     what = what or f"'{path}'"
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        with open(path, "rb", buffering=0) as file:
+            whole = file.read()
+        content: dict[str, Any] = json.loads(whole)
         digest = content.pop("sha256", None)
-        fits = digest == _digest_content(content)
+        fits = digest in _digests(whole, content)
         found = content.pop("schema")
     except FileNotFoundError:
         raise
@@ -256,30 +270,34 @@ class Store:
         return self._metas[step_id]
 
     def _read_meta(self, step_id: str) -> Meta | None:
-        folder = self.folder(step_id)
         try:
-            content = read_sealed(folder / META, SCHEMA, f"step {step_id}: {META}")
+            content = read_sealed(self._file(step_id, META), SCHEMA, f"step {step_id}: {META}")
         except FileNotFoundError as error:
-            if not folder.exists():
+            if not self.folder(step_id).exists():
                 return None
             raise DamagedFileError(f"step {step_id}: {META} cannot be read ({error.strerror})") from None
         if content["id"] != step_id:
             raise DamagedFileError(f"step {step_id}: {META} is that of step {content['id']}")
         return Meta(step_id, content["step"], content["status"], content)
 
+    def holds(self, step_id: str) -> bool:
+        """Whether a step is there, whole or not: no file is read."""
+        return os.path.exists(self._file(step_id, META))
+
     def finished(self, step_id: str) -> Meta | None:
         """The meta of a step that is done and, at a quick look, whole; None where the step is not there.
 
         Small files and rows are digested, a large file only if its time is later than that of meta.json:
         one that was changed with its time kept, or while the clock stood back, is found by a thorough store
-        and by `verify`, which digests all files of a step before they are used. Raises DamagedFileError.
+        and by `verify`, which digests all files of a step before they are used. What was read is not kept: a
+        study has many steps. Raises DamagedFileError.
         """
         self._metas.pop(step_id, None)
-        meta = self.meta(step_id)
+        meta = self._read_meta(step_id)
         if meta is not None:
             for name, facts in meta.files.items():
-                if self.thorough or not _looks_untouched(self.folder(step_id), name, facts["bytes"]):
-                    self.verified(step_id, name)
+                if self.thorough or not self._looks_untouched(step_id, name, facts["bytes"]):
+                    self._expect_whole(meta, name)
         return meta
 
     def is_whole(self, step_id: str) -> bool:
@@ -296,24 +314,17 @@ class Store:
             if meta is None:
                 raise DamagedFileError(f"step {step_id} is missing")
             for name in meta.files:
-                self.verified(step_id, name)
+                self._expect_whole(meta, name)
             self._verified.add(step_id)
         return self.folder(step_id)
 
     def verified(self, step_id: str, name: str) -> Path:
         """A file of a finished step, checked against its digest; raises DamagedFileError."""
         meta = self.meta(step_id)
-        path = self.folder(step_id) / name
-        facts = meta.files.get(name) if meta is not None else None
-        if facts is None or not path.is_file():
+        if meta is None or name not in meta.files:
             raise DamagedFileError(f"step {step_id}: {name} is missing")
-        try:
-            same = path.stat().st_size == facts["bytes"] and digest_file(path) == facts["sha256"]
-        except OSError as error:
-            raise DamagedFileError(f"step {step_id}: {name} cannot be read ({error.strerror})") from None
-        if not same:
-            raise DamagedFileError(f"step {step_id}: {name} is not what was written (its sha256 differs)")
-        return path
+        self._expect_whole(meta, name)
+        return self.folder(step_id) / name
 
     def set_aside(self, step_id: str) -> None:
         """Move a damaged step out of the way, so that it is computed anew."""
@@ -359,17 +370,26 @@ class Store:
         self._metas.pop(step_id, None)
         self._verified.add(step_id)
 
+    def _file(self, step_id: str, name: str) -> str:
+        return f"{self.root}/steps/{step_id}/{name}"
 
-def _digest_content(content: dict[str, Any]) -> str:
-    return digest_bytes(canonical_json(content).encode())
+    def _expect_whole(self, meta: Meta, name: str) -> None:
+        """Raises DamagedFileError for a file of a step whose digest is not that of its meta."""
+        try:
+            same = digest_file(self._file(meta.id, name)) == meta.files[name]["sha256"]
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise DamagedFileError(f"step {meta.id}: {name} is missing") from None
+        except OSError as error:
+            raise DamagedFileError(f"step {meta.id}: {name} cannot be read ({error.strerror})") from None
+        if not same:
+            raise DamagedFileError(f"step {meta.id}: {name} is not what was written (its sha256 differs)")
 
-
-def _looks_untouched(folder: Path, name: str, size: int) -> bool:
-    """Whether a file too large to digest at every look has its size, and was not touched after meta.json."""
-    if size <= SMALL or name.endswith(".jsonl"):
-        return False
-    try:
-        state = (folder / name).stat()
-        return state.st_size == size and state.st_mtime_ns <= (folder / META).stat().st_mtime_ns
-    except OSError:
-        return False
+    def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
+        """Whether a file too large to digest at each look has its size, and is no later than meta.json."""
+        if size <= SMALL or name.endswith(".jsonl"):
+            return False
+        try:
+            state, meta = os.stat(self._file(step_id, name)), os.stat(self._file(step_id, META))
+        except OSError:
+            return False
+        return state.st_size == size and state.st_mtime_ns <= meta.st_mtime_ns

@@ -66,10 +66,14 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
     kinds: dict[str, list[str]] = {}
     for step in graph.steps.values():
         kinds.setdefault(step.name, []).append(step.id)
-    done = {step_id: meta for step_id in graph.steps if (meta := _finished(store, step_id)) is not None}
+    done: dict[str, float] = {}
+    for step_id in graph.steps:
+        meta = _finished(store, step_id)
+        if meta is not None:
+            done[step_id] = meta.content["seconds"]
     costs = []
     for name, ids in kinds.items():
-        seconds = [done[step_id].content["seconds"] for step_id in ids if step_id in done]
+        seconds = [done[step_id] for step_id in ids if step_id in done]
         each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
         costs.append(StepCost(name, len(ids), len(seconds), each))
     return Plan(graph, frozenset(done), tuple(costs))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, bind
@@ -148,6 +149,9 @@ class Measurement:
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the settings that differ from their defaults: what a step's identity holds."""
+        return {name: value for name, value in values.items() if repr(value) != self._usual.get(name, "None")}
+
+    @cached_property
+    def _usual(self) -> dict[str, str]:
         optional = [setting for setting in self.settings if setting.default is not REQUIRED]
-        usual = {setting.name: setting.checked(setting.default, self.name) for setting in optional}
-        return {name: value for name, value in values.items() if repr(value) != repr(usual.get(name))}
+        return {setting.name: repr(setting.checked(setting.default, self.name)) for setting in optional}

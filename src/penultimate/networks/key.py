@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -37,7 +37,12 @@ class NetworkKey:
 
     def columns(self) -> dict[str, Any]:
         """The columns of a row that name this network; what does not apply is None."""
-        return {name: None if value == "" else value for name, value in asdict(self).items()}
+        names = {"objective": self.objective, "backbone": self.backbone, "arm": self.arm}
+        return {
+            **{name: text or None for name, text in names.items()},
+            "seed": self.seed,
+            "draw": self.draw,
+        }
 
     def __str__(self) -> str:
         numbers = {"seed": self.seed, "draw": self.draw}

@@ -17,6 +17,8 @@ from penultimate.records.tuning import TUNING_FILE, Tuning, folder_name, from_js
 from penultimate.store import SCHEMA, BusyError, Meta, Store, lock, read_sealed, write_sealed
 
 STUDY_FILE = "study.json"
+DIVERGING = "train"
+"""The only kind of step that can end as diverged."""
 _Read = TypeVar("_Read")
 
 
@@ -105,8 +107,13 @@ class StudyFolder:
 
     def diverged(self) -> dict[str, str]:
         """The steps that ended as diverged, and why."""
-        ended = {step_id: meta for step_id, meta in self.metas().items() if meta.status == "diverged"}
-        return {step_id: str(meta.content.get("reason", "")) for step_id, meta in ended.items()}
+        trained = [step_id for step_id in self.description["steps"] if _kind(step_id) == DIVERGING]
+        metas = {step_id: self._intact(self.store.meta, step_id) for step_id in trained}
+        return {
+            step_id: str(meta.content.get("reason", ""))
+            for step_id, meta in metas.items()
+            if meta is not None and meta.status == "diverged"
+        }
 
     def called(self, step_id: str) -> str:
         """A finished step for people: its id, which says all but the architecture where there are several."""
@@ -147,17 +154,17 @@ class StudyFolder:
         except DamagedFileError as error:
             raise DamagedFileError(f"{error}; it is computed anew by: {self.healing}") from None
 
-    def _network(self, step_id: str) -> NetworkKey:
+    def _network(self, step_id: str, meta: Meta) -> NetworkKey:
         """The network that a finished step belongs to."""
-        columns = self.metas()[step_id].content["columns"]
+        columns = meta.content["columns"]
         names = (columns.get("objective") or "", columns.get("backbone") or "")
         arm = self.description.get("arms", {}).get(step_id, "")
         return NetworkKey(*names, arm, columns.get("seed"), columns.get("draw"))
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Of every kind of step: how many are done, of how many."""
-        total = Counter(step_id.partition(".")[0] for step_id in self.description["steps"])
-        done = Counter(meta.step for meta in self.metas().values())
+        """Of every kind of step: how many are done, of how many. No step's files are read."""
+        steps = self.description["steps"]
+        total, done = Counter(map(_kind, steps)), Counter(map(_kind, filter(self.store.holds, steps)))
         return {name: (done[name], count) for name, count in total.items()}
 
     def provenance(self) -> dict[str, Any]:
@@ -169,6 +176,7 @@ class StudyFolder:
         for meta in metas.values():
             seconds[meta.step] += meta.content["seconds"]
         data = [meta.content for meta in metas.values() if meta.step == "data"]
+        diverged = self.diverged()
         undefined = {step_id: facts.get("undefined") for step_id, facts in contents.items()}
         return {
             "command": self.description["command"],
@@ -180,10 +188,16 @@ class StudyFolder:
             "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
             "seconds": {name: round(value, 1) for name, value in seconds.items()},
             "steps": {name: list(pair) for name, pair in self.counts().items()},
-            "diverged": self.diverged(),
-            "diverged_networks": {step_id: vars(self._network(step_id)) for step_id in self.diverged()},
+            "diverged": diverged,
+            "diverged_networks": {
+                step_id: vars(self._network(step_id, metas[step_id])) for step_id in diverged
+            },
             "undefined": {step_id: reason for step_id, reason in undefined.items() if reason is not None},
         }
+
+
+def _kind(step_id: str) -> str:
+    return step_id.partition(".")[0]
 
 
 def reference_tuning(study: str) -> Tuning | None:

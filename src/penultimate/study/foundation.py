@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -41,6 +42,7 @@ class Foundation:
         self.resources = Resources(study.threads)
         self._compositions = {text: resolve(text) for text in study.objectives}
         self._known: dict[NetworkKey | tuple[str, int], str] = {}
+        self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
         self._plugins: dict[tuple[str, str], dict[str, str]] = {}
 
     def add(self, step: Step) -> str:
@@ -112,9 +114,10 @@ class Foundation:
         backbone = registry.parse(key.backbone).name
         plugins = composition.plugin_digests() | self.plugin_digest("backbone", backbone)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
-        recipe, threads = dataclasses.asdict(block.recipe), self.study.threads
+        threads = self.study.threads
+        recipe, changed = _settings(block.recipe)
         config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
-        identity = {**config, "recipe": _differing(recipe, dataclasses.asdict(Recipe()))}
+        identity = {**config, "recipe": changed}
         if threads == 1:  # more of them change the bits of a training
             del identity["threads"]
         data = self.data(self.study.source, self.draw_of(key))
@@ -125,12 +128,17 @@ class Foundation:
 
     def bank(self, key: NetworkKey, of: str, split: str, draw: int, priority: int) -> str:
         """The step that extracts a network's features of a split."""
+        known = self._banks.get((key, of, split, draw))
+        if known is not None and self.steps[known].priority <= priority:
+            return known
         network, data = self.network(key), self.data(of, draw)
         supplies = [Supply("network", network, network=key), Supply("images", data, split, of)]
         columns = self.columns((key,), "network", of)
         label = f"{self.label((key,), 'network', of)}-{split}"
         config, identity = {"split": split, "dtype": "float32"}, {"split": split}
-        return self.add(self._core("extract", config, columns, label, priority, supplies, identity))
+        bank = self.add(self._core("extract", config, columns, label, priority, supplies, identity))
+        self._banks[key, of, split, draw] = bank
+        return bank
 
     def gives(self, key: NetworkKey, need: Any) -> bool:
         """Whether a network can give what is needed of it."""
@@ -213,9 +221,17 @@ def _short(composition: Composition) -> str:
     return composition.preset or composition.canonical
 
 
+@functools.cache
 def _word(text: str) -> str:
     """A text as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", text)[:40]
+
+
+@functools.cache
+def _settings(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a recipe, and those that differ from the usual ones."""
+    settings = dataclasses.asdict(recipe)
+    return settings, _differing(settings, dataclasses.asdict(Recipe()))
 
 
 def filled(**entries: Any) -> dict[str, Any]:

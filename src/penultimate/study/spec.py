@@ -197,8 +197,10 @@ class Study:
     def keys(self) -> tuple[NetworkKey, ...]:
         """All networks, each once, one seed after the other."""
         listed = dict.fromkeys(key for block in self.networks for key in block.keys())
-        seeds = list(dict.fromkeys(key.seed for key in listed))
-        return tuple(sorted(listed, key=lambda key: seeds.index(key.seed)))
+        places: dict[int | None, int] = {}
+        for key in listed:
+            places.setdefault(key.seed, len(places))
+        return tuple(sorted(listed, key=lambda key: places[key.seed]))
 
     def measured(self) -> dict[NetworkKey, tuple[Requested, ...]]:
         """What is measured of each network, in the order of the study.
