@@ -178,7 +178,8 @@ def twins(root: Path) -> StudyFolder:
         columns = {**SOFTMAX, "backbone": backbone, "target": "glyphs"}
         layers: dict[str, Any] = {"layers": [f"{backbone}1"], "num_features": len(backbone)}
         rows = [{"metric": "top1", "split": "test", "value": 0.25}] if status == "done" else []
-        step_id = f"accuracy.softmax-s0-glyphs.{16 * digest}"
+        kind = "accuracy" if status == "done" else "train"
+        step_id = f"{kind}.softmax-s0-glyphs.{16 * digest}"
         steps.append(finished(store, step_id, columns, rows, status=status, **layers))
     networks = [{"objectives": ["softmax"], "backbones": ["net", "plain"], "arm": ""}]
     return described(store, "twins", steps, networks=networks)
