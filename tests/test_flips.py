@@ -239,7 +239,7 @@ def fruits(place: Path) -> dict[str, str]:
     return {
         **{str(file.relative_to(place)): digest_file(file) for file in files},
         **{path.name: str(read_folder(store, path).description) for path in studies},
-        "kept": f"{kept.description}{kept.digest}{digest_bytes(kept.packed)}",
+        "kept": f"{ {**kept.description, 'tuning': ''} }{kept.digest}{digest_bytes(kept.packed)}",
         "tuned": str(tuned.objectives),
     }
 

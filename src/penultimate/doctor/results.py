@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections import Counter
@@ -72,7 +71,7 @@ def _studies(store: Store, folders: Iterable[Path]) -> tuple[list[StudyFolder], 
         studies.append(study)
         done = sum(store.folder(step_id).exists() for step_id in study.description["steps"])
         findings.append(Finding(f"{study.name}: {done} of {len(study.description['steps'])} steps"))
-        findings += [Finding(text, study.description["command"]) for text in _changed_beside(study)]
+        findings += [Finding(text, study.command_for("", verify=False)) for text in _changed_beside(study)]
     return studies, findings
 
 
@@ -144,11 +143,11 @@ def _steps(
     return findings
 
 
-def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder]) -> str:
+def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder], verify: bool = True) -> str:
     """What computes a step anew, or goes on with it."""
     for study in studies:
         if step_id in study.description["steps"]:
-            return study.healing
+            return study.command_for(step_id, verify)
     return f"no study here needs it: rm -r {shlex.quote(str(place / step_id))}"
 
 
@@ -158,10 +157,7 @@ def _unfinished(root: Path, studies: list[StudyFolder]) -> list[Finding]:
     running = {study.name for study in studies if holder(study.path / ".lock") is not None}
     for study in studies:
         if study.name in running:
-            who = json.loads(holder(study.path / ".lock") or "{}")
-            findings.append(
-                Finding(f"{study.name} is being run, by process {who.get('pid')} on {who.get('host')}")
-            )
+            findings.append(Finding(f"{study.name} is being run, by {holder(study.path / '.lock')}"))
     awaited = {
         step_id for study in studies if study.name in running for step_id in study.description["steps"]
     }
@@ -174,7 +170,7 @@ def _unfinished(root: Path, studies: list[StudyFolder]) -> list[Finding]:
                 without_digest(file)
             except (DamagedFileError, OSError) as error:
                 text += f"; {error}, and is passed over"
-        findings.append(Finding(text, _healing(path.name, path.parent, studies).replace(" --verify", "")))
+        findings.append(Finding(text, _healing(path.name, path.parent, studies, verify=False)))
     return findings
 
 

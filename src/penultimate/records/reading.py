@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
 from collections import ChainMap, Counter
@@ -40,11 +41,18 @@ class StudyFolder:
     def name(self) -> str:
         return str(self.description["name"])
 
-    @property
-    def healing(self) -> str:
-        """The command that computes anew whatever is damaged of the study."""
+    def command_for(self, step_id: str, verify: bool = True) -> str:
+        """The command that does a step of the study, or, with `verify`, does it anew where it is damaged."""
+        command = self.description["command"]
+        if self.is_tuning:  # other commands may have tuned other objectives
+            with contextlib.suppress(DamagedFileError):
+                tuned = getattr(self.tuning(), "objectives", ())
+                owners = (
+                    of for of in tuned if any(step_id in (run.step for run in cell.runs) for cell in of.cells)
+                )
+                command = next((of.command for of in owners), command)
         out = "" if str(self.store.root) == "runs" else f" --out {shlex.quote(str(self.store.root))}"
-        return f"{self.description['command']} --verify{out}"
+        return f"{command}{' --verify' if verify else ''}{out}"
 
     @property
     def backbones(self) -> list[str]:
@@ -152,7 +160,7 @@ class StudyFolder:
         try:
             return read(*of)
         except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; it is computed anew by: {self.healing}") from None
+            raise DamagedFileError(f"{error}; it is computed anew by: {self.command_for(of[0])}") from None
 
     def _network(self, step_id: str, meta: Meta) -> NetworkKey:
         """The network that a finished step belongs to."""
