@@ -3,7 +3,10 @@
 ROOT/steps/ID/      meta.json (which holds the sha256 of the others, and its own), rows.jsonl and the step's
                     other files; never written again
 ROOT/partial/ID/    work in progress, with its checkpoints; a killed run leaves it, the next one resumes it
-ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies
+ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies; where
+                    machines share the store there is a lease too, locks/ID.lease/NUMBER, and the partial
+                    folder is called ID@NUMBER
+ROOT/locks/.shared  says that machines share this store, whatever its file system; its text is random
 ROOT/damaged/       what no longer matched its digest, kept for a look
 """
 
@@ -11,18 +14,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
+import glob
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.locks import BusyError, Lease, LostLeaseError, flocked, holder, is_shared, leased
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,10 +38,6 @@ META = "meta.json"
 SMALL = 64 * 1024
 """Bytes up to which a file is digested whenever its step is looked at, for that costs next to nothing."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class BusyError(PenultimateError):
-    """Another process holds the lock."""
 
 
 def digest_bytes(content: bytes) -> str:
@@ -104,23 +105,6 @@ def atomic_write(path: Path, content: bytes) -> None:
         raise
 
 
-@contextlib.contextmanager
-def lock(path: Path, wait: bool = False) -> Iterator[IO[str]]:
-    """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            file.seek(0)
-            raise BusyError(file.read().strip()) from None
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"pid": os.getpid(), "host": os.uname().nodename}))
-        file.flush()
-        yield file
-
-
 @dataclass(frozen=True)
 class Meta:
     """What a finished step says of itself (`meta.json`)."""
@@ -143,13 +127,20 @@ class Store:
         self.root = Path(root)
         self._verified: set[str] = set()
         self._metas: dict[str, Meta] = {}
+        self._leases: dict[str, Lease] = {}
 
-    def prepare(self) -> None:
-        """Make the folders, and say so plainly when this place cannot be written to."""
+    def prepare(self, shared: bool = False) -> None:
+        """Make the folders, and say so plainly when this place cannot be written to.
+
+        Of a store that is `shared` every lock is a lease from now on, for all processes of all machines.
+        """
         try:
             for name in ("steps", "partial", "locks", "studies"):
                 (self.root / name).mkdir(parents=True, exist_ok=True)
             atomic_write(self.root / "partial" / ".writable", b"")
+            if shared or is_shared(self.root):
+                with contextlib.suppress(FileExistsError), self.mark.open("x") as file:
+                    file.write(secrets.token_hex(16))
         except (FileExistsError, NotADirectoryError):
             raise RequestError(
                 f"the output folder '{self.root}' is, or lies below, a file; give --out a folder"
@@ -169,11 +160,83 @@ class Store:
         return self.root / "steps" / step_id
 
     def partial(self, step_id: str) -> Path:
-        return self.root / "partial" / step_id
+        """Where this process works on a step."""
+        lease = self._leases.get(step_id)
+        return self.root / "partial" / (step_id if lease is None else f"{step_id}@{lease.number}")
 
-    def step_lock(self, step_id: str) -> contextlib.AbstractContextManager[IO[str]]:
-        """One process works on a step; a second one waits, and then finds it done."""
-        return lock(self.root / "locks" / step_id, wait=True)
+    @property
+    def mark(self) -> Path:
+        """The file that is there if machines share the store."""
+        return self.root / "locks" / ".shared"
+
+    @contextlib.contextmanager
+    def lock(self, path: Path, wait: bool = False) -> Iterator[Lease | None]:
+        """Hold a lock of this store: a flock, and a lease where machines share it; raises BusyError.
+
+        The mark is looked for once the flock is held, so that it can be set at any time.
+        """
+        with contextlib.ExitStack() as stack:
+            over_network = is_shared(self.root)
+            if not over_network:
+                stack.enter_context(flocked(path, wait))
+            if over_network or self.mark.exists():
+                yield stack.enter_context(leased(_lease(path), wait))
+            else:
+                yield None
+
+    def is_locked(self, path: Path) -> bool:
+        """Whether a process holds a lock of this store, as far as one look can tell."""
+        if holder(_lease(path)) is not None:
+            return True
+        try:
+            with flocked(path):
+                return False
+        except BusyError:
+            return True
+        except OSError:
+            return False
+
+    @contextlib.contextmanager
+    def step_lock(self, step_id: str) -> Iterator[None]:
+        """One process works on a step; a second one waits, and then finds it done.
+
+        Raises LostLeaseError when this process was so slow that another has taken the step over; whatever
+        was raised meanwhile may come of that.
+        """
+        with self.lock(self.root / "locks" / step_id, wait=True) as lease:
+            if lease is None:
+                yield
+                return
+            self._leases[step_id] = lease
+            try:
+                self._take_over(step_id, lease)
+                yield
+            except Exception as error:
+                if not lease.is_held():
+                    shutil.rmtree(self.partial(step_id), ignore_errors=True)
+                    raise LostLeaseError(f"step {step_id} was taken over by another process") from error
+                raise
+            finally:
+                del self._leases[step_id]
+
+    def _take_over(self, step_id: str, lease: Lease) -> None:
+        """Have what earlier holders left under this lease's name, where one that is only slow finds nothing.
+
+        Files that it may still have open are copied, so that it does not write into ours.
+        """
+        _look_anew(self.root / "steps")
+        partial, mine = self.root / "partial", self.partial(step_id)
+        earlier = partial.glob(f"{glob.escape(step_id)}@*")
+        for path in (partial / step_id, *sorted(earlier, key=lambda path: int(path.name.rpartition("@")[2]))):
+            if path != mine and path.is_dir():
+                shutil.rmtree(mine, ignore_errors=True)
+                with contextlib.suppress(FileNotFoundError):
+                    path.replace(mine)
+        if lease.took_over:
+            for path in [path for path in mine.rglob("*") if path.is_file()]:
+                copy = path.with_name(f".{path.name}.tmp")
+                shutil.copy2(path, copy)
+                copy.replace(path)
 
     def meta(self, step_id: str) -> Meta | None:
         """The meta of a finished step; None where the step is not there.
@@ -278,7 +341,10 @@ class Store:
         return folder
 
     def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
-        """Digest the partial folder's files, write meta.json, and rename it into place."""
+        """Digest the partial folder's files, write meta.json, and rename it into place.
+
+        Raises LostLeaseError when another process has taken the step over meanwhile.
+        """
         folder = self.partial(step_id)
         for pattern in scratch:
             for path in folder.glob(pattern):
@@ -293,6 +359,9 @@ class Store:
         content = json.loads(json.dumps({"schema": SCHEMA, "id": step_id, **meta, "files": files}))
         content["sha256"] = _digest_content(content)
         atomic_write(folder / META, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+        lease = self._leases.get(step_id)
+        if lease is not None and not lease.is_held():
+            raise LostLeaseError(f"step {step_id} was taken over by another process")
         target = self.folder(step_id)
         if target.exists():
             self.set_aside(step_id)
@@ -300,6 +369,17 @@ class Store:
         sync_folder(target.parent)
         self._metas.pop(step_id, None)
         self._verified.add(step_id)
+
+
+def _lease(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lease")
+
+
+def _look_anew(folder: Path) -> None:
+    """Change a folder for a moment: a client of NFS that remembers what was not there asks again."""
+    handle, path = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
+    os.close(handle)
+    Path(path).unlink()
 
 
 def _digest_content(content: dict[str, Any]) -> str:

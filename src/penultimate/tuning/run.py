@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.engine import load_engine
-from penultimate.engine.observer import Engine, Observer, Silent, Summary
+from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.run import exclusively
 from penultimate.records.reading import STUDY_FILE
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
@@ -63,10 +63,10 @@ def tune(
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     store = Store(out)
-    store.prepare()
+    store.prepare(shared=spans_machines(chosen))
     folder = store.root / "studies" / folder_name(plan.study.name)
     folder.mkdir(parents=True, exist_ok=True)
-    with exclusively(folder, folder.name, out):
+    with exclusively(store, folder):
         runner = _Cells(plan.study, store, observer or Silent(), chosen)
         command = command or f"penultimate tune all --study {plan.study.name}"
         tuned = conduct(plan, runner, command)
