@@ -43,7 +43,7 @@ def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
     return Ready()
 
 
-def attempt(root: str, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
+def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
     """Do a step, with its threads, in this process; how it ended comes back, exceptions included."""
     import torch
 
@@ -51,7 +51,7 @@ def attempt(root: str, step: Step, progress: Callable[[dict[str, Any]], None]) -
 
     torch.set_num_threads(step.resources.threads)
     try:
-        return Done(execute(Store(root), step, progress))
+        return Done(execute(store, step, progress))
     except DamagedParentError as error:
         return Damaged(error.parent, str(error))
     except Exception as error:
@@ -77,7 +77,7 @@ def main() -> None:
         connection.send(fitness)
         while isinstance(fitness, Ready):
             root, step = connection.recv()
-            connection.send(attempt(root, step, connection.send))
+            connection.send(attempt(Store(root), step, connection.send))
 
 
 if __name__ == "__main__":
