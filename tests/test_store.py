@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +14,11 @@ from penultimate.errors import DamagedFileError, RequestError
 from penultimate.store import (
     SCHEMA,
     SMALL,
-    BusyError,
     Store,
     atomic_write,
     canonical_json,
     digest_arrays,
     digest_file,
-    lock,
     read_sealed,
     write_sealed,
 )
@@ -227,23 +223,6 @@ def test_a_file_is_old_or_new_never_half(tmp_path: Path) -> None:
         atomic_write(path, "not bytes")  # type: ignore[arg-type]
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_lock_keeps_a_second_process_out_and_dies_with_its_holder(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    code = (
-        "import sys, time; from pathlib import Path; from penultimate.store import lock\n"
-        f"with lock(Path({str(path)!r})):\n    print('held', flush=True); time.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        with pytest.raises(BusyError, match=str(other.pid)), lock(path):
-            pass
-        other.kill()
-        other.wait()
-        with lock(path) as file:
-            assert file.name == str(path)
 
 
 def test_digests_depend_on_type_shape_and_content() -> None:

@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         subcommand.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
         if name == "run":
             _verifies(subcommand)
-            engines = "local (default), ray or MODULE:CLASS"
+            engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
             subcommand.add_argument("--on", default="local", metavar="ENGINE", help=engines)
         _takes_plugins(subcommand)
     status = command("status", "Show the studies of a folder and how far each has come.")

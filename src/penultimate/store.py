@@ -3,7 +3,10 @@
 ROOT/steps/ID/      meta.json (which holds the sha256 of the others, and its own), rows.jsonl and the step's
                     other files; never written again
 ROOT/partial/ID/    work in progress, with its checkpoints; a killed run leaves it, the next one resumes it
-ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies
+ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies; where
+                    machines share the store there is a lease too, locks/ID.lease/NUMBER, and the partial
+                    folder is called ID@NUMBER
+ROOT/locks/.shared  says that machines share this store, whatever its file system; its text is random
 ROOT/damaged/       what no longer matched its digest, kept for a look
 """
 
@@ -11,18 +14,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
+import glob
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_shared, lease_holder, leased
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +42,6 @@ DIGITS = 64
 """The length of a sha256 in hexadecimal."""
 SEAL = b'\n "sha256": "'
 """What stands before the digest of a sealed file: nothing else there is so indented and so called."""
-
-
-class BusyError(PenultimateError):
-    """Another process holds the lock."""
 
 
 class OtherVersionError(RequestError):
@@ -171,36 +172,6 @@ def without_digest(path: Path) -> bytes:
     return content[DIGITS:]
 
 
-@contextlib.contextmanager
-def lock(path: Path, wait: bool = False) -> Iterator[IO[str]]:
-    """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            file.seek(0)
-            raise BusyError(file.read().strip()) from None
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"pid": os.getpid(), "host": os.uname().nodename}))
-        file.flush()
-        yield file
-
-
-def holder(path: Path) -> str | None:
-    """What the process that holds a lock says of itself; None where nobody does. The file stays as it is."""
-    try:
-        with path.open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return file.read().strip()
-    except FileNotFoundError:
-        pass
-    return None
-
-
 @dataclass(frozen=True)
 class Meta:
     """What a finished step says of itself (`meta.json`)."""
@@ -224,13 +195,20 @@ class Store:
         self.thorough = thorough
         self._verified: set[str] = set()
         self._metas: dict[str, Meta] = {}
+        self._leases: dict[str, Lease] = {}
 
-    def prepare(self) -> None:
-        """Make the folders, and say so plainly when this place cannot be written to."""
+    def prepare(self, shared: bool = False) -> None:
+        """Make the folders, and say so plainly when this place cannot be written to.
+
+        Of a store that is `shared` every lock is a lease from now on, for all processes of all machines.
+        """
         try:
             for name in ("steps", "partial", "locks", "studies"):
                 (self.root / name).mkdir(parents=True, exist_ok=True)
             atomic_write(self.root / "partial" / ".writable", b"")
+            if shared or is_shared(self.root):
+                with contextlib.suppress(FileExistsError), self.mark.open("x") as file:
+                    file.write(secrets.token_hex(16))
         except (FileExistsError, NotADirectoryError):
             raise RequestError(
                 f"the output folder '{self.root}' is, or lies below, a file; give --out a folder"
@@ -250,11 +228,75 @@ class Store:
         return self.root / "steps" / step_id
 
     def partial(self, step_id: str) -> Path:
-        return self.root / "partial" / step_id
+        """Where this process works on a step."""
+        lease = self._leases.get(step_id)
+        return self.root / "partial" / (step_id if lease is None else f"{step_id}@{lease.number}")
 
-    def step_lock(self, step_id: str) -> contextlib.AbstractContextManager[IO[str]]:
-        """One process works on a step; a second one waits, and then finds it done."""
-        return lock(self.root / "locks" / step_id, wait=True)
+    @property
+    def mark(self) -> Path:
+        """The file that is there if machines share the store."""
+        return self.root / "locks" / ".shared"
+
+    @contextlib.contextmanager
+    def lock(self, path: Path, wait: bool = False) -> Iterator[Lease | None]:
+        """Hold a lock of this store: a flock, and a lease where machines share it; raises BusyError.
+
+        The mark is looked for once the flock is held, so that it can be set at any time.
+        """
+        with contextlib.ExitStack() as stack:
+            over_network = is_shared(self.root)
+            if not over_network:
+                stack.enter_context(flocked(path, wait))
+            if over_network or self.mark.exists():
+                yield stack.enter_context(leased(_lease(path), wait))
+            else:
+                yield None
+
+    def holder(self, path: Path) -> dict[str, Any] | None:
+        """What the process that holds a lock of this store says of itself, as far as one look can tell."""
+        return lease_holder(_lease(path)) or flock_holder(path)
+
+    @contextlib.contextmanager
+    def step_lock(self, step_id: str) -> Iterator[None]:
+        """One process works on a step; a second one waits, and then finds it done.
+
+        Raises LostLeaseError when this process was so slow that another has taken the step over; whatever
+        was raised meanwhile may come of that.
+        """
+        with self.lock(self.root / "locks" / step_id, wait=True) as lease:
+            if lease is None:
+                yield
+                return
+            self._leases[step_id] = lease
+            try:
+                self._take_over(step_id, lease)
+                yield
+            except Exception as error:
+                if not lease.is_held():
+                    shutil.rmtree(self.partial(step_id), ignore_errors=True)
+                    raise LostLeaseError(f"step {step_id} was taken over by another process") from error
+                raise
+            finally:
+                del self._leases[step_id]
+
+    def _take_over(self, step_id: str, lease: Lease) -> None:
+        """Have what earlier holders left under this lease's name, where one that is only slow finds nothing.
+
+        Files that it may still have open are copied, so that it does not write into ours.
+        """
+        _look_anew(self.root / "steps")
+        partial, mine = self.root / "partial", self.partial(step_id)
+        earlier = partial.glob(f"{glob.escape(step_id)}@*")
+        for path in (partial / step_id, *sorted(earlier, key=lambda path: int(path.name.rpartition("@")[2]))):
+            if path != mine and path.is_dir():
+                shutil.rmtree(mine, ignore_errors=True)
+                with contextlib.suppress(FileNotFoundError):
+                    path.replace(mine)
+        if lease.took_over:
+            for path in [path for path in mine.rglob("*") if path.is_file()]:
+                copy = path.with_name(f".{path.name}.tmp")
+                shutil.copy2(path, copy)
+                copy.replace(path)
 
     def meta(self, step_id: str) -> Meta | None:
         """The meta of a finished step; None where the step is not there.
@@ -349,7 +391,10 @@ class Store:
         return folder
 
     def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
-        """Digest the partial folder's files, write meta.json, and rename it into place."""
+        """Digest the partial folder's files, write meta.json, and rename it into place.
+
+        Raises LostLeaseError when another process has taken the step over meanwhile.
+        """
         folder = self.partial(step_id)
         for pattern in scratch:
             for path in folder.glob(pattern):
@@ -362,6 +407,9 @@ class Store:
                     sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 files[path.relative_to(folder).as_posix()] = {"sha256": sha256, "bytes": path.stat().st_size}
         write_sealed(folder / META, {"id": step_id, **meta, "files": files}, SCHEMA)
+        lease = self._leases.get(step_id)
+        if lease is not None and not lease.is_held():
+            raise LostLeaseError(f"step {step_id} was taken over by another process")
         target = self.folder(step_id)
         if target.exists():
             self.set_aside(step_id)
@@ -393,3 +441,14 @@ class Store:
         except OSError:
             return False
         return state.st_size == size and state.st_mtime_ns <= meta.st_mtime_ns
+
+
+def _lease(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lease")
+
+
+def _look_anew(folder: Path) -> None:
+    """Change a folder for a moment: a client of NFS that remembers what was not there asks again."""
+    handle, path = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
+    os.close(handle)
+    Path(path).unlink()

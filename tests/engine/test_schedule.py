@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.chores import Notes, graph_of
 
-from penultimate.engine.messages import Damaged, Died, Done, Failed
-from penultimate.engine.schedule import Schedule
+from penultimate.engine.messages import Damaged, Died, Done, Failed, Lost
+from penultimate.engine.schedule import LOSSES, Schedule
 from penultimate.errors import DamagedFileError
 from penultimate.study.graph import Resources, Step
 
@@ -198,6 +198,21 @@ def test_a_step_whose_process_dies_is_begun_once_more() -> None:
     assert begun(schedule) == ["parent"]
     schedule.ended(PARENT.id, Died("was killed by signal 9"))
     reason = "its process was killed by signal 9 2 times; is there enough memory?"
+    assert schedule.summary.failed == {PARENT.id: reason}
+
+
+def test_machines_that_go_use_up_none_of_a_steps_attempts() -> None:
+    notes = Notes()
+    schedule = scheduled(PARENT, notes=notes)
+    for _ in range(LOSSES - 1):
+        assert begun(schedule) == ["parent"]
+        schedule.ended(PARENT.id, Lost("node7"))
+    assert set(notes.notices) == {f"the machine of {PARENT.id}, node7, is gone; the step is begun again"}
+    assert begun(schedule) == ["parent"]
+    schedule.ended(PARENT.id, Died("was killed"))
+    assert begun(schedule) == ["parent"]
+    schedule.ended(PARENT.id, Lost("node7"))
+    reason = f"{LOSSES} machines that it was on are gone, the last of them node7"
     assert schedule.summary.failed == {PARENT.id: reason}
 
 

@@ -13,7 +13,7 @@ from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.records.archive import read_kept, references
 from penultimate.records.reading import STUDY_FILE, StudyFolder, read_study
 from penultimate.records.tuning import TUNING_FILE, counted, read_tuning
-from penultimate.store import META, OtherVersionError, Store, digest_file, holder, without_digest
+from penultimate.store import META, OtherVersionError, Store, digest_file, without_digest
 
 AHEAD = 60.0
 """Seconds by which a file's time may be ahead of the clock."""
@@ -31,8 +31,8 @@ def look_at_store(
         return [Finding(f"'{root}' {there}; a study fills it: penultimate run quickstart --out {root}")]
     studies, findings = _studies(store, folders)
     findings += _steps(root, steps, studies, progressed)
-    findings += _unfinished(root, studies)
-    findings += _lying_about(root, bool(_running(folders)))
+    findings += _unfinished(store, studies)
+    findings += _lying_about(root, any(store.holder(path / ".lock") is not None for path in folders))
     return findings
 
 
@@ -127,7 +127,8 @@ def _steps(
         made = ", ".join(f"{count} with torch {version}" for version, count in torch.items())
         findings.append(Finding(f"steps were made {made}: bits are promised to be equal for one version"))
     findings += [
-        Finding(text, _healing(step_id, root / "steps", studies)) for step_id, text in damaged.items()
+        Finding(text, _healing(step_id, root / "steps" / step_id, studies))
+        for step_id, text in damaged.items()
     ]
     if others:
         findings.append(
@@ -148,34 +149,34 @@ def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder], verify: 
     for study in studies:
         if step_id in study.description["steps"]:
             return study.command_for(step_id, verify)
-    return f"no study here needs it: rm -r {shlex.quote(str(place / step_id))}"
+    return f"no study here needs it: rm -r {shlex.quote(str(place))}"
 
 
-def _unfinished(root: Path, studies: list[StudyFolder]) -> list[Finding]:
+def _unfinished(store: Store, studies: list[StudyFolder]) -> list[Finding]:
     """Work in progress, and what runs that were stopped have left of it."""
     findings = []
-    running = {study.name for study in studies if holder(study.path / ".lock") is not None}
+    running = set()
     for study in studies:
-        if study.name in running:
-            findings.append(Finding(f"{study.name} is being run, by {holder(study.path / '.lock')}"))
+        holder = store.holder(study.path / ".lock")
+        if holder is not None:
+            running.add(study.name)
+            who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
+            findings.append(Finding(f"{study.name} is being run, by {who}"))
     awaited = {
         step_id for study in studies if study.name in running for step_id in study.description["steps"]
     }
-    for path in sorted(path for path in _inside(root / "partial") if path.is_dir()):
-        if path.name in awaited or holder(root / "locks" / path.name) is not None:
+    for path in sorted(path for path in _inside(store.root / "partial") if path.is_dir()):
+        step_id = path.name.partition("@")[0]
+        if step_id in awaited or store.holder(store.root / "locks" / step_id) is not None:
             continue
-        text = f"step {path.name} was begun ({size_text(_size(path))} in '{path}'), and nobody works on it"
+        text = f"step {step_id} was begun ({size_text(_size(path))} in '{path}'), and nobody works on it"
         for file in sorted(path.rglob("checkpoint-*")):
             try:
                 without_digest(file)
             except (DamagedFileError, OSError) as error:
                 text += f"; {error}, and is passed over"
-        findings.append(Finding(text, _healing(path.name, path.parent, studies, verify=False)))
+        findings.append(Finding(text, _healing(step_id, path, studies, verify=False)))
     return findings
-
-
-def _running(folders: Iterable[Path]) -> list[Path]:
-    return [path for path in folders if holder(path / ".lock") is not None]
 
 
 def _lying_about(root: Path, is_running: bool) -> list[Finding]:

@@ -17,20 +17,22 @@ ENGINES = {"local": "penultimate.engine.local:LocalEngine", "ray": "penultimate.
 def load_engine(name: str, processes: int | None = None) -> Engine:
     """An engine by its name, with so many processes side by side (None: as many as the cores allow).
 
-    Anyone's own is named by its place, "module:Class", and made by a call with `processes`.
+    "ray:HOST:PORT" joins a cluster, "ray:auto" the one that this machine belongs to. Anyone's own is named by
+    its place, "module:Class", and made by a call with `processes`.
 
     >>> load_engine("rai")
     Traceback (most recent call last):
     penultimate.errors.RequestError: unknown engine 'rai'. Did you mean 'ray'? Known: local, ray.
     """
-    module, colon, attribute = ENGINES.get(name, name).partition(":")
+    known, _, address = name.partition(":") if name.startswith("ray:") else (name, "", "")
+    module, colon, attribute = ENGINES.get(known, name).partition(":")
     if not colon:
         raise unknown("engine", name, ENGINES)
     try:
         make = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        if name in ENGINES:
+        if known in ENGINES:
             raise
         raise RequestError(f"there is no engine at '{name}': {error}") from None
-    engine: Engine = make(processes)
+    engine: Engine = make(processes, address) if address else make(processes)
     return engine

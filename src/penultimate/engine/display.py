@@ -59,7 +59,9 @@ class Display:
     def opened(self, graph: Graph, cached: int, processes: int) -> None:
         self._study(graph)
         total = len(graph.steps)
-        side = f"{processes} processes side by side" if processes > 1 else "one process"
+        side = "as many side by side as the nodes have room for"
+        if processes:
+            side = f"{processes} processes side by side" if processes > 1 else "one process"
         self.say(f"{self._opening(graph, cached)}, {side}")
         for step_id, step in graph.steps.items():
             if self._is_told(step) and self.store.meta(step_id) is not None:

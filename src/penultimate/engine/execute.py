@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import DamagedFileError, PenultimateError
+from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, Undefined
@@ -238,6 +240,12 @@ def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
     Raises DamagedParentError when a parent is not what was written; anything else that a step raises
     passes through, and its partial folder stays for the next attempt.
     """
+    while True:
+        with contextlib.suppress(LostLeaseError):  # another process does it: wait for it
+            return _execute(store, step, progress)
+
+
+def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
     with store.step_lock(step.id):
         if store.is_whole(step.id):
             meta = store.meta(step.id)

@@ -58,4 +58,11 @@ class Died:
     how: str
 
 
-Ending: TypeAlias = Done | Damaged | Failed | Died
+@dataclass(frozen=True)
+class Lost:
+    """The machine on which the step was is gone, which says nothing of the step."""
+
+    machine: str
+
+
+Ending: TypeAlias = Done | Damaged | Failed | Died | Lost

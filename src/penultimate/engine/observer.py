@@ -56,3 +56,8 @@ class Engine(Protocol):
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
         """Do what is not done. However it ends, what was done stays, and another run does the rest."""
         ...
+
+
+def spans_machines(engine: Engine) -> bool:
+    """Whether the engine says, by an attribute of this name, that its steps are done by several machines."""
+    return bool(getattr(engine, "spans_machines", False))

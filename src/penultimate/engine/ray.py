@@ -1,11 +1,11 @@
-"""The Ray engine: a task a step, on a Ray of its own that ends with the run (no other file imports Ray).
+"""The Ray engine: a task a step, on a Ray of its own that ends with the run, or on a cluster that it joins.
 
 Between the processes travel steps and the path of the store, never arrays; how far a training has come is
-read from a file beside its checkpoints. So tasks may one day run on other machines: they need storage that
-all of them share, and locks that hold across machines (`Store.step_lock` is a lock of one kernel).
+read from a file beside its checkpoints. So the nodes of a cluster need one folder that all of them see.
 
-A run that is killed takes most of Ray with it. What is left then is ended by a guard, a small process that
-waits for the end of the run: `python -m penultimate.engine.ray FOLDER`.
+A run that is killed takes most of its own Ray with it. What is left then is ended by a guard, a small process
+that waits for the end of the run: `python -m penultimate.engine.ray FOLDER`. A cluster is left as it was: Ray
+ends the tasks of a run that has ended.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -27,11 +29,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.messages import Died, Ending, Unfit
+from penultimate.engine.messages import Died, Ending, Failed, Lost, Unfit
+from penultimate.engine.nodes import Node, Nodes
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.schedule import Schedule, carry_out
+from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt, load, sources, thread_variables
 from penultimate.errors import RequestError
+from penultimate.plugins import first_line
 from penultimate.store import Store, atomic_write
 from penultimate.study.graph import Graph, Step
 
@@ -41,8 +45,16 @@ LOOPBACK = "127.0.0.1"
 VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # without which Ray takes a public address in place of loopback
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # tasks see the devices that the local engine's workers see
 }
+DEVICES = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""Tasks that ask for no device see those that the local engine's workers see."""
+CURRENT = "/tmp/ray/ray_current_cluster"
+"""The file in which `ray start` notes the address of the cluster that this machine belongs to."""
+ANSWER_WITHIN = 15
+"""Seconds in which a cluster has to answer."""
+ENDING = 5
+"""Seconds that interrupted steps have to free their leases."""
+LEASED = re.compile(r"@\d+$")
 LOOK_EVERY = 0.5
 """Seconds between two looks at how far the steps are."""
 PROGRESS = "progress.tmp"
@@ -50,40 +62,82 @@ PROGRESS = "progress.tmp"
 
 
 class RayEngine:
-    """Ray tasks on this machine: as many side by side as are asked for, else as the cores allow."""
+    """Ray tasks: as many side by side as are asked for, else as the cores allow.
 
-    def __init__(self, processes: int | None = None) -> None:
-        self.processes = processes
+    address   of a running cluster, HOST:PORT, or "auto" for the one that this machine belongs to; "" for a
+              Ray of this machine alone that is started for the run
+    """
+
+    def __init__(self, processes: int | None = None, address: str = "") -> None:
+        self.processes, self.address = processes, address
+        self.spans_machines = bool(address)
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
-        """Do every step that is not done; Ctrl-C ends Ray and leaves all of it resumable.
+        """Do every step that is not done; Ctrl-C ends what was begun and leaves all of it resumable.
 
-        Raises RequestError where Ray is not installed, or is in use in this process.
+        Raises RequestError where Ray is not installed or in use in this process, where no cluster answers,
+        and where none of its nodes can take part.
         """
         if importlib.util.find_spec("ray") is None:
             raise RequestError("--on ray needs Ray, which is not installed: pip install 'penultimate[ray]'")
-        return carry_out(graph, store, observer, self.processes, _work)
+        if not self.address:
+            return carry_out(graph, store, observer, self.processes, self._alone)
+        return carry_out(graph, store, observer, self.processes or ANY, self._joined)
+
+    def _alone(self, schedule: Schedule, places: int) -> None:
+        with _started(places, schedule.threads) as ray:
+            root = schedule.store.root.resolve()
+            _work(ray, schedule, places, Nodes(ray, schedule.observer, root, None))
+
+    def _joined(self, schedule: Schedule, places: int) -> None:
+        with _joined(self.address, schedule.threads) as ray:
+            root = schedule.store.root.resolve()
+            nodes = Nodes(ray, schedule.observer, root, Store(root).mark)
+            _work(ray, schedule, places or schedule.summary.total, nodes)
 
 
-def _work(schedule: Schedule, places: int) -> None:
+def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
     files, root = sources(), schedule.store.root.resolve()
-    tasks: dict[Any, Step] = {}
+    remote = ray.remote(max_retries=0)(_do)
+    tasks: dict[Any, tuple[Step, Node]] = {}
     heard: dict[str, bytes] = {}
-    with _started(places, schedule.threads) as ray:
-        remote = ray.remote(max_retries=0)(_do)
+    first: Step | None = None
+    try:
         while not schedule.is_over:
-            while len(tasks) < places and (step := schedule.next()) is not None:
-                needs = {"num_cpus": step.resources.threads, "num_gpus": step.resources.gpus}
-                tasks[remote.options(**needs).remote(str(root), step, files)] = step
+            nodes.look()
+            while len(tasks) < places and (first := first or schedule.next()) is not None:
+                step, node = first, nodes.room_for(first.resources)
+                if node is not None:
+                    needs = {"num_cpus": step.resources.threads, "num_gpus": step.resources.gpus}
+                    tasks[nodes.at(remote, node, **needs).remote(str(root), step, files)] = step, node
+                    node.taken.append(step.resources)
+                elif lacking := nodes.lacks(step.resources):
+                    schedule.ended(step.id, Failed(lacking))
+                else:
+                    break
+                first = None
+            if not tasks:
+                time.sleep(LOOK_EVERY / 5)
+                continue
             for task in ray.wait(list(tasks), timeout=LOOK_EVERY)[0]:
-                step = tasks.pop(task)
-                schedule.ended(step.id, _ending(ray, task))
-            for step in tasks.values():
+                step, node = tasks.pop(task)
+                node.taken.remove(step.resources)
+                ending = _ending(ray, task, node)
+                if isinstance(ending, Lost):
+                    nodes.lose(node)
+                schedule.ended(step.id, ending)
+            running = {step.id for step, _ in tasks.values()}
+            for path in (root / "partial").glob(f"*/{PROGRESS}"):
+                step_id = LEASED.sub("", path.parent.name)
                 with contextlib.suppress(FileNotFoundError):
-                    news = (schedule.store.partial(step.id) / PROGRESS).read_bytes()
-                    if heard.get(step.id) != news:
-                        heard[step.id] = news
-                        schedule.progressed(step.id, json.loads(news))
+                    if step_id in running and heard.get(step_id) != (news := path.read_bytes()):
+                        heard[step_id] = news
+                        schedule.progressed(step_id, json.loads(news))
+    finally:
+        for task in tasks:
+            ray.cancel(task)
+        if tasks:
+            ray.wait(list(tasks), num_returns=len(tasks), timeout=ENDING)
 
 
 def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> Ending | Unfit:
@@ -91,21 +145,102 @@ def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> Ending | Unfit
     fitness = load(files)
     if isinstance(fitness, Unfit):
         return fitness
-    progress = Store(root).partial(step.id) / PROGRESS
-    progress.unlink(missing_ok=True)
-    return attempt(root, step, lambda news: atomic_write(progress, json.dumps(news, default=float).encode()))
+    store = Store(root)
+    (store.partial(step.id) / PROGRESS).unlink(missing_ok=True)
+
+    def tell(news: dict[str, Any]) -> None:
+        atomic_write(store.partial(step.id) / PROGRESS, json.dumps(news, default=float).encode())
+
+    return attempt(store, step, tell)
 
 
-def _ending(ray: Any, task: Any) -> Ending:
+def _ending(ray: Any, task: Any, node: Node) -> Ending:
+    errors = ray.exceptions
     try:
         ending: Ending | Unfit = ray.get(task)
-    except ray.exceptions.OutOfMemoryError:
+    except errors.OutOfMemoryError:
         return Died("was ended by Ray, for the machine had no memory left")
-    except ray.exceptions.WorkerCrashedError:
+    except errors.WorkerCrashedError:
         return Died("was killed or crashed")
+    except (errors.NodeDiedError, errors.TaskUnschedulableError, errors.ObjectLostError):
+        return Lost(node.name)
+    except errors.RayError as error:
+        return Failed(f"Ray: {first_line(error)}", str(error))
     if isinstance(ending, Unfit):
         raise ending.refusal()
     return ending
+
+
+@contextlib.contextmanager
+def _joined(address: str, threads: int) -> Iterator[Any]:
+    """A running cluster, which is left as it was; raises RequestError where it does not answer in time.
+
+    Ray tries for minutes and may end the process, so a process of its own tries first.
+    """
+    address = _known() if address == "auto" else address
+    _probe(address)
+    own = {name: value for name, value in os.environ.items() if name.startswith("PENULTIMATE_")}
+    with _environment({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
+        ray = _imported()
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": {**DEVICES, **thread_variables(threads), **own}},
+        )
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _known() -> str:
+    """The address of the cluster that this machine belongs to, as Ray itself finds it."""
+    address = os.environ.get("RAY_ADDRESS") or (
+        Path(CURRENT).read_text().strip() if Path(CURRENT).is_file() else ""
+    )
+    if not address:
+        raise RequestError(
+            "no Ray cluster is known on this machine; start one (ray start --head), join one (ray start"
+            " --address=HOST:PORT), or name one: --on ray:HOST:PORT"
+        )
+    return address
+
+
+def _probe(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise RequestError(f"a Ray cluster is named --on ray:HOST:PORT or --on ray:auto, not ray:{address}")
+    code = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level=50)"
+    try:
+        socket.create_connection((host, int(port)), timeout=ANSWER_WITHIN).close()
+        tried = subprocess.run(
+            [sys.executable, "-c", code, address],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_WITHIN,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        why = f"what listens there did not within {ANSWER_WITHIN} seconds"
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+    else:
+        if tried.returncode == 0:
+            return
+        why = next((line for line in reversed(tried.stderr.splitlines()) if line.strip()), "").strip()
+    raise RequestError(
+        f"no Ray cluster answers at '{address}': {why}. Is it running, and is this machine one of its nodes"
+        f" (ray start --address={address})?"
+    )
+
+
+def _imported() -> Any:
+    """Ray; raises RequestError where this process uses it already."""
+    ray: Any = importlib.import_module("ray")
+    if ray.is_initialized():
+        raise RequestError("Ray is in use in this process already; call ray.shutdown() first")
+    return ray
 
 
 @contextlib.contextmanager
@@ -115,12 +250,10 @@ def _started(places: int, threads: int) -> Iterator[Any]:
     guard = subprocess.Popen(
         [sys.executable, "-m", __name__, folder], stdin=subprocess.PIPE, start_new_session=True
     )
-    variables = {**VARIABLES, **_authentication(), **thread_variables(threads)}
+    variables = {**VARIABLES, **DEVICES, **_authentication(), **thread_variables(threads)}
     try:
         with _environment(variables):
-            ray: Any = importlib.import_module("ray")
-            if ray.is_initialized():
-                raise RequestError("Ray is in use in this process already; call ray.shutdown() first")
+            ray = _imported()
             try:
                 ray.init(
                     address="local",

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penultimate.engine import load_engine
-from penultimate.engine.observer import Engine, Observer, Silent, Summary
+from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.locks import BusyError
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import claim, write_study
-from penultimate.store import BusyError, Meta, Store, lock
+from penultimate.store import Meta, Store
 from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
@@ -112,25 +113,26 @@ def run(
     graph = unfold(_as_study(study))
     observer = observer or Silent()
     store = Store(out, thorough=verify)
-    store.prepare()
+    store.prepare(shared=spans_machines(chosen))
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
-    with exclusively(folder, graph.study.name, out):
+    with exclusively(store, folder):
         _note(store, graph, command, observer)
         return chosen.run(graph, store, observer)
 
 
 @contextlib.contextmanager
-def exclusively(folder: Path, name: str, out: Path | str) -> Iterator[None]:
+def exclusively(store: Store, folder: Path) -> Iterator[None]:
     """Hold a study's folder; raises RequestError with the holder when another process does."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(lock(folder / ".lock"))
+            stack.enter_context(store.lock(folder / ".lock"))
         except BusyError as error:
             holder = json.loads(str(error) or "{}")
             raise RequestError(
-                f"study '{name}' is being run in '{out}' already, by process {holder.get('pid', '?')}"
-                f" on {holder.get('host', '?')}; wait for it, or give --out another folder"
+                f"study '{folder.name}' is being run in '{store.root}' already, by process"
+                f" {holder.get('pid', '?')} on {holder.get('host', '?')}; wait for it, or give --out another"
+                " folder"
             ) from None
         yield
 

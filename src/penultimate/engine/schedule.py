@@ -11,11 +11,12 @@ import dataclasses
 import heapq
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
-from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed
+from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
 from penultimate.store import Store
@@ -23,6 +24,11 @@ from penultimate.study.graph import Graph, Step
 
 ATTEMPTS = 2
 """How often a step is begun when its process dies under it, or when a child finds it damaged."""
+
+LOSSES = 20
+"""How often a step is begun when the machine that it is on is gone: machines are taken away by others."""
+ANY = 0
+"""As many steps side by side as there is room for on machines that come and go."""
 
 
 class _State(Enum):
@@ -49,6 +55,7 @@ class Schedule:
         self._missing = {step_id: len(step.parents) for step_id, step in graph.steps.items()}
         self._readers = dict.fromkeys(graph.steps, 0)
         self._attempts: dict[str, int] = {}
+        self._losses: Counter[str] = Counter()
         self._absent: set[str] = set()
         self._condemned: set[str] = set()
         self._heap: list[tuple[int, int, str]] = []
@@ -86,6 +93,8 @@ class Schedule:
 
     def places(self, processes: int | None) -> int:
         """How many steps go side by side: those asked for, else what the cores allow, but no idle ones."""
+        if processes == ANY:
+            return ANY
         left = self.summary.total - self.summary.cached - len(self.summary.skipped)
         return min(processes or max(1, (os.cpu_count() or 1) // self.threads), left)
 
@@ -116,6 +125,14 @@ class Schedule:
                     self._again(step, f"the process of {step_id} {how}; the step is begun again")
                 else:
                     self._fail(step, f"its process {how} {ATTEMPTS} times; is there enough memory?")
+            case Lost(machine):
+                self._losses[step_id] += 1
+                if self._losses[step_id] < LOSSES:
+                    self._again(
+                        step, f"the machine of {step_id}, {machine}, is gone; the step is begun again"
+                    )
+                else:
+                    self._fail(step, f"{LOSSES} machines that it was on are gone, the last of them {machine}")
             case Failed(reason, log, disk_full):
                 self._fail(step, reason, log)
                 if disk_full and not self._stopped:

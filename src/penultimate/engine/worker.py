@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from penultimate.engine.messages import Damaged, Done, Ending, Failed, Ready, Unfit
@@ -45,7 +46,7 @@ def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
     return Ready()
 
 
-def attempt(root: str, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
+def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
     """Do a step, with its threads, in this process; how it ended comes back, exceptions included."""
     import torch
 
@@ -53,14 +54,14 @@ def attempt(root: str, step: Step, progress: Callable[[dict[str, Any]], None]) -
 
     torch.set_num_threads(step.resources.threads)
     try:
-        return Done(execute(Store(root), step, progress))
+        return Done(execute(store, step, progress))
     except DamagedParentError as error:
         return Damaged(error.parent, str(error))
     except (Exception, SystemExit) as error:
-        return Failed(told(error), describe_failure(error), _is_of_full_disk(error, root))
+        return Failed(told(error), describe_failure(error), _is_of_full_disk(error, store.root))
 
 
-def _is_of_full_disk(error: BaseException, root: str) -> bool:
+def _is_of_full_disk(error: BaseException, root: Path) -> bool:
     """Whether a disk without room is behind an error: arrays that NumPy writes to a file give no number."""
     if not isinstance(error, OSError):
         return False
@@ -108,7 +109,7 @@ def main() -> None:
         connection.send(fitness)
         while isinstance(fitness, Ready):
             root, step = connection.recv()
-            connection.send(attempt(root, step, progress))
+            connection.send(attempt(Store(root), step, progress))
 
 
 if __name__ == "__main__":

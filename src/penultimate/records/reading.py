@@ -15,7 +15,7 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import TUNING_FILE, Tuning, folder_name, from_json, read_tuning
-from penultimate.store import SCHEMA, BusyError, Meta, Store, lock, read_sealed, write_sealed
+from penultimate.store import SCHEMA, Meta, Store, read_sealed, write_sealed
 
 STUDY_FILE = "study.json"
 DIVERGING = "train"
@@ -130,13 +130,7 @@ class StudyFolder:
         return f"{step_id} ({backbone})" if backbone and len(self.backbones) > 1 else step_id
 
     def is_running(self) -> bool:
-        try:
-            with lock(self.path / ".lock"):
-                return False
-        except BusyError:
-            return True
-        except OSError:
-            return False
+        return self.store.holder(self.path / ".lock") is not None
 
     def contact_sheet(self) -> bytes | None:
         """The picture of the study's image world that its data steps left, if they are done."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.engine import load_engine
-from penultimate.engine.observer import Engine, Observer, Silent, Summary
+from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.run import exclusively
 from penultimate.errors import DamagedFileError
 from penultimate.records.reading import claim, write_study
@@ -74,10 +74,10 @@ def tune(
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     observer = observer or Silent()
     store = Store(out, thorough=verify)
-    store.prepare()
+    store.prepare(shared=spans_machines(chosen))
     folder = store.root / "studies" / folder_name(plan.study.name)
     folder.mkdir(parents=True, exist_ok=True)
-    with exclusively(folder, folder.name, out):
+    with exclusively(store, folder):
         order = claim(store, folder.name, True, observer.noticed).order
         before = _before(folder, store, observer)
         runner = _Cells(plan.study, store, observer, chosen)
