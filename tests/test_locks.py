@@ -26,8 +26,8 @@ from penultimate.locks import (
     Lease,
     LostLeaseError,
     flocked,
-    lease_holder,
     is_shared,
+    lease_holder,
     leased,
 )
 from penultimate.store import Store

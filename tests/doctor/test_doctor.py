@@ -17,7 +17,8 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate.cli import main
 from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import exclusively
-from penultimate.store import SCHEMA, Store, lock, read_sealed, write_sealed
+from penultimate.locks import flocked
+from penultimate.store import SCHEMA, Store, read_sealed, write_sealed
 
 STEP = "accuracy.softmax-s0.0123456789abcdef"
 
@@ -132,9 +133,9 @@ def test_work_that_was_left_is_named_and_work_in_progress_is_not(tmp_path: Path)
     assert f"step {STEP} was begun (99 bytes in " in text
     assert "checkpoint-0 is not what was written (its sha256 differs), and is passed over" in text
     assert remedy == f"penultimate run mine --out {tmp_path}"
-    with lock(tmp_path / "locks" / STEP):
+    with flocked(tmp_path / "locks" / STEP):
         assert not unsound(tmp_path)
-    with exclusively(tmp_path / "studies/mine", "mine", tmp_path):
+    with exclusively(store, tmp_path / "studies/mine"):
         assert not unsound(tmp_path)
         told = [finding.text for finding in look_at_store(tmp_path)]
         assert [text for text in told if "mine is being run, by " in text and f"{os.getpid()}" in text]
