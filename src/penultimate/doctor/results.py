@@ -29,7 +29,7 @@ def look_at_store(
     if not folders and not steps:
         there = "is empty" if root.exists() else "does not exist"
         return [Finding(f"'{root}' {there}; a study fills it: penultimate run quickstart --out {root}")]
-    studies, findings = _studies(store, folders)
+    studies, findings = _studies(store, folders, set(steps))
     findings += _steps(root, steps, studies, progressed)
     findings += _unfinished(store, studies)
     findings += _lying_about(root, any(store.holder(path / ".lock") is not None for path in folders))
@@ -48,7 +48,9 @@ def look_at_data() -> list[Finding]:
     return [Finding(f"{whole} of the package: every file is what was kept"), *findings]
 
 
-def _studies(store: Store, folders: Iterable[Path]) -> tuple[list[StudyFolder], list[Finding]]:
+def _studies(
+    store: Store, folders: Iterable[Path], present: set[str]
+) -> tuple[list[StudyFolder], list[Finding]]:
     """The studies that can be read, and what is to be said of each folder."""
     studies, findings = [], []
     for path in folders:
@@ -69,8 +71,8 @@ def _studies(store: Store, folders: Iterable[Path]) -> tuple[list[StudyFolder], 
             findings.append(Finding(text, remedy))
             continue
         studies.append(study)
-        done = sum(store.folder(step_id).exists() for step_id in study.description["steps"])
-        findings.append(Finding(f"{study.name}: {done} of {len(study.description['steps'])} steps"))
+        ids = study.description["steps"]
+        findings.append(Finding(f"{study.name}: {len(present.intersection(ids))} of {len(ids)} steps"))
         findings += [Finding(text, study.command_for("", verify=False)) for text in _changed_beside(study)]
     return studies, findings
 
