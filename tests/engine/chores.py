@@ -11,7 +11,7 @@ from penultimate.study.graph import Graph, Resources, Step
 
 PLUGIN = '''
 import errno, os, signal, sys, time
-import torch
+import numpy as np, torch
 from penultimate import register
 from penultimate.measures import Number
 
@@ -41,6 +41,8 @@ def chore(inputs, *, number=0, deed=""):
         raise ValueError("no such luck")
     if deed == "fills the disk":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if deed == "fills it by NumPy":
+        np.save(inputs.folder / "much.npy", np.zeros(10**6))
     if deed == "tells":
         inputs.progress({"epoch": 1, "loss": float("inf")})
         time.sleep(1.5)

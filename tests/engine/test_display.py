@@ -147,3 +147,21 @@ def test_a_step_that_is_begun_again_has_one_line_in_a_terminal(tmp_path: Path) -
         assert len(display.progress.tasks) == 1
     finally:
         display.closed()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_a_plugins_step_says_of_itself_is_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setattr("penultimate.engine.display.LOG_EVERY", -1.0)
+    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
+    display, said = opened(graph, Store(tmp_path), terminal)
+    step = next(step for step in graph.steps.values() if step.name == "train")
+    display.started(step)
+    display.progressed(step, {"epoch": 1})
+    told = {"epoch": 1, "epochs": 2, "loss": 0.5, "images_per_second": 9.0, "seconds_left": 3.0}
+    display.progressed(step, told)
+    display.closed()
+    assert [line for line in said() if "epoch" in line] == (
+        [] if terminal else ["softmax epoch 1 of 2, loss 0.500, 9 img/s, 3 s left"]
+    )

@@ -80,8 +80,8 @@ def test_workers_that_all_die_while_they_start_end_the_run_with_a_sentence(  # t
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
     assert re.fullmatch(
-        r"penultimate: a process of the study was killed by signal 9 while it started, as did the one before"
-        r" it; .*memory.*python -c 'import torch'; .*the same command continues from here\n",
+        r"penultimate: two processes, one after the other, ended while they started \(the last was killed by"
+        r" signal 9\); .*memory.*python -c 'import torch'; .*the same command continues from here\n",
         answer.stderr,
     )
     assert answer.stdout.count("it is begun again") <= processes
@@ -166,13 +166,12 @@ def test_a_run_killed_leaves_no_process_of_a_step(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}
     )
     try:
-        wait_for(
-            lambda: len(descendants(process.pid)) == 2 and list(tmp_path.glob("runs/partial/*/checkpoint"))
-        )
+        wait_for(lambda: list(tmp_path.glob("runs/partial/*/checkpoint")))
         started = descendants(process.pid)
     finally:
         process.kill()
         process.wait()
+    assert len(started) == 2
     wait_for(lambda: not alive(started), 10)
 
 

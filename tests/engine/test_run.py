@@ -143,6 +143,7 @@ ON_RAY = pytest.param("ray", marks=pytest.mark.long)
 def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
     finished_smoke: Path, tmp_path: Path, how: signal.Signals, engine: str
 ) -> None:
+    """And a checkpoint that has been damaged meanwhile is told of."""
     partial = tmp_path / "runs/partial"
     process = start(tmp_path, "--on", engine)
     wait_for(lambda: list(partial.glob("train.*/checkpoint*")))
@@ -153,10 +154,15 @@ def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
         assert process.returncode == 128 + how
         assert errors == "\npenultimate: stopped; the same command continues from here\n"
     wait_for(lambda: not alive(started), 10)
-    assert list(partial.glob("train.*"))
+    (spoilt, *_) = partial.glob("train.*/checkpoint-[01]")
+    damage(spoilt)
     answer = penultimate("run", "smoke", "--on", engine, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "continuing" in answer.stdout
+    said = (
+        f"step {spoilt.parent.name}: {spoilt.name} is not what was written (its sha256 differs); it was set"
+    )
+    assert f"{said} aside, and the training " in answer.stdout
     assert (rows_of(tmp_path), weights_of(tmp_path)) == (rows_of(finished_smoke), weights_of(finished_smoke))
 
 

@@ -216,6 +216,16 @@ def test_machines_that_go_use_up_none_of_a_steps_attempts() -> None:
     assert schedule.summary.failed == {PARENT.id: reason}
 
 
+def test_what_a_person_should_know_of_a_running_step_is_a_notice() -> None:
+    notes = Notes()
+    schedule = scheduled(PARENT, notes=notes)
+    assert begun(schedule) == ["parent"]
+    schedule.progressed(PARENT.id, {"notice": "checkpoint-0 is of another run"})
+    schedule.progressed(PARENT.id, {"epoch": 1})
+    assert notes.notices == [f"step {PARENT.id}: checkpoint-0 is of another run"]
+    assert notes.news == [("parent", {"epoch": 1})]
+
+
 def test_on_a_full_disk_nothing_more_is_begun_and_what_runs_is_let_finish() -> None:
     steps = [step(name) for name in "abcd"]
     notes = Notes()

@@ -201,8 +201,10 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", UNUSABLE)
-@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "both"),
+    [*((kind, False) for kind in UNUSABLE), ("bit", True), ("hostile", True), ("shape", True)],
+)
 def test_a_checkpoint_that_cannot_be_used_is_set_aside_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path, kind: str, both: bool
 ) -> None:

@@ -19,6 +19,8 @@ OWN = ("accuracy", "class_separation")
 """Measurements whose numbers on the source are told as soon as both are there."""
 LOG_EVERY = 15.0
 """Seconds between two lines about one training in a log; a terminal has a moving bar instead."""
+TOLD = {"epoch", "epochs", "loss", "images_per_second", "seconds_left"}
+"""What a training says of itself at the end of an epoch."""
 
 
 def seconds_text(seconds: float) -> str:
@@ -89,6 +91,8 @@ class Display:
             self.tasks[step.id] = self.progress.add_task(escape(title)[:34], total=None, note="")
 
     def progressed(self, step: Step, news: dict[str, Any]) -> None:
+        if not news.keys() >= TOLD:  # a plug-in's measurement says what it likes
+            return
         note = f"loss {news['loss']:.3f}, {news['images_per_second']:,.0f} img/s"
         if self.progress is not None and step.id in self.tasks:
             self.progress.update(

@@ -123,8 +123,8 @@ def _replace(worker: _Worker, schedule: Schedule) -> _Worker:
         schedule.observer.noticed(f"a process that waited for work {how}; another takes its place")
     elif worker.again:
         raise PenultimateError(
-            f"a process of the study {how} while it started, as did the one before it; what it printed, if"
-            f" anything, says why: {ADVICE}"
+            f"two processes, one after the other, ended while they started (the last {how}); what they"
+            f" printed may say why; else {ADVICE}"
         )
     else:
         schedule.observer.noticed(f"a process {how} while it started; it is begun again")
