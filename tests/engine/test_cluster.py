@@ -22,7 +22,7 @@ from tests.engine.clusters import SRC, Cluster, cluster
 from penultimate.engine import load_engine, ray
 from penultimate.engine.observer import spans_machines
 from penultimate.errors import RequestError
-from penultimate.locks import FREE, _last, _read
+from penultimate.locks import FREE, _last, _read, holder
 from penultimate.store import Store
 
 
@@ -122,6 +122,10 @@ def test_whatever_is_stopped_killed_or_joins_the_rows_are_those_of_one_machine(
         second = head.add()
         heard(run, "trained")
         run.kill()
+    deadline = time.monotonic() + 60
+    while any(map(holder, (out / "locks").glob("*.lease"))):  # Ray ends the steps of a run that has ended
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
     with begun(head, out) as run:
         heard(run, "trained")
