@@ -37,6 +37,6 @@ def unknown(kind: str, name: str, candidates: Iterable[str]) -> RequestError:
     >>> print(unknown("metric", "top-1", ["top1", "knn"]))
     unknown metric 'top-1'. Did you mean 'top1'? Known: top1, knn.
     """
-    known = list(candidates)
+    name, known = str(name), list(candidates)
     listed = ", ".join(known) if known else "none"
     return RequestError(f"unknown {kind} '{name}'.{nearest(name, known)} Known: {listed}.")

@@ -14,8 +14,8 @@ from tests.probes.conftest import blobs
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
+from penultimate.metrics.inputs import whole_number
 from penultimate.probes import inputs, neighbours
-from penultimate.probes.estimator import whole_number
 from penultimate.probes.knn import KNNProbe, elections
 from penultimate.probes.neighbours import Neighbours
 

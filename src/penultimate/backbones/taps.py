@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -13,6 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
+from penultimate.metrics.inputs import as_tensor
 
 BLOCK = re.compile(
     r"(block\w{0,2}|bottle2?neck|basic|residual|mbconv|depthwiseseparableconv|xceptionmodule|fire|inception[a-e]?)$",
@@ -57,7 +58,9 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
     modules = {name: module for name, module in model.named_modules() if name}
     if layers is None:
         return _default(modules, type(model).__name__)
-    patterns = [layers] if isinstance(layers, str) else list(layers)
+    patterns = [layers] if isinstance(layers, str) else layers
+    if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise RequestError(f"layers are patterns of names, such as ['stem', 'block?']; got {layers!r}")
     if not patterns:
         raise RequestError("no layers: give patterns of names, or None for every residual block")
     chosen: set[str] = set()
@@ -163,10 +166,14 @@ def _parent(name: str, modules: dict[str, nn.Module]) -> nn.Module | None:
 
 def _expression(pattern: str) -> re.Pattern[str]:
     wild = {"**": ".*", "*": r"[^.]*", "?": r"[^.]"}
-    parts = re.split(r"(\*\*|\*|\?|\[[^\]]+\])", pattern)
-    return re.compile(
-        "".join(wild.get(part, part if part.startswith("[") else re.escape(part)) for part in parts)
-    )
+    parts = re.split(r"(\*\*|\*|\?|\[[\w-]+\])", pattern)
+    sets = re.compile(r"\[[\w-]+\]")
+    try:
+        return re.compile(
+            "".join(wild.get(part, part if sets.fullmatch(part) else re.escape(part)) for part in parts)
+        )
+    except re.error as error:
+        raise RequestError(f"'{pattern}' is not a pattern of names: {error}") from None
 
 
 def _no_match(pattern: str, modules: dict[str, nn.Module]) -> str:
@@ -185,4 +192,4 @@ def _tensor(name: str, output: Any) -> Tensor:
         output = output[0]
     if not isinstance(output, Tensor):
         raise RequestError(f"layer '{name}' gives a {type(output).__name__}, not a tensor")
-    return output
+    return as_tensor(output, f"the outputs of layer '{name}'")

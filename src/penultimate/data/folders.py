@@ -10,17 +10,18 @@ Only names are read until batches are requested; a batch holds decoded images, t
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int64, UInt8
-from PIL import Image
+from jaxtyping import Int64
 
 from penultimate.data.corruptions.catalogue import check_corruption
+from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.images import ImageSet
-from penultimate.errors import DamagedFileError, RequestError, nearest
+from penultimate.errors import RequestError, nearest
 
 ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp"))
 RESIZE, CROP = 256, 224
@@ -33,7 +34,8 @@ class ImageFolders:
     """Image files with their labels, in path order; `class_names` covers all labels, present or not.
 
     Made by `image_folders` and `corrupted_folders`. An image is resized so that its shorter side is `resize`,
-    and its middle square of `crop` pixels is cut out, pixel for pixel as torchvision's Resize and CenterCrop.
+    and its middle square of `crop` pixels is cut out, pixel for pixel as by torchvision's ImageFolder, Resize
+    and CenterCrop, which published numbers rest on. They ignore rotations in EXIF data; `upright` does not.
     """
 
     root: Path
@@ -42,6 +44,7 @@ class ImageFolders:
     class_names: tuple[str, ...]
     resize: int = RESIZE
     crop: int = CROP
+    upright: bool = False
 
     def __len__(self) -> int:
         return len(self.files)
@@ -54,33 +57,35 @@ class ImageFolders:
     def batches(self, batch_size: int = 64) -> Iterator[ImageSet]:
         """The images in order, decoded batch by batch; ids are their positions.
 
-        Raises RequestError for a batch size below 1, DamagedFileError naming a file that is damaged.
+        After the last batch, a UserWarning counts the images whose EXIF rotation, alpha channel or further
+        frames were ignored. Raises RequestError for a batch size below 1, and for a file that is too large or
+        whose range of levels is unknown; DamagedFileError naming a file that is damaged.
         """
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise RequestError(f"a batch holds at least one image, not {batch_size!r}")
+        remarked: dict[str, list[Path]] = {}
         for start in range(0, len(self), batch_size):
             place = slice(start, start + batch_size)
-            images = np.stack([self._decoded(path) for path in self.files[place]])
+            squares = []
+            for path in self.files[place]:
+                image, remarks = read_colours(path, self.upright)
+                squares.append(middle_square(path, image, self.resize, self.crop))
+                for remark in remarks:
+                    remarked.setdefault(remark, []).append(path)
+            images = np.stack(squares)
             ids = np.arange(start, start + len(images))
             yield ImageSet(images, self.labels[place], ids, self.class_names)
-
-    def _decoded(self, path: Path) -> UInt8[np.ndarray, "crop crop 3"]:
-        try:
-            with Image.open(path) as file:
-                image = file.convert("RGB")
-        except FileNotFoundError:
-            raise DamagedFileError(f"'{path}' was there when the folder was listed but is gone") from None
-        except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
-            raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
-        shorter = min(image.size)
-        width, height = (int(self.resize * side / shorter) for side in image.size)
-        left, top = (round((side - self.crop) / 2) for side in (width, height))
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
-        return np.asarray(image.crop((left, top, left + self.crop, top + self.crop)))
+        for remark, paths in remarked.items():
+            message = f"{len(paths)} of {len(self)} images {remark}; the first is '{paths[0]}'"
+            warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def image_folders(
-    root: Path | str, wnids: Sequence[str], resize: int = RESIZE, crop: int = CROP
+    root: Path | str,
+    wnids: Sequence[str],
+    resize: int = RESIZE,
+    crop: int = CROP,
+    upright: bool = False,
 ) -> ImageFolders:
     """A test set with one folder per class, all named by wnid or all by number (-V2).
 
@@ -92,6 +97,7 @@ def image_folders(
     `wnids` (with the nearest), a class folder without images, a broken link, classes named twice.
 
     >>> import tempfile
+    >>> from PIL import Image
     >>> root = Path(tempfile.mkdtemp())
     >>> (root / "n02").mkdir()
     >>> Image.new("RGB", (300, 260)).save(root / "n02" / "one.JPEG")
@@ -130,7 +136,7 @@ def image_folders(
             raise RequestError(f"'{folder}' holds no image ({', '.join(sorted(ENDINGS))})")
         files += images
         labels += [place[folder.name]] * len(images)
-    return ImageFolders(root, tuple(files), np.array(labels, np.int64), names, resize, crop)
+    return ImageFolders(root, tuple(files), np.array(labels, np.int64), names, resize, crop, upright)
 
 
 def corrupted_folders(

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 from penultimate.store import atomic_write, digest_arrays
 
 ARRAYS = ("features", "labels", "logits", "ids")
@@ -37,13 +39,13 @@ class FeatureBank:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        set_field(self, "features", np.ascontiguousarray(self.features, np.float32))
+        set_field(self, "features", float32("features", self.features))
         set_field(self, "labels", _integers("labels", self.labels))
         set_field(self, "ids", np.arange(len(self)) if self.ids is None else _integers("ids", self.ids))
         if self.features.ndim != 2:
             raise RequestError(f"features are [n m], not {list(self.features.shape)}")
         if self.logits is not None:
-            set_field(self, "logits", np.ascontiguousarray(self.logits, np.float32))
+            set_field(self, "logits", float32("logits", self.logits))
         for name in ("labels", "logits", "ids"):
             array = getattr(self, name)
             if array is not None and len(array) != len(self.features):
@@ -81,19 +83,36 @@ class FeatureBank:
         try:
             with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as archive:
                 facts = json.loads(archive["facts"].tobytes())
+                digest, provenance = facts["digest"], dict(facts["provenance"])
                 arrays = {name: archive[name] for name in ARRAYS if name != "logits" or name in archive.files}
         except FileNotFoundError:
             raise RequestError(f"no feature bank at '{path}'") from None
         except Exception as error:  # a damaged archive can fail in any layer: zip, zlib, struct, json
             raise DamagedFileError(f"the feature bank '{path}' cannot be read: {error}") from error
-        bank = cls(**arrays, provenance=facts["provenance"])
-        if bank.digest() != facts["digest"]:
+        try:
+            bank = cls(**arrays, provenance=provenance)
+        except RequestError as error:
+            raise DamagedFileError(f"the feature bank '{path}' holds none: {error}") from None
+        if bank.digest() != digest:
             raise DamagedFileError(f"the feature bank '{path}' is not what was saved (its digest differs)")
         return bank
 
 
-def _integers(name: str, values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    array = np.asarray(values)
+def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
+    """The values in single precision, on the CPU; raises RequestError for rows that it leaves as zeros."""
+    if type(values) is np.ndarray and values.dtype == np.float32:
+        return np.ascontiguousarray(values)
+    given = as_tensor(values, name).cpu()
+    single = given.float()
+    if given.dtype == torch.float64 and given.ndim == 2:
+        lost = given.any(1) & ~single.any(1)
+        if bool(lost.any()):
+            raise RequestError(f"{name} are too small for float32 in {listed_rows(lost)}: scale them up")
+    return np.ascontiguousarray(single.numpy())
+
+
+def _integers(name: str, values: ArrayLike) -> npt.NDArray[np.int64]:
+    array = as_tensor(values, name).cpu().numpy()
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise RequestError(f"{name} are integers [n], not {array.dtype} {list(array.shape)}")
     return np.ascontiguousarray(array, np.int64)

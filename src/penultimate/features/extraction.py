@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
-from penultimate.features.bank import FeatureBank
+from penultimate.features.bank import FeatureBank, float32
+from penultimate.metrics.inputs import as_tensor, whole_number
 from penultimate.networks.protocol import Network
 
 Batches = Iterable[tuple[Any, Any]]
@@ -36,6 +37,7 @@ def extract(
     >>> extract(nn.Linear(3, 4), batches).features.shape
     (2, 4)
     """
+    whole_number(batch_size, "batch_size", 1)
     if isinstance(data, Images):
         if not isinstance(model, Network):
             raise RequestError(
@@ -70,15 +72,17 @@ def _from_batches(
         if module is not None:
             module.eval()
         with torch.inference_mode():
-            for batch, targets in data:
-                batch = torch.as_tensor(batch)
+            for pair in data:
+                batch, targets = _pair(pair)
                 part = model(batch if device is None else batch.to(device))
+                if not isinstance(part, Tensor):
+                    raise RequestError(f"features are a tensor [n m]; the model gave a {type(part).__name__}")
                 if part.ndim != 2 or len(part) != len(targets):
                     raise RequestError(
                         f"features are [n m] for n = {len(targets)} labels; the model gave {list(part.shape)}"
                     )
-                features.append(part.float().cpu())
-                labels.append(np.asarray(targets))
+                features.append(torch.from_numpy(float32("features", part)))
+                labels.append(as_tensor(targets, "labels").cpu().numpy())
     finally:
         for layer, training in modes.items():
             layer.training = training
@@ -87,5 +91,15 @@ def _from_batches(
     return FeatureBank(_joined(features), np.concatenate(labels), provenance=provenance)
 
 
+def _pair(pair: Any) -> tuple[Tensor, Any]:
+    """A batch of images and their labels; raises RequestError for anything else."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or not hasattr(pair[1], "__len__"):
+        raise RequestError(f"data are batches (images, labels); got a {type(pair).__name__}")
+    return as_tensor(pair[0], "images"), pair[1]
+
+
 def _joined(parts: list[Tensor]) -> np.ndarray:
+    widths = {part.shape[1] for part in parts}
+    if len(widths) > 1:
+        raise RequestError(f"features are of one width; batches have {', '.join(map(str, sorted(widths)))}")
     return torch.cat(parts).cpu().numpy()

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from penultimate.backbones.taps import flattened, tapped
 from penultimate.data.images import Images
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.layers.observed import (
     AnyNetwork,
@@ -29,6 +29,7 @@ from penultimate.layers.observed import (
     observed,
 )
 from penultimate.metrics.comparison import Comparison, Doubles
+from penultimate.metrics.inputs import one_of
 from penultimate.metrics.similarity import PIECE_ELEMENTS, expect_enough, products, u_vector
 from penultimate.networks.trained import TrainedNetwork, build
 
@@ -94,8 +95,7 @@ def compare_networks(
 
     Nguyen, Raghu & Kornblith, 2021, eq. 3; Kornblith et al., 2021, eq. 10 and figure 2 (batches of 1500).
     """
-    if tokens not in TOKENS:
-        raise unknown("treatment of tokens", tokens, TOKENS)
+    one_of(tokens, "treatment of tokens", TOKENS)
     watched = observed(networks, layers, output)
     sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
     batch_products: list[BatchProducts] = []

@@ -19,6 +19,7 @@ from penultimate.backbones.taps import taps
 from penultimate.data.images import Images
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
+from penultimate.metrics.inputs import as_tensor, whole_number
 from penultimate.metrics.similarity import FEWEST, expect_enough
 from penultimate.networks.protocol import Network
 
@@ -81,7 +82,7 @@ class ObservedNetwork:
         if isinstance(values, dict):
             values = self._arguments(values)
         if isinstance(values, dict):
-            self.module(**{key: torch.as_tensor(value).to(self.device) for key, value in values.items()})
+            self.module(**{key: as_tensor(value, key).to(self.device) for key, value in values.items()})
             return
         values = values.to(self.device)
         self.module(values if self.prepare is None else self.prepare(values))
@@ -92,7 +93,7 @@ class ObservedNetwork:
         given = {key: value for key, value in values.items() if key in parameters or key not in IDS}
         other = [key for key in given if key not in parameters]
         if len(given) == 1 and (self.prepare is not None or (other and not takes_any)):
-            return torch.as_tensor(next(iter(given.values())))
+            return as_tensor(next(iter(given.values())), "the inputs")
         if other and not takes_any:
             raise RequestError(
                 f"a batch has the keys {', '.join(map(repr, values))}; the forward pass of"
@@ -147,7 +148,7 @@ def inputs(batch: Any) -> Tensor | dict[str, Any]:
     """
     if isinstance(batch, Mapping):
         return {key: value for key, value in batch.items() if key not in LABELS}
-    return torch.as_tensor(batch[0] if isinstance(batch, tuple | list) else batch)
+    return as_tensor(batch[0] if isinstance(batch, tuple | list) and len(batch) else batch, "the inputs")
 
 
 def examples(batch: Any) -> int:
@@ -169,8 +170,7 @@ def batches_of(
     passes over an iterator, anything that does not give batches, and a DataLoader whose last batch will hold
     fewer than 4 examples; later, for a loader with nothing left in a later pass.
     """
-    if passes < 1:
-        raise RequestError(f"passes must be 1 or more, not {passes}")
+    whole_number(passes, "passes", 1)
     if isinstance(loader, Images):
         bare = next((network.name for network in networks if network.prepare is None), None)
         if bare is not None:
@@ -226,7 +226,8 @@ def draws(
     [(0, 5), (0, 5), (1, 5), (1, 5)]
     """
     expect_enough(total)
-    expect_enough(batch_size)
+    expect_enough(whole_number(batch_size, "batch_size", 1))
+    whole_number(passes, "passes", 1)
     count = max(1, min(-(-total // batch_size), total // FEWEST))
     for pass_number in range(passes):
         order = torch.randperm(total, generator=derived_generator("batches", seed, pass_number)).numpy()

@@ -17,6 +17,7 @@ from penultimate.errors import RequestError
 from penultimate.layers.observed import LABELS, AnyNetwork, ObservedNetwork, evaluating, expect_batches
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import sparsity
+from penultimate.metrics.inputs import as_classes, whole_number
 from penultimate.metrics.separation import SeparationAccumulator
 
 __all__ = ["LayerProfile", "profile_layers"]
@@ -69,6 +70,7 @@ def profile_layers(
 
     Kornblith et al., 2021, figures 3 and 4, eq. 11.
     """
+    whole_number(batch_size, "batch_size", 1)
     watched = ObservedNetwork.of("0", network, layers, output)
     if isinstance(loader, Images) and watched.prepare is None:
         raise RequestError(
@@ -143,4 +145,4 @@ def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple
             raise RequestError(
                 f"batch {number} has no labels, which class separation needs: give (inputs, labels)"
             )
-        yield batch, labels
+        yield batch, as_classes(labels, f"labels of batch {number}")

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows, whole_number
 
 BLOCK_ELEMENTS = 1 << 22
 """Logits ranked at a time; affects the memory of the comparisons, not the result."""
@@ -64,8 +64,7 @@ def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
     Kornblith et al., 2021, table 1: top-1 and top-5.
     """
     scores = as_matrix(logits, "logits", "classes")
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise RequestError(f"k must be a whole number of at least 1; got {k!r}")
+    whole_number(k, "k", 1)
     truth = as_classes(labels, "labels", len(scores), scores.shape[1], scores.device)
     if len(truth) == 0:
         raise RequestError("accuracy of no examples: logits and labels are empty")

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, directions, float64_blocks, refuse_not_finite
-from penultimate.metrics.density import gaussian_density
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor
+from penultimate.metrics.blocks import as_features, directions, expect_lengths, float64_blocks
+from penultimate.metrics.density import MOST_POINTS, gaussian_density
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, whole_number
 from penultimate.metrics.moments import ClassMoments
 
 BLOCK_ELEMENTS = 1 << 22
@@ -65,7 +65,7 @@ class SpectrumAccumulator:
     def update(self, matrix: ArrayLike) -> SpectrumAccumulator:
         """Add rows [n m]; raises RequestError for NaN or infinity (with the rows) or a different width."""
         added = as_features(matrix)
-        refuse_not_finite(added, "rows")
+        expect_lengths(added, "rows")
         for _, block in float64_blocks(added):
             self._append(block)
         self.rows += len(added)
@@ -118,7 +118,7 @@ def class_centroids(features: ArrayLike, labels: ArrayLike) -> Float[Tensor, "c 
     classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
     if not len(matrix):
         raise UndefinedError("no examples, so no class has a centroid")
-    refuse_not_finite(matrix)
+    expect_lengths(matrix)
     ranks = torch.unique(classes, return_inverse=True)[1]
     moments = ClassMoments()
     for start, block in float64_blocks(matrix):
@@ -164,13 +164,13 @@ def cosine_distances(
     """
     matrix = as_features(features)
     classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
-    for name, number in (("count", count), ("points", points)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 2:
-            raise RequestError(f"{name} must be a whole number of at least 2; got {number!r}")
+    whole_number(count, "count", 2)
+    whole_number(points, "points", 2, MOST_POINTS)
+    whole_number(seed, "seed", 0, 2**63 - 1)
     if len(matrix) > count:
         drawn = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))[:count]
         matrix, classes = matrix[drawn.to(matrix.device)], classes[drawn.to(matrix.device)]
-    refuse_not_finite(matrix)
+    expect_lengths(matrix)
     classes, order = classes.sort(stable=True)
     precision = torch.float64 if matrix.dtype == torch.float64 else torch.float32
     units = directions(matrix[order].double()).to(precision)

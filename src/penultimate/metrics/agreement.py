@@ -23,10 +23,13 @@ from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_classes
+from penultimate.metrics.inputs import ArrayLike, as_classes, whole_number
 
 BLOCK = 1 << 16
 """Examples compared at a time; bounds the memory of the comparisons and keeps float32 counts exact."""
+
+MOST_MODELS = 10_000
+"""Two counts for every pair of them: 1.6 GB."""
 
 Predictions = Iterable[ArrayLike]
 """Class indices of every model: an array [models, examples], or an array [examples] for each."""
@@ -117,9 +120,7 @@ class AgreementAccumulator:
     """
 
     def __init__(self, models: int) -> None:
-        if isinstance(models, bool) or not isinstance(models, int) or models < 1:
-            raise RequestError(f"models must be a whole number of at least 1; got {models!r}")
-        self.models = models
+        self.models = whole_number(models, "models", 1, MOST_MODELS)
         self.examples = 0
         self.same = np.zeros((models, models), np.int64)
         self.right = np.zeros((models, models), np.int64)

@@ -11,6 +11,8 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
 
+SHORTEST, LONGEST = 1e-130, 1e150
+"""Lengths of rows between which squares, and squares of differences down to rounding, stay in float64."""
 ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 26}
 """Numbers in a block: enough rows for a matrix product to run at full speed."""
 
@@ -32,7 +34,7 @@ def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float
             f"weight is [classes, dimensions]; got {list(matrix.shape)} for features of {dimensions}"
             f" dimensions{', which its transpose would fit' if len(matrix) == dimensions else ''}"
         )
-    refuse_not_finite(matrix, "weight")
+    expect_lengths(matrix, "weight")
     return matrix
 
 
@@ -54,18 +56,30 @@ def float64_blocks(
         yield start, buffer[: len(block)].copy_(block)
 
 
-def refuse_not_finite(matrix: Shaped[Tensor, "n m"], what: str = "features") -> None:
-    """Raise RequestError, naming the rows, for NaN, infinity, or numbers whose squares overflow."""
+def expect_lengths(matrix: Shaped[Tensor, "n m"], what: str = "features") -> None:
+    """Raise RequestError, naming the rows, unless `lengths` would accept them: a pass of its own."""
     for start, block in float64_blocks(matrix):
-        lengths = torch.linalg.vector_norm(block, dim=1)
-        if not bool(lengths.isfinite().all()):
-            raise not_finite(lengths, start, what)
+        lengths(block, start, what)
 
 
-def not_finite(lengths: Float[Tensor, " b"], start: int, what: str = "features") -> RequestError:
-    """The error for rows, numbered from `start`, whose lengths are not all finite."""
-    where = listed_rows(~lengths.isfinite(), start)
-    return RequestError(f"{what} hold NaN, infinity or numbers beyond 1e150 in {where}")
+def lengths(block: Float[Tensor, "b m"], start: int = 0, what: str = "features") -> Float[Tensor, " b"]:
+    """The lengths of rows, numbered from `start`; each is 0 or lies between SHORTEST and LONGEST.
+
+    Raises RequestError for NaN, infinity, and numbers whose squares leave float64, naming the rows.
+    """
+    found: Tensor = torch.linalg.vector_norm(block, dim=1)
+    if not len(found) or (bool(found.amin() >= SHORTEST) and bool(found.amax() <= LONGEST)):
+        return found
+    long = ~(found <= LONGEST)
+    if bool(long.any()):
+        where = listed_rows(long, start)
+        raise RequestError(f"{what} hold NaN, infinity or numbers beyond {LONGEST:g} in {where}")
+    short = found < SHORTEST
+    short[short.clone()] = block[short].any(1)  # a row of zeros is one
+    if bool(short.any()):
+        where = listed_rows(short, start)
+        raise RequestError(f"{what} are not 0 but shorter than {SHORTEST:g} in {where}: scale them up")
+    return found
 
 
 def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:

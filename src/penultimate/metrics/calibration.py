@@ -7,7 +7,6 @@ likelihood are kept, in float64: any number of examples streams through O(bins) 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,9 +16,17 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    as_classes,
+    as_matrix,
+    listed_rows,
+    real_number,
+    whole_number,
+)
 
 BINS = 15
+MOST_BINS = 1 << 20
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
 """Numbers processed at once per core: 2 MiB of float32, which its cache holds; a GPU needs larger pieces."""
 
@@ -86,9 +93,7 @@ class CalibrationAccumulator:
     """
 
     def __init__(self, bins: int = BINS) -> None:
-        if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-            raise RequestError(f"bins must be a whole number of at least 1; got {bins!r}")
-        self.bins = bins
+        self.bins = bins = whole_number(bins, "bins", 1, MOST_BINS)
         self.counts: Int[Tensor, " bins"] = torch.zeros(bins, dtype=torch.int64)
         self.right: Int[Tensor, " bins"] = torch.zeros(bins, dtype=torch.int64)
         self.confidences: Float[Tensor, " bins"] = torch.zeros(bins, dtype=torch.float64)
@@ -119,8 +124,7 @@ class CalibrationAccumulator:
         `objective.log_probabilities(z)` are logits too and suit every objective, including the sigmoid. A
         class of logit -inf has probability 0. Raises RequestError for NaN, +inf, or a temperature <= 0.
         """
-        if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
-            raise RequestError(f"temperature must be a number in (0, inf); got {temperature!r}")
+        temperature = real_number(temperature, "temperature", above=0)
         part = CalibrationAccumulator(self.bins)
         matrix, classes = pair(logits, labels, "logits")
         for start, block in blocks(matrix):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, as_weight, float64_blocks, refuse_not_finite
+from penultimate.metrics.blocks import LONGEST, as_features, as_weight, expect_lengths, float64_blocks
 from penultimate.metrics.frames import length_variation, pairwise_cosines
 from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor
 from penultimate.metrics.moments import EPS, ClassMoments
@@ -130,7 +130,7 @@ class ClassMeans:
         origin = self.moments.origin
         if origin is not None and len(origin) != matrix.shape[1]:
             raise _other_dimensions(matrix, origin)
-        refuse_not_finite(matrix)
+        expect_lengths(matrix)
         if matrix.dtype.is_floating_point:
             self.resolution = max(self.resolution, torch.finfo(matrix.dtype).eps)
         for start, block in float64_blocks(matrix):
@@ -216,7 +216,7 @@ class CollapseAccumulator:
             if self._offsets is not None:
                 raise RequestError("neural collapse takes the bias or the predictions, not both")
             predictions = as_classes(predictions, "predictions", len(matrix), self.num_classes, matrix.device)
-        refuse_not_finite(matrix)
+        expect_lengths(matrix)
         for start, block in float64_blocks(matrix, matrix.shape[1] + 2 * self.num_classes):
             rows = slice(start, start + len(block))
             self._add(block, own[rows], None if predictions is None else predictions[rows])
@@ -286,10 +286,10 @@ class CollapseAccumulator:
     def _decision_offsets(self, bias: ArrayLike) -> Float[Tensor, " k"]:
         """b + W o, with which W (x - o) + (b + W o) are the logits of x."""
         offsets = as_tensor(bias, "bias").to(self._weight)
-        if offsets.shape != (len(self._weight),) or not bool(offsets.isfinite().all()):
+        if offsets.shape != (len(self._weight),) or not bool((offsets.abs() <= LONGEST).all()):
             raise RequestError(
-                f"bias must be {len(self._weight)} finite numbers, one for each row of the weights; got shape"
-                f" {list(offsets.shape)}"
+                f"bias must be {len(self._weight)} finite numbers up to {LONGEST:g}, one for each row"
+                f" of the weights; got shape {list(offsets.shape)}"
             )
         return offsets + self._weight @ self._origin
 

@@ -66,7 +66,7 @@ class Comparison:
 
         Kornblith et al., 2021, eq. 10 (batches of equal size; the weights for a short one are our choice).
         """
-        return _cka(np.tensordot(self.sizes / self.sizes.sum(), self.products, axes=1))
+        return alignment(np.tensordot(self.sizes / self.sizes.sum(), self.products, axes=1))
 
     @cached_property
     def standard_error(self) -> Doubles:
@@ -167,10 +167,10 @@ class Comparison:
             return np.full((len(self.names),) * 2, np.nan)
         sums = [self.sizes[batch] * self.products[batch] for batch in batches]
         total = np.sum(sums, axis=0)
-        whole = _cka(total)
+        whole = alignment(total)
         differences, squares = np.zeros_like(whole), np.zeros_like(whole)
         for left_out in sums:
-            difference = _cka(total - left_out) - whole
+            difference = alignment(total - left_out) - whole
             differences += difference
             squares += difference**2
         count = len(batches)
@@ -183,7 +183,15 @@ class Comparison:
         return all(np.array_equal(first, other) for other in rest)
 
 
-def _cka(hsic: Doubles) -> Doubles:
+def alignment(hsic: Doubles) -> Doubles:
+    """CKA [l l] from the HSIC of every pair of layers; NaN where a layer's own is not above 0.
+
+    >>> alignment(np.array([[4.0, 3.0], [3.0, 9.0]]))
+    array([[1. , 0.5], [0.5, 1. ]])
+    """
+    # Powers of two, which change no digit, keep the products of the layers' own HSIC in float64.
+    halves = np.frexp(hsic.diagonal())[1] // 2
+    hsic = np.ldexp(hsic, -np.add.outer(halves, halves))
     diagonal = hsic.diagonal()
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(

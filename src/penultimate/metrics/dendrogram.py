@@ -42,7 +42,10 @@ def dendrogram(similarity: Iterable[Iterable[float]]) -> Dendrogram:
 
     Kornblith et al., 2021, figure C.4b.
     """
-    shares = [[float(share) for share in row] for row in similarity]
+    try:
+        shares = [[float(share) for share in row] for row in similarity]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise RequestError(f"similarity must be a square matrix of numbers: {error}") from None
     distances = _distances(shares)
     if not distances:
         return Dendrogram((), tuple(range(len(shares))))

@@ -9,9 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike, as_tensor
+from penultimate.metrics.blocks import LONGEST
+from penultimate.metrics.inputs import ArrayLike, as_tensor, real_number
 
 BLOCK_ELEMENTS = 1 << 20
+MOST_POINTS = 1 << 20
+"""Beyond this a density is drawn finer than any screen, and is taken for a mistake."""
+LEAST_BANDWIDTH = 1e-150
 
 
 def gaussian_density(
@@ -34,16 +38,17 @@ def gaussian_density(
             f"a density wants values [n] and points [p], n of 1 or more; got {list(heights.shape)} and"
             f" {list(where.shape)}"
         )
-    if not bool(heights.isfinite().all()):
-        raise RequestError("a density wants finite values; got NaN or infinity")
-    if not 0 < bandwidth < math.inf:
-        raise RequestError(f"a density's bandwidth is above 0; got {bandwidth}")
+    for name, numbers in (("values", heights), ("points", where)):
+        if not bool((numbers.abs() <= LONGEST).all()):
+            raise RequestError(f"a density wants finite {name} up to {LONGEST:g}; got others")
+    bandwidth = real_number(bandwidth, "a density's bandwidth", LEAST_BANDWIDTH)
     shares = torch.ones_like(heights) if weights is None else as_tensor(weights, "weights").to(heights)
-    if shares.shape != heights.shape or not bool((shares >= 0).all()) or not bool(shares.sum() > 0):
-        raise RequestError("a density's weights are one for each value, 0 or more, and not all 0")
+    total = float(shares.sum())
+    if shares.shape != heights.shape or not bool((shares >= 0).all()) or not 0 < total < math.inf:
+        raise RequestError("a density's weights are one for each value, 0 or more, finite, and not all 0")
     density = torch.zeros_like(where)
     rows = max(1, BLOCK_ELEMENTS // max(1, len(where)))
     for start in range(0, len(heights), rows):
         apart = (heights[start : start + rows, None] - where) / bandwidth
         density += shares[start : start + rows] @ apart.square_().mul_(-0.5).exp_()
-    return density / (float(shares.sum()) * bandwidth * math.sqrt(2 * math.pi))
+    return density / (total * bandwidth * math.sqrt(2 * math.pi))

@@ -8,11 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, as_weight, directions, float64_blocks, refuse_not_finite
-from penultimate.metrics.density import gaussian_density
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, listed_rows
+from penultimate.metrics.blocks import as_features, as_weight, directions, expect_lengths, float64_blocks
+from penultimate.metrics.density import MOST_POINTS, gaussian_density
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, listed_rows, whole_number
 
 BANDWIDTH = 0.005
 """The paper's 5e-6 at 1000 classes, as a multiple of 1/classes, the typical hardness."""
@@ -50,7 +49,7 @@ def angular_visual_hardness(features: ArrayLike, labels: ArrayLike, weight: Arra
     classes = as_classes(labels, what, len(matrix), len(heads), matrix.device)
     if len(heads) < 2:
         raise UndefinedError("angular visual hardness compares classes; the weights have one row alone")
-    refuse_not_finite(matrix)
+    expect_lengths(matrix)
     units = directions(heads)
     hardness = torch.empty(len(matrix), dtype=torch.float64, device=matrix.device)
     for start, block in float64_blocks(matrix, 3 * len(heads)):
@@ -79,8 +78,8 @@ def hardness_density(
 
     Kornblith et al., 2021, figure E.1.
     """
-    if points < 2 or classes < 2:
-        raise RequestError(f"a density wants 2 points and 2 classes or more; got {points} and {classes}")
+    whole_number(points, "points", 2, MOST_POINTS)
+    whole_number(classes, "classes", 2)
     values = as_tensor(hardness, "hardness").to(torch.float64) * classes
     where = torch.linspace(0, 2, points, dtype=torch.float64, device=values.device)
     return HardnessDensity(where, gaussian_density(values, where, bandwidth))

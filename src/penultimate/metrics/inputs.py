@@ -1,9 +1,10 @@
-"""The input of every measurement: tensors or NumPy arrays, checked once, with errors that name the rows."""
+"""The input of every measurement: arrays and settings, checked once, with errors that name the rows."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,10 +13,13 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, unknown
 
 ArrayLike: TypeAlias = Tensor | npt.NDArray[np.generic] | Sequence[Any]
 
+BARELY = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+"""Integers that torch stores and hardly computes with, and those that hold them."""
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTED = 8
 """How many offending rows an error lists."""
 
@@ -23,15 +27,14 @@ LISTED = 8
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
     """The values as a tensor that shares their memory where possible, detached from gradients.
 
-    Raises RequestError for anything but an array of real numbers.
+    Raises RequestError for anything but a dense array of real numbers, with a value in every place.
     """
     if isinstance(values, Tensor):
-        if values.is_complex():
-            raise RequestError(f"{what} must be real numbers; got {values.dtype}")
-        return values.detach()
+        return _dense(values.detach(), what)
+    expect_unmasked(values, what)
     try:
         array = np.asarray(values)
-    except ValueError as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}")
@@ -40,7 +43,31 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
     with warnings.catch_warnings():
         # torch warns of writes to a read-only array (a memory map); nothing here writes to its input.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
+        return _dense(torch.from_numpy(array), what)
+
+
+def expect_unmasked(values: object, what: str) -> None:
+    """Raise RequestError for a masked array: NumPy's functions would read what the mask hides."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise RequestError(f"{what} have masked places, which hold no number: leave those examples out")
+
+
+def _dense(tensor: Tensor, what: str) -> Tensor:
+    """The tensor in a form that torch computes with; raises RequestError if it does not hold its numbers."""
+    if tensor.is_nested or tensor.layout != torch.strided:
+        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        raise RequestError(f"{what} must be one dense array; got a tensor that is {kind}")
+    if tensor.is_meta:
+        raise RequestError(f"{what} are on the device 'meta', which holds no numbers")
+    if tensor.is_complex() or tensor.is_quantized:
+        raise RequestError(f"{what} must be real numbers; got {tensor.dtype}")
+    if tensor.dtype == torch.uint64 and bool((tensor.view(torch.int64) < 0).any()):
+        raise RequestError(f"{what} must be real numbers below 2^63; got larger ones in uint64")
+    if tensor.dtype in BARELY:
+        return tensor.to(BARELY[tensor.dtype])
+    if tensor.is_floating_point() and tensor.dtype not in FLOATS:
+        return tensor.to(torch.float32)  # float8: exact
+    return tensor.resolve_neg()
 
 
 def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
@@ -93,3 +120,36 @@ def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
     if len(rows) <= LISTED:
         return f"rows {', '.join(map(str, rows[:-1]))} and {rows[-1]}"
     return f"rows {', '.join(map(str, rows[:LISTED]))} and {len(rows) - LISTED} more"
+
+
+def whole_number(value: object, name: str, least: int, most: int | None = None) -> int:
+    """`value` as an int from `least` to `most`; raises RequestError otherwise.
+
+    >>> whole_number(0, "k", 1)
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: k must be a whole number of at least 1; got 0
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        above = "" if most is None else f" and at most {most}"
+        raise RequestError(f"{name} must be a whole number of at least {least}{above}; got {value!r}")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def real_number(value: object, name: str, above: float, below: float = math.inf) -> float:
+    """`value` as a float strictly between two bounds; raises RequestError otherwise.
+
+    >>> real_number("x", "temperature", above=0)
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: temperature must be a number in (0, inf); got 'x'
+    """
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not above < value < below:  # type: ignore[operator]
+        raise RequestError(f"{name} must be a number in ({above:g}, {below:g}); got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def one_of(value: object, kind: str, known: Iterable[str]) -> None:
+    """Raise RequestError, with the nearest known name, unless `value` is one of them."""
+    if not isinstance(value, str) or value not in known:
+        raise unknown(kind, str(value), known)

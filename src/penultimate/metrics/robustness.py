@@ -98,7 +98,10 @@ def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dic
 def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float, int]:
     """The mean error of a corruption and the number of severities: all, if it is given as a mean."""
     several = not isinstance(values, int | float)
-    listed = [float(value) for value in values] if several else [float(values)]  # type: ignore[union-attr,arg-type]
+    try:
+        listed = [float(value) for value in values] if several else [float(values)]  # type: ignore[union-attr,arg-type]
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"{name}: {whose} errors must be numbers in [0, 1]: {error}") from None
     if not listed:
         raise RequestError(f"{name}: {whose} errors are empty; one per severity is expected")
     wrong = next((value for value in listed if not 0 <= value <= 1), None)

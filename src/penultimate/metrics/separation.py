@@ -21,10 +21,10 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, float64_blocks, not_finite, refuse_not_finite
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor
+from penultimate.metrics.blocks import as_features, expect_lengths, float64_blocks, lengths
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, one_of, whole_number
 from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
 
 __all__ = [
@@ -125,8 +125,9 @@ class SeparationAccumulator:
         center: ArrayLike | None = None,
         by_class: bool = False,
     ) -> None:
-        if distance not in DISTANCES:
-            raise unknown("distance", distance, DISTANCES)
+        one_of(distance, "distance", DISTANCES)
+        if num_classes is not None:
+            whole_number(num_classes, "num_classes", 1)
         if (center is None) == (distance == "cosine_centered"):
             takes = "the mean activation as center" if center is None else "no center"
             raise RequestError(f"distance '{distance}' takes {takes}")
@@ -160,7 +161,7 @@ class SeparationAccumulator:
         # Several blocks are summed separately and merged when complete, so an error leaves no partial batch.
         several = len(matrix) > _block_rows(matrix)
         if isinstance(self._moments, SequentialMoments) and several:
-            refuse_not_finite(matrix, "features")
+            expect_lengths(matrix, "features")
             self._moments.expect(classes)
             several = False
         target = SeparationAccumulator(self.num_classes, self.distance, self.center) if several else self
@@ -212,15 +213,13 @@ class SeparationAccumulator:
         if self.center is not None:
             self.center = self.center.to(vectors.device)
             vectors -= self.center
-        lengths = torch.linalg.vector_norm(vectors, dim=1)
-        if not bool(lengths.isfinite().all()):
-            raise not_finite(lengths, start)
+        sizes = lengths(vectors, start)
         if self.distance == "euclidean":
             self._moments.add(vectors, classes)
             return
-        zero = lengths == 0
+        zero = sizes == 0
         # At distance 1 from itself, a zero vector counts as if its squared length were 1.
-        self._moments.add(vectors, classes, lengths.masked_fill_(zero, 1).reciprocal_(), zero.double())
+        self._moments.add(vectors, classes, sizes.masked_fill_(zero, 1).reciprocal_(), zero.double())
         self.zero_vectors += int(zero.sum())
 
     def _expect_dimensions(self, dimensions: int) -> None:
@@ -249,8 +248,8 @@ def variance_ratios(r2: float) -> VarianceRatios:
 
     Kornblith et al., 2021, eq. 21.
     """
-    if not 0 <= r2 <= 1:
-        raise RequestError(f"R^2 lies between 0 and 1; got {r2}")
+    if isinstance(r2, str) or not 0 <= r2 <= 1:
+        raise RequestError(f"R^2 lies between 0 and 1; got {r2!r}")
     return VarianceRatios(
         within_over_between=(1 - r2) / r2 if r2 > 0 else math.inf,
         between_over_within=r2 / (1 - r2) if r2 < 1 else math.inf,
@@ -266,7 +265,7 @@ def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, 
         for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
             part = vectors.sum(0)
             if not bool(part.isfinite().all()):
-                raise not_finite(torch.linalg.vector_norm(vectors, dim=1), start)
+                lengths(vectors, start)
             total = part if total is None else total.to(part.device).add_(part)
             examples += len(vectors)
     if total is None:

@@ -14,7 +14,6 @@ origin, and cancellation in their raw float32 Gram matrix loses what distinguish
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,12 +27,15 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
+from penultimate.metrics.comparison import alignment
 from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
 
 FEWEST = 4
 """Examples in a batch: HSIC_1 divides by n - 3."""
 PIECE_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
 """Activations centred and multiplied at a time: a core's cache holds them; a GPU needs larger pieces."""
+LARGEST_GRAM = 1e140
+"""The Frobenius norm of a Gram matrix above which its square leaves float64."""
 SMALLEST_BLOCK = 64
 """Rows below which splitting a symmetric product into blocks no longer pays."""
 
@@ -195,12 +197,17 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
                 gram[top : top + rows, top:] += piece[top : top + rows] @ piece[top:].T
     gram.triu_()
     gram += gram.triu(1).T
-    if not bool(gram.isfinite().all()):
+    size = float(torch.linalg.matrix_norm(gram))
+    if not size <= LARGEST_GRAM:
         raise _not_finite(matrix)
     # Equal rows are centred to equal rounding errors of about eps |x|, which are not variation.
     eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
-    noise = (2 * eps) ** 2 * (gram.trace() + n * offset)
-    centred: Tensor = gram * (torch.linalg.matrix_norm(gram) > noise)
+    noise = (2 * eps) ** 2 * float(gram.trace() + n * offset)
+    # Products below the least of their precision are lost: all of them, if activations are that small.
+    least = max(n * p * torch.finfo(dtype).tiny / torch.finfo(dtype).eps, 1 / LARGEST_GRAM)
+    if size < least and bool((matrix != matrix[:1]).any()):
+        raise RequestError(f"activations differ by too little for the products of {dtype}: scale them up")
+    centred: Tensor = gram * (size > noise)
     return centred
 
 
@@ -238,7 +245,7 @@ def _ratio(hsic: np.ndarray) -> float:
             raise UndefinedError(
                 f"CKA is undefined: {name} is the same for all examples, to within its rounding"
             )
-    return float(hsic[0, 1] / math.sqrt(hsic[0, 0] * hsic[1, 1]))
+    return float(alignment(hsic)[0, 1])
 
 
 def _listed(batches: Iterable[ArrayLike], name: str) -> Iterable[ArrayLike]:
@@ -265,6 +272,7 @@ def _not_finite(matrix: Shaped[Tensor, "n p"]) -> RequestError:
     bad = ~matrix.isfinite().all(1)
     if not bool(bad.any()):
         return RequestError(
-            f"activations are too large for the products of {matrix.dtype}: scale them, or pass float64"
+            f"activations are too large for the products of {matrix.dtype}: scale them"
+            f"{'' if matrix.dtype == torch.float64 else ', or pass float64'}"
         )
     return RequestError(f"activations hold NaN or infinity in {listed_rows(bad)}")

@@ -13,6 +13,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.metrics.calibration import blocks, own_values, pair, refuse_unreal
 from penultimate.metrics.inputs import ArrayLike, listed_rows
 
+LEAST_VARIANCE = 1e-260
 ITERATIONS = 200
 """More than bisection alone would need; Newton's method takes about six."""
 
@@ -51,8 +52,9 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
             " likelihood rises as T goes to 0; fit on more examples, or on some that the network gets wrong"
         )
     slope, curvature = _derivatives(scores, truth, 0.0)
-    if not math.isfinite(curvature):
-        raise RequestError("logits beyond 1e150 have no variance in float64; scale them down")
+    if not LEAST_VARIANCE <= curvature < math.inf:
+        size = "below 1e-130" if curvature < LEAST_VARIANCE else "beyond 1e150"
+        raise RequestError(f"logits that differ by numbers {size} have no variance in float64; scale them")
     if slope >= -1e-12 * math.sqrt(curvature):
         raise UndefinedError(
             f"no finite temperature is best: the logits of the {len(truth)} labels are on average no higher"

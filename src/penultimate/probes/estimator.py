@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError
 from penultimate.metrics.accuracy import accuracy, mean_per_class
-from penultimate.metrics.inputs import ArrayLike
+from penultimate.metrics.inputs import ArrayLike, one_of
 from penultimate.probes.arrays import Array
 from penultimate.probes.inputs import Data, TrainingSet, as_features, as_labels, encoded, naming, training_set
 
@@ -33,8 +32,7 @@ def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
     >>> accuracy_of("mean_per_class")([0, 0, 0, 1], [0, 0, 0, 2])
     0.5
     """
-    if metric not in ACCURACIES:
-        raise unknown("accuracy", str(metric), ACCURACIES)
+    one_of(metric, "accuracy", ACCURACIES)
     return ACCURACIES[metric]
 
 
@@ -62,10 +60,3 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with naming(what):
             validate_data(self, X, reset=False, skip_check_array=True)
         return features
-
-
-def whole_number(value: object, name: str, least: int) -> int:
-    """`value` as an int of at least `least`; raises RequestError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise RequestError(f"{name} must be a whole number of at least {least}; got {value!r}")
-    return int(value)

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import as_matrix, listed_rows
+from penultimate.metrics.inputs import as_matrix, as_tensor, expect_unmasked, listed_rows
 from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, library
 
 ROWS_CHECKED = 1 << 16
@@ -57,6 +57,7 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
     numbers (with the rows), and without rows or columns.
     """
     if not isinstance(values, torch.Tensor):
+        expect_unmasked(values, what)
         with naming(what):
             values = check_array(
                 values, ensure_all_finite=False, ensure_2d=False, allow_nd=True, ensure_min_samples=0
@@ -80,8 +81,9 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
 
 def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
     """Labels [n] on the host, of any kind that scikit-learn accepts; raises RequestError for other values."""
+    expect_unmasked(values, what)
     with naming(what):
-        given = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+        given = as_tensor(values, what).cpu().numpy() if isinstance(values, torch.Tensor) else values
         given = check_array(given, input_name=what, dtype=None, ensure_2d=False, ensure_min_samples=0)
         kind = type_of_target(given)
         if kind not in ("binary", "multiclass"):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from penultimate.errors import unknown
+from penultimate.metrics.inputs import one_of, whole_number
 from penultimate.probes.arrays import NumpyFloats, beside
-from penultimate.probes.estimator import Probe, whole_number
+from penultimate.probes.estimator import Probe
 from penultimate.probes.inputs import Data, Labels
 from penultimate.probes.neighbours import METRICS, Neighbours
 
@@ -46,8 +46,7 @@ class KNNProbe(Probe):
         X [n p]; y [n] classes: numbers or strings. Time O(n^2 p), memory O(n p). Raises RequestError for NaN
         (with the rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
         """
-        if self.metric not in METRICS:
-            raise unknown("distance", str(self.metric), METRICS)
+        one_of(self.metric, "distance", METRICS)
         most = whole_number(self.max_k, "max_k", 1)
         features, self.classes_, self._codes = self._training_set(X, y)
         self._neighbours = Neighbours(features, self.metric)

@@ -11,8 +11,9 @@ from jaxtyping import Float, Shaped
 from scipy.special import softmax
 
 from penultimate.errors import RequestError
+from penultimate.metrics.inputs import real_number, whole_number
 from penultimate.probes.arrays import Array, NumpyFloats, beside, blocks, cast, dtype_name, library, to_numpy
-from penultimate.probes.estimator import Probe, accuracy_of, whole_number
+from penultimate.probes.estimator import Probe, accuracy_of
 from penultimate.probes.inputs import Data, Labels, TrainingSet, as_labels, encoded, training_set
 from penultimate.probes.path import Optimum, Solver
 from penultimate.probes.validation import split_off
@@ -142,11 +143,13 @@ class LinearProbe(Probe):
 
     def _checked_lambdas(self) -> NumpyFloats:
         given = LAMBDAS if self.lambdas is None else self.lambdas
-        lambdas = np.unique(np.asarray(given, dtype=np.float64))
+        try:
+            lambdas = np.unique(np.asarray(given, dtype=np.float64))
+        except (TypeError, ValueError):
+            lambdas = np.zeros(0)
         if lambdas.size == 0 or not (np.isfinite(lambdas).all() and (lambdas > 0).all()):
             raise RequestError(f"lambdas must be positive numbers, at least one; got {self.lambdas!r}")
-        if not 0 < self.tolerance < 1:
-            raise RequestError(f"tolerance must lie between 0 and 1; got {self.tolerance!r}")
+        real_number(self.tolerance, "tolerance", above=0, below=1)
         whole_number(self.seed, "seed", 0)
         return lambdas
 

@@ -14,9 +14,13 @@ as well and keeps float32 within its range.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float, Int
 
+from penultimate.errors import RequestError
+from penultimate.metrics.blocks import LONGEST, SHORTEST
 from penultimate.probes.arrays import (
     Array,
     NumpyInts,
@@ -71,10 +75,12 @@ class LogisticProblem:
         self.codes = beside(codes, features)
         rows = max(LEAST_ROWS, BLOCK_LOGITS["host" if on_host(features) else "device"] // classes)
         self.blocks = list(blocks(self.examples, rows))
-        self.mean, self.rotation, variances = self._principal(features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean, self.rotation, variances = self._principal(features)
         self.rank = self.rotation.shape[1]
         self.features = empty((self.examples, self.rank), dtype, features)
-        self.unit = float(variances.max() / self.examples) ** 0.5 or 1.0
+        self.unit: float = float(variances.max() / self.examples) ** 0.5
+        _expect_squares(self.unit)
         self.variances = variances / self.unit**2
         longest_square = 0.0
         for block in self.blocks:
@@ -94,6 +100,7 @@ class LogisticProblem:
         """Mean, principal axes, and the sum of squares along each, in float64."""
         ops = library(features)
         mean = sum(cast(features[block], "float64").sum(0) for block in self.blocks) / self.examples
+        _expect_squares(float(abs(mean).max()), least=0)
         if self.examples <= features.shape[1]:
             # The row space is small and contains the optimum (a component of W outside it only adds cost).
             _, singular, axes = ops.linalg.svd(cast(features, "float64") - mean, full_matrices=False)
@@ -102,6 +109,7 @@ class LogisticProblem:
         for block in self.blocks:
             centered = cast(features[block], "float64") - mean
             gram += centered.T @ centered
+        _expect_squares(math.sqrt(float(gram.diagonal().max())))
         squares, rotation = ops.linalg.eigh(gram)
         return mean, rotation, ops.clip(squares, 0, None)
 
@@ -185,3 +193,12 @@ class LogisticProblem:
         weight_part[:] = weight @ self.rotation * self.unit
         intercept_part[:] = intercept + weight @ self.mean
         return cast(theta, self.dtype)
+
+
+def _expect_squares(size: float, least: float = SHORTEST) -> None:
+    """Raise RequestError if squares of features of that size leave float64."""
+    if not least <= size <= LONGEST:
+        raise RequestError(
+            f"X holds numbers whose squares leave float64 (their size is {size:g}, beyond {SHORTEST:g} to"
+            f" {LONGEST:g}): scale it"
+        )

@@ -11,6 +11,7 @@ not enough, or whose last place is tied, is sorted completely: the sample affect
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
-from penultimate.errors import unknown
+from penultimate.errors import RequestError
 from penultimate.probes.arrays import (
     Array,
     NumpyFloats,
@@ -33,6 +34,8 @@ from penultimate.probes.arrays import (
 
 METRICS = ("cosine", "euclidean")
 TIE = 1e-12
+SAFE = (1e-200, 1e300)
+"""Between these the largest |u|^2/2 leaves room for the squares of small differences, and for sums."""
 BLOCK_DISTANCES = {"host": 1 << 20, "device": 1 << 27}
 LEAST_QUERIES = 64
 """The fewest queries at a time; with fewer the matrix product starves."""
@@ -57,16 +60,29 @@ class Neighbours:
     """
 
     def __init__(self, features: Float[Array, "n p"], metric: str) -> None:
-        if metric not in METRICS:
-            raise unknown("distance", str(metric), METRICS)
-        self.center = cast(features, "float64").mean(0) if metric == "euclidean" else None
-        self.points, self.halves = self._prepare(features)
+        self.metric, self.unit = metric, 1.0
+        self.points, self.halves = self._learnt(features)
+        if not SAFE[0] < float(self.halves.max()) < SAFE[1]:
+            # Squares left float64: begin again in a unit, a power of two, that changes no digit.
+            self.unit = math.ldexp(1.0, math.frexp(float(abs(features).max()))[1] - 1)
+            self.points, self.halves = self._learnt(features)
         sample = np.random.default_rng(0).permutation(len(features))[: len(features) // SAMPLED]
         self.sample = beside(np.sort(sample), self.points)
 
-    def _prepare(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+    def _learnt(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+        """The examples as `_prepare` makes them, about their mean if distances are Euclidean."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.metric == "euclidean":
+                self.center = self._in_unit(features).mean(0)
+            return self._prepare(features)
+
+    def _in_unit(self, features: Float[Array, "n p"]) -> Float[Array, "n p"]:
         points = cast(features, "float64")
-        if self.center is not None:
+        return points if self.unit == 1 else points / self.unit
+
+    def _prepare(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+        points = self._in_unit(features)
+        if self.metric == "euclidean":
             points = points - self.center
             return points, 0.5 * (points * points).sum(1)
         # In two steps, since the square of a very large or very small feature leaves the range of float64.
@@ -87,7 +103,15 @@ class Neighbours:
         >>> [indices.tolist() for _, indices in line.nearest(2)]
         [[[1, 3], [3, 0], [1, 3], [1, 0]]]
         """
-        points, own_halves = (self.points, self.halves) if queries is None else self._prepare(queries)
+        points, own_halves = self.points, self.halves
+        if queries is not None:
+            with np.errstate(over="ignore"):
+                points, own_halves = self._prepare(queries)
+            if not float(own_halves.max()) < SAFE[1]:
+                raise RequestError(
+                    "X holds numbers so large that all distances to the training examples are equal in"
+                    " float64"
+                )
         halves = to_numpy(self.halves)
         limit = BLOCK_DISTANCES["host" if on_host(points) else "device"]
         for block in blocks(len(points), max(LEAST_QUERIES, limit // len(self.points))):

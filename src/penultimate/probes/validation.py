@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from penultimate.errors import RequestError
+from penultimate.metrics.inputs import real_number
 
 
 def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0) -> Bool[np.ndarray, " n"]:
@@ -21,8 +22,7 @@ def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0
     >>> split_off(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])).nonzero()[0].size
     2
     """
-    if not 0 < fraction < 1:
-        raise RequestError(f"validation_fraction must lie between 0 and 1; got {fraction!r}")
+    real_number(fraction, "validation_fraction", above=0, below=1)
     generator = np.random.default_rng(seed)
     shuffled = generator.permutation(len(codes))
     line = shuffled[np.argsort(codes[shuffled], kind="stable")]

@@ -9,10 +9,12 @@ from typing import TypeAlias
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, BoldSet, against_best, untested
-from penultimate.statistics.summary import summarise
+from penultimate.statistics.summary import numbers, summarise, unit_of
 
 Cells: TypeAlias = Mapping[str, Mapping[str, Iterable[float]]]
 """The runs of each objective (outer names) on each data set (inner names)."""
+
+EPSILON = 2**-52
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ def two_way_anova(cells: Cells) -> Anova:
     A, D = len(objectives), len(datasets)
     if A < 2:
         raise RequestError(f"an analysis of variance compares two objectives or more; got {A}")
+    # F has no unit; in this one its squares are floats.
+    middle = summarise([value for row in runs.values() for cell in row.values() for value in cell]).mean
+    apart = [value - middle for row in runs.values() for cell in row.values() for value in cell]
+    unit = unit_of([*apart, EPSILON * middle])
+    runs = {a: {d: [value / unit for value in runs[a][d]] for d in datasets} for a in objectives}
     means = {a: {d: summarise(runs[a][d]).mean for d in datasets} for a in objectives}
     average = {a: math.fsum(means[a].values()) / D for a in objectives}
     weight = {a: D**2 / math.fsum(1 / len(runs[a][d]) for d in datasets) for a in objectives}
@@ -116,7 +123,8 @@ def bold_averages(cells: Cells, higher_is_better: bool = True, level: float = LE
 def _runs(cells: Cells) -> dict[str, dict[str, list[float]]]:
     """The cells as lists; every objective must have runs on every data set."""
     runs = {
-        a: {d: [float(value) for value in values] for d, values in row.items()} for a, row in cells.items()
+        a: {d: numbers(values, f"runs of '{a}' on '{d}'") for d, values in row.items()}
+        for a, row in cells.items()
     }
     if not runs or not next(iter(runs.values())):
         raise RequestError("an average over data sets needs an objective and a data set; got none")

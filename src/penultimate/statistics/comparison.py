@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penultimate.errors import RequestError
-from penultimate.statistics.summary import Runs, summarise
+from penultimate.statistics.summary import Runs, summarise, unit_of
 
 LEVEL = 0.05
 
@@ -39,15 +39,17 @@ def welch(first: Runs, second: Runs) -> TTest:
     a, b = summarise(first), summarise(second)
     if a.is_single or b.is_single:
         raise RequestError("a t-test needs two runs or more of each; got one")
-    variance = a.standard_error**2 + b.standard_error**2
+    unit = unit_of((a.standard_error, b.standard_error))
+    errors = a.standard_error / unit, b.standard_error / unit
+    variance = errors[0] ** 2 + errors[1] ** 2
     if variance == 0:
         same = a.mean == b.mean
         return TTest(0.0 if same else math.copysign(math.inf, a.mean - b.mean), a.n + b.n - 2, float(same))
     from scipy.special import stdtr
 
-    share_a, share_b = a.standard_error**2 / variance, b.standard_error**2 / variance
+    share_a, share_b = errors[0] ** 2 / variance, errors[1] ** 2 / variance
     degrees = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
-    t = (a.mean - b.mean) / math.sqrt(variance)
+    t = (a.mean - b.mean) / unit / math.sqrt(variance)
     return TTest(t, degrees, 2 * float(stdtr(degrees, -abs(t))))
 
 
@@ -105,8 +107,8 @@ def against_best(
     """The bold set by any test `p_value(name, best)`; None stands for "cannot be tested"."""
     if not means:
         raise RequestError("the best of an empty column: at least one entry is needed")
-    if not 0 < level < 1:
-        raise RequestError(f"the level of a test lies between 0 and 1; got {level}")
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise RequestError(f"the level of a test lies between 0 and 1; got {level!r}")
     top = (max if higher_is_better else min)(means.values())
     best = tuple(name for name, value in means.items() if value == top)
     p_values = {}

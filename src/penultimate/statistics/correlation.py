@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
 from penultimate.errors import RequestError
+from penultimate.statistics.summary import numbers
 
 EXACT_UP_TO = 12
 """The exact distribution costs 2^n n numbers: 0.1 s at 12."""
@@ -49,7 +51,7 @@ def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -
 
     Kornblith et al., 2021, section 3.4; the interval: Bonett and Wright, 2000.
     """
-    first, second = [float(value) for value in x], [float(value) for value in y]
+    first, second = numbers(x, "values to correlate"), numbers(y, "values to correlate")
     n = len(first)
     if n != len(second):
         raise RequestError(f"a rank correlation takes pairs; got {n} and {len(second)} values")
@@ -72,9 +74,8 @@ def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -
 
 def _centred_ranks(values: list[float]) -> list[int]:
     """Twice the ranks, less n + 1: whole numbers even for shared ranks, so sums compare exactly."""
-    return [
-        sum(other < value for other in values) - sum(other > value for other in values) for value in values
-    ]
+    ascending, n = sorted(values), len(values)
+    return [bisect_left(ascending, value) + bisect_right(ascending, value) - n for value in values]
 
 
 def _t_p(rho: float, n: int) -> float:
@@ -89,8 +90,8 @@ def _t_p(rho: float, n: int) -> float:
 
 
 def _interval(rho: float, n: int, confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise RequestError(f"the confidence of an interval lies between 0 and 1; got {confidence}")
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise RequestError(f"the confidence of an interval lies between 0 and 1; got {confidence!r}")
     if n < 4 or abs(rho) == 1:
         return math.nan, math.nan
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))

@@ -9,6 +9,9 @@ from typing import TypeAlias
 
 from penultimate.errors import RequestError
 
+LARGEST = 1e300
+"""Sums of larger numbers leave the range of floats; a run that reached them has diverged."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -25,7 +28,8 @@ class Summary:
     n: int
 
     def __post_init__(self) -> None:
-        if self.n < 1 or not math.isfinite(self.mean) or self.standard_error < 0:
+        error = self.standard_error
+        if self.n < 1 or not abs(self.mean) <= LARGEST or error < 0 or error > LARGEST:
             raise RequestError(f"{self}: expected n >= 1, a finite mean and no negative standard error")
 
     @property
@@ -52,11 +56,11 @@ def summarise(values: Runs) -> Summary:
     """
     if isinstance(values, Summary):
         return values
-    runs = [float(value) for value in values]
+    runs = numbers(values, "runs")
     if not runs:
         raise RequestError("the mean of no runs: at least one value is needed")
     for position, value in enumerate(runs):
-        if not math.isfinite(value):
+        if not abs(value) <= LARGEST:
             raise RequestError(
                 f"run {position} of {len(runs)} has the value {value}: leave diverged runs out"
             )
@@ -64,8 +68,27 @@ def summarise(values: Runs) -> Summary:
     middle = math.fsum(runs) / n
     if n == 1:
         return Summary(middle, math.nan, 1)
-    squares = math.fsum((value - middle) ** 2 for value in runs)
-    return Summary(middle, math.sqrt(squares / (n - 1) / n), n)
+    apart = [value - middle for value in runs]
+    unit = unit_of(apart)
+    squares = math.fsum((value / unit) ** 2 for value in apart)
+    return Summary(middle, unit * math.sqrt(squares / (n - 1) / n), n)
+
+
+def unit_of(values: Iterable[float]) -> float:
+    """The power of two next to the largest size: dividing by it changes no digit, and squares stay floats.
+
+    >>> unit_of([-5e200, 3.0]) ** 0.5 > 1e100, unit_of([])
+    (True, 0.5)
+    """
+    return math.ldexp(1.0, max(math.frexp(max(map(abs, values), default=0.0))[1] - 1, -1022))
+
+
+def numbers(values: Iterable[float], what: str) -> list[float]:
+    """The values as floats; raises RequestError for anything but numbers."""
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise RequestError(f"{what} must be a list of numbers: {error}") from None
 
 
 def mean(values: Runs) -> float:

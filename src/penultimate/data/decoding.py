@@ -1,0 +1,116 @@
+"""Image files as colours of 8 bits: as torchvision's ImageFolder reads them, and what that leaves out.
+
+The content decides the format, not the file's ending (ImageNet holds a PNG named .JPEG). Grey is repeated,
+the colours of CMYK and of palettes are converted, and alpha is dropped, whatever colour lies beneath. Levels
+of 16 bits keep their high byte, v >> 8: in colour Pillow does so itself; grey it clips, so that all is white.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from penultimate.errors import DamagedFileError, RequestError
+
+MOST_PIXELS = 1 << 27
+"""Of a file, and of its resized copy: half a gigabyte. A photograph of 100 megapixels is below it."""
+DEEP = ("I", "F")
+"""How the modes of more than 8 bits a channel begin; of these only 16-bit PNGs say what white is."""
+ORIENTATION = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What brings an image upright, by its EXIF orientation."""
+PARSING = (OSError, SyntaxError, ValueError, TypeError, RuntimeError, LookupError, EOFError, struct.error)
+"""What Pillow's parsers raise for files that are damaged."""
+
+ROTATED = "carry a rotation in their EXIF data, which is not applied (upright=True applies it)"
+SEVERAL = "hold several frames, of which the first is read"
+TRANSPARENT = "have an alpha channel, which is dropped"
+
+
+def read_colours(path: Path, upright: bool = False) -> tuple[Image.Image, list[str]]:
+    """The image in a file, mode "RGB", and remarks: what the file holds beyond it.
+
+    `upright` applies the rotation in its EXIF data. Raises DamagedFileError for a file that is gone or is not
+    a complete image, RequestError for more than MOST_PIXELS, and for levels of more than 8 bits that are not
+    a PNG's: what is white among them is unknown.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            opened = Image.open(path)
+        with opened:
+            file: Image.Image = opened
+            _expect_size(path, *file.size)
+            turn = TURNS.get(file.getexif().get(ORIENTATION, 1))
+            transparent = "A" in file.getbands() or "transparency" in file.info
+            present = {
+                ROTATED: turn is not None and not upright,
+                SEVERAL: getattr(file, "is_animated", False),
+                TRANSPARENT: transparent,
+            }
+            if file.mode.startswith(DEEP):
+                file = _high_bytes(path, file)
+            elif transparent:  # of a palette's transparency Pillow warns, but not on the way through RGBA
+                file = file.convert("RGBA")
+            image = file.convert("RGB")
+            if upright and turn is not None:
+                image = image.transpose(turn)
+            remarks = [remark for remark, is_so in present.items() if is_so]
+            return image, remarks
+    except FileNotFoundError:
+        raise DamagedFileError(f"'{path}' was there when the folder was listed but is gone") from None
+    except Image.DecompressionBombError as error:
+        raise RequestError(f"'{path}' is larger than Pillow reads: {error}") from None
+    except RequestError:
+        raise
+    except PARSING as error:
+        raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
+
+
+def middle_square(path: Path, image: Image.Image, resize: int, crop: int) -> UInt8[np.ndarray, "crop crop 3"]:
+    """The shorter side resized to `resize`, and the middle `crop` pixels: torchvision's Resize, CenterCrop.
+
+    Raises RequestError if the image is so narrow that its resized copy has more than MOST_PIXELS.
+    """
+    shorter = min(image.size)
+    width, height = (int(resize * side / shorter) for side in image.size)
+    if width * height > MOST_PIXELS:
+        raise RequestError(
+            f"'{path}' is {image.width} x {image.height}: with its shorter side at {resize} it would be"
+            f" {width} x {height}, more than {MOST_PIXELS:,} pixels; crop it first, or leave it out"
+        )
+    left, top = (round((side - crop) / 2) for side in (width, height))
+    image = image.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(image.crop((left, top, left + crop, top + crop)))
+
+
+def _expect_size(path: Path, width: int, height: int) -> None:
+    if not width or not height:
+        raise DamagedFileError(f"'{path}' is not a complete image: it is {width} x {height}")
+    if width * height > MOST_PIXELS:
+        raise RequestError(
+            f"'{path}' is {width} x {height}, more than {MOST_PIXELS:,} pixels: scale it down, or leave it"
+            " out"
+        )
+
+
+def _high_bytes(path: Path, file: Image.Image) -> Image.Image:
+    if file.format != "PNG":
+        raise RequestError(
+            f"'{path}' is a {file.format} with levels of mode '{file.mode}', and what is white among them is"
+            " unknown: save it with 8 bits a channel"
+        )
+    return Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))

@@ -1,0 +1,193 @@
+"""Image files of every kind: what they read as, against NumPy's arithmetic, and what is said of the rest."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from penultimate import RequestError
+from penultimate.data.decoding import MOST_PIXELS, read_colours
+from penultimate.data.folders import image_folders
+from penultimate.errors import DamagedFileError
+
+SIDE = 16
+
+
+def png(levels: np.ndarray, colour: int, shape: tuple[int, int] | None = None) -> bytes:
+    """A PNG of 16 bits, byte by byte; `shape` is what its header claims."""
+    height, width = shape or levels.shape[:2]
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in levels)
+    chunks = {
+        b"IHDR": struct.pack(">IIBBBBB", width, height, 16, colour, 0, 0, 0),
+        b"IDAT": zlib.compress(rows),
+        b"IEND": b"",
+    }
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks.items()
+    )
+
+
+def read(path: Path, upright: bool = False) -> np.ndarray:
+    return np.asarray(read_colours(path, upright)[0])
+
+
+@pytest.fixture
+def noise() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (SIDE, SIDE + 4, 3), dtype=np.uint8)
+
+
+def test_sixteen_bits_keep_their_high_byte_in_grey_as_in_colour(tmp_path: Path) -> None:
+    levels = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    for colour, repeats in ((0, None), (2, 3), (4, 2), (6, 4)):  # grey, RGB, grey with alpha, RGBA
+        stacked = levels if repeats is None else np.stack([levels] * repeats, -1)
+        path = tmp_path / f"{colour}.png"
+        path.write_bytes(png(stacked, colour))
+        np.testing.assert_array_equal(read(path), np.stack([levels >> 8] * 3, -1))
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "float32"])
+def test_levels_of_unknown_range_are_refused(tmp_path: Path, dtype: str) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(np.arange(64).reshape(8, 8).astype(dtype)).save(path, "TIFF")
+    with pytest.raises(RequestError, match=r"a\.png' is a TIFF .* what is white among them is unknown"):
+        read(path)
+
+
+def test_a_narrow_image_is_bounded_or_torchvisions(tmp_path: Path) -> None:
+    transforms = pytest.importorskip("torchvision.transforms")
+    usual = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
+    for number, (width, height) in enumerate(((3, 400), (90, 2), (1, 100))):
+        folder = tmp_path / str(number) / "n00000000"
+        folder.mkdir(parents=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / "a.png")
+        (batch,) = image_folders(folder.parent, ["n00000000"]).batches()
+        np.testing.assert_array_equal(batch.images[0], np.asarray(usual(Image.fromarray(pixels))))
+    for width, height in ((1, 30_000), (30_000, 1)):
+        Image.new("RGB", (width, height)).save(folder / "a.png")
+        with pytest.raises(RequestError, match=rf"is {width} x {height}: .* at 256 it would be \d+ x \d+"):
+            next(image_folders(folder.parent, ["n00000000"]).batches())
+
+
+def test_rotations_are_counted_and_applied_on_request(tmp_path: Path, noise: np.ndarray) -> None:
+    """EXIF's eight orientations, each in NumPy's terms."""
+    turns = (
+        lambda a: a,
+        lambda a: a[:, ::-1],
+        lambda a: a[::-1, ::-1],
+        lambda a: a[::-1],
+        lambda a: a.transpose(1, 0, 2),
+        lambda a: np.rot90(a, -1),
+        lambda a: np.rot90(a, 2).transpose(1, 0, 2),
+        lambda a: np.rot90(a),
+    )
+    (tmp_path / "n00000000").mkdir()
+    for orientation, turn in enumerate(turns, start=1):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        path = tmp_path / "n00000000" / f"{orientation}.png"
+        Image.fromarray(noise).save(path, exif=exif)
+        np.testing.assert_array_equal(read(path), noise)
+        np.testing.assert_array_equal(read(path, upright=True), turn(noise))
+    with pytest.warns(UserWarning, match=r"^7 of 8 images carry a rotation .*upright=True.* '.*/2\.png'$"):
+        assert sum(map(len, image_folders(tmp_path, ["n00000000"], SIDE, SIDE).batches(3))) == 8
+    assert len(list(image_folders(tmp_path, ["n00000000"], SIDE, SIDE, upright=True).batches(3))) == 3
+
+
+def test_alpha_is_dropped_whatever_lies_beneath(tmp_path: Path, noise: np.ndarray) -> None:
+    alpha = np.arange(noise[..., 0].size, dtype=np.uint8).reshape(noise.shape[:2])
+    grey = noise[..., 0]
+    palette = Image.fromarray(grey // 64, mode="P")
+    colours = np.arange(12, dtype=np.uint8).reshape(4, 3) * 20
+    palette.putpalette(colours.tobytes())
+    files = {
+        "rgba": (Image.fromarray(np.dstack([noise, alpha])), noise, {}),
+        "la": (Image.fromarray(np.dstack([grey, alpha])), np.dstack([grey] * 3), {}),
+        "palette": (palette, colours[grey // 64], {"transparency": bytes([0, 128, 255, 7])}),
+        "single": (palette, colours[grey // 64], {"transparency": 1}),
+    }
+    for name, (image, expected, options) in files.items():
+        path = tmp_path / f"{name}.png"
+        image.save(path, **options)
+        np.testing.assert_array_equal(read(path), expected)
+        assert read_colours(path)[1] == ["have an alpha channel, which is dropped"]
+
+
+def test_one_bit_and_several_frames(tmp_path: Path, noise: np.ndarray) -> None:
+    bits = noise[..., 0] > 127
+    Image.fromarray(bits).save(tmp_path / "bits.png")
+    np.testing.assert_array_equal(read(tmp_path / "bits.png"), np.stack([bits * np.uint8(255)] * 3, -1))
+    frames = [Image.fromarray(noise), Image.fromarray(255 - noise)]
+    frames[0].save(tmp_path / "moving.webp", save_all=True, append_images=frames[1:], lossless=True)
+    image, remarks = read_colours(tmp_path / "moving.webp")
+    np.testing.assert_array_equal(np.asarray(image), noise)
+    assert remarks == ["hold several frames, of which the first is read"]
+
+
+def test_the_content_decides_and_not_the_ending(tmp_path: Path, noise: np.ndarray) -> None:
+    for kind in ("PNG", "BMP", "TIFF", "PPM"):
+        Image.fromarray(noise).save(tmp_path / "a.JPEG", kind)
+        np.testing.assert_array_equal(read(tmp_path / "a.JPEG"), noise)
+
+
+@pytest.mark.parametrize(
+    ("side", "message"),
+    [(13_000, f"is 13000 x 13000, more than {MOST_PIXELS:,} pixels"), (60_000, "larger than Pillow reads")],
+)
+def test_decompression_bombs_are_refused_before_they_are_unpacked(
+    tmp_path: Path, side: int, message: str
+) -> None:
+    """A megabyte of zeros that claims to be gigapixels; the first is one of those Pillow only warns of."""
+    path = tmp_path / "bomb.png"
+    path.write_bytes(png(np.zeros((9, 9)), 0, (side, side)))
+    with pytest.raises(RequestError, match=message):
+        read(path)
+
+
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_pillows_own_limit_may_be_any(
+    tmp_path: Path, noise: np.ndarray, limit: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    Image.fromarray(np.tile(noise, (2, 2, 1))).save(tmp_path / "a.png")
+    assert read(tmp_path / "a.png").shape == (2 * SIDE, 2 * SIDE + 8, 3)
+
+
+def test_files_without_an_image(tmp_path: Path, noise: np.ndarray) -> None:
+    Image.fromarray(noise).save(tmp_path / "a.bmp")
+    flat = bytearray((tmp_path / "a.bmp").read_bytes())
+    flat[18:22] = bytes(4)  # its width
+    contents = {"empty": b"", "text": b"<html>404</html>", "flat": bytes(flat)}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.png").write_bytes(content)
+        with pytest.raises(DamagedFileError, match=rf"{name}\.png' is not a complete image"):
+            read(tmp_path / f"{name}.png")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "WEBP", "GIF", "TIFF", "AVIF"])
+def test_damage_is_an_image_or_a_sentence(tmp_path: Path, noise: np.ndarray, kind: str) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(noise).save(path, kind)
+    whole = path.read_bytes()
+    generator = np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for place in generator.integers(0, min(len(whole), generator.choice([32, 100_000])), 3):
+            damaged[place] = generator.integers(256)
+        path.write_bytes(damaged[: generator.integers(1, len(damaged)) if generator.random() < 0.2 else None])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's own, of odd metadata
+            try:
+                assert read(path).shape[2] == 3
+            except (RequestError, DamagedFileError) as error:
+                assert "a.png'" in str(error)  # noqa: PT017
+                refused += 1
+    assert refused
