@@ -207,7 +207,7 @@ def study_folders(root: Path | str = "runs") -> list[StudyFolder]:
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     """A study by its own folder, or the named (else the last touched) one of a store; raises RequestError."""
-    path = Path(path)
+    path = Store(path).root
     if (path / STUDY_FILE).is_file():
         return StudyFolder(Store(path.parent.parent), path, _description(path / STUDY_FILE))
     folders = study_folders(path)
