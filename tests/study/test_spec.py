@@ -77,7 +77,7 @@ def test_names_take_their_one_spelling() -> None:
         ({"seeds": (1, 1)}, "seeds names 1 twice"),
         ({"seeds": (-1,)}, "a seed is an integer from 0 to 2^31 - 1, not -1"),
         ({"seeds": (2**31,)}, "a seed is an integer"),
-        ({"seeds": (True,)}, "a seed is an integer"),
+        ({"seeds": (True,)}, "seeds holds integers, not True"),
         ({"seeds": 3}, "seeds must be a tuple, not 3"),
         ({"draws": "sed"}, "draws is 'seed' or an integer from 0 to 2^31 - 1, not 'sed'"),
         ({"draws": -1}, "draws is 'seed' or an integer from 0 to 2^31 - 1, not -1"),

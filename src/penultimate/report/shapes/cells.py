@@ -31,7 +31,7 @@ def run_cell(
         shown = fixed(error, digits + 1)
         detail += f", standard error {shown}"
         text = f"{text} ± {shown}" if shows_error else text
-    return Cell(text, summary.mean, error, summary.n, best, detail)
+    return Cell(text, summary.mean, error, summary.n, best, detail, of_runs=True)
 
 
 def published_cell(printed: str, error: str = "") -> Cell:
