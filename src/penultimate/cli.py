@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import os
 import shlex
 import signal
@@ -16,11 +15,18 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from penultimate.arguments import LISTS, parser
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError, nearest, unknown
-from penultimate.store import FULL
+from penultimate.errors import (
+    DamagedFileError,
+    PenultimateError,
+    RequestError,
+    legible,
+    nearest,
+    shortened,
+    unknown,
+)
 
 if TYPE_CHECKING:
     from penultimate.engine.observer import Summary
@@ -49,26 +55,24 @@ def _main(arguments: list[str]) -> int:
         if options.version:
             from penultimate import __version__
 
-            print(__version__)
+            _say(__version__)
             return 0
         options.line = _line(arguments)
         return COMMANDS[options.command](options)
     except PenultimateError as error:
-        print(f"penultimate: {error}", file=sys.stderr)
+        _say(f"penultimate: {shortened(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, RequestError | DamagedFileError) else 1
     except KeyboardInterrupt as stop:
         with contextlib.suppress(OSError):  # the terminal may be gone
             left = "the same command continues from here" if arguments[0] in LONG else "nothing was changed"
-            print(f"\npenultimate: stopped; {left}", file=sys.stderr)
+            _say(f"\npenultimate: stopped; {left}", file=sys.stderr)
         return 128 + next(iter(stop.args), signal.SIGINT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno not in (*FULL, errno.EROFS, errno.EACCES):
-            raise
         where = f" ({error.filename})" if error.filename else ""
-        print(f"penultimate: {error.strerror}{where}; nothing done is lost", file=sys.stderr)
+        _say(f"penultimate: {error.strerror or error}{where}; nothing done is lost", file=sys.stderr)
         return 1
 
 
@@ -94,6 +98,13 @@ def _stopped_as_by_ctrl_c() -> Iterator[None]:
     finally:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)
+
+
+def _say(*lines: object, sep: str = "\n", file: TextIO | None = None) -> None:
+    """Print what a terminal may be given, in characters that it has."""
+    stream = file or sys.stdout
+    text = legible(sep.join(map(str, lines)))
+    print(text.encode(stream.encoding or "utf-8", "replace").decode(stream.encoding or "utf-8"), file=stream)
 
 
 def _line(arguments: Sequence[str]) -> str:
@@ -134,6 +145,8 @@ def _check_processes(options: argparse.Namespace) -> None:
 def _seeds(text: str | None) -> list[int]:
     if not text:
         return []
+    from penultimate.study.spec import MOST_SEEDS
+
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -143,7 +156,9 @@ def _seeds(text: str | None) -> list[int]:
             raise RequestError(f"--seeds wants numbers such as 0,1,2 or 0-7; got '{text}'") from None
         if not numbers:
             raise RequestError(f"--seeds {text}: '{part.strip()}' holds no seed; write {last}-{first}")
-        seeds.extend(numbers)
+        seeds.extend(numbers[: MOST_SEEDS + 1])
+        if len(seeds) > MOST_SEEDS:
+            raise RequestError(f"--seeds {text}: more than {MOST_SEEDS:,} seeds; give fewer")
     return seeds
 
 
@@ -173,21 +188,21 @@ def _tell(summary: Summary, report: Path) -> None:
     from penultimate.plugins import loaded
 
     if summary.computed or summary.failed:
-        print(
+        _say(
             f"{summary.computed} steps in {seconds_text(summary.seconds)}, {summary.cached} were done before"
         )
     else:
-        print("Everything is done already.")
+        _say("Everything is done already.")
     for step_id, reason in summary.diverged.items():
-        print(f"diverged: {step_id}: {reason}")
+        _say(f"diverged: {step_id}: {reason}")
     for step_id, reason in summary.failed.items():
-        print(f"failed: {step_id}: {reason}", file=sys.stderr)
+        _say(f"failed: {step_id}: {reason}", file=sys.stderr)
     if summary.failed:
         left = f"{len(summary.skipped)} steps depend on these and were left out; " if summary.skipped else ""
-        print(f"{left}the same command tries again", file=sys.stderr)
+        _say(f"{left}the same command tries again", file=sys.stderr)
         for plugin in loaded():
-            print(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
-    print(f"Report: {report}")
+            _say(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
+    _say(f"Report: {report}")
 
 
 def _write_report(out: str, study: str, to: str | None) -> Path:
@@ -201,7 +216,7 @@ def _write_report(out: str, study: str, to: str | None) -> Path:
 def _keep(options: argparse.Namespace) -> int:
     from penultimate.records.archive import keep
 
-    print(f"Kept: {keep(_folder(options.out, options.study), options.to)}")
+    _say(f"Kept: {keep(_folder(options.out, options.study), options.to)}")
     return 0
 
 
@@ -226,16 +241,16 @@ def _plan(options: argparse.Namespace) -> int:
 
     made = plan(_study(options), options.out)
     study = made.graph.study
-    print(f"{study.name}: {study.title}")
-    print(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
+    _say(f"{study.name}: {' '.join(study.title.split())}")
+    _say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
         each = "unknown" if cost.seconds_each is None else f"{cost.seconds_each:.1f} s"
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
-        print(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
+        _say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
     if made.seconds_left is not None:
         wall = seconds_text(made.seconds_left / processes)
-        print(f"left: {seconds_text(made.seconds_left)} of work, about {wall} on {processes} processes")
+        _say(f"left: {seconds_text(made.seconds_left)} of work, about {wall} on {processes} processes")
     return 0
 
 
@@ -244,18 +259,18 @@ def _status(options: argparse.Namespace) -> int:
 
     folders = study_folders(options.out)
     if not folders:
-        print(f"No study in '{options.out}' yet. Start one: penultimate run quickstart")
+        _say(f"No study in '{options.out}' yet. Start one: penultimate run quickstart")
         return 0
     for folder in folders:
         counts = folder.counts()
         done, total = (sum(pair[side] for pair in counts.values()) for side in (0, 1))
         state = "complete" if done == total else "running" if folder.is_running() else "not complete"
         kinds = ", ".join(f"{name} {pair[0]}/{pair[1]}" for name, pair in counts.items())
-        print(f"{folder.name}: {done} of {total} steps, {state} ({kinds})")
+        _say(f"{folder.name}: {done} of {total} steps, {state} ({kinds})")
         for step_id, reason in folder.diverged().items():
-            print(f"  diverged: {folder.called(step_id)}: {reason}")
+            _say(f"  diverged: {folder.called(step_id)}: {reason}")
         if (folder.path / "report.html").is_file():
-            print(f"  report: {folder.path / 'report.html'}")
+            _say(f"  report: {folder.path / 'report.html'}")
     return 0
 
 
@@ -265,7 +280,7 @@ def _show(options: argparse.Namespace) -> int:
     _load_plugins(options)
     source = _referred(options) or options.out
     built = exhibit(options.exhibit, source, options.study, options.allow_limited)
-    print(render_exhibit_text(built))
+    _say(render_exhibit_text(built))
     return 0
 
 
@@ -274,7 +289,7 @@ def _why(options: argparse.Namespace) -> int:
     from penultimate.registry import entry
 
     exhibit = entry("exhibit", options.exhibit).resolve()
-    print(explain(_folder(options.out, options.study), exhibit, options.objective, options.target))
+    _say(explain(_folder(options.out, options.study), exhibit, options.objective, options.target))
     return 0
 
 
@@ -286,10 +301,10 @@ def _report(options: argparse.Namespace) -> int:
 
         target = Path(options.to or f"{referred.description['name']}.html")
         write_report(referred, target)
-        print(f"Report: {target}")
+        _say(f"Report: {target}")
         return 0
     folder = _folder(options.out, options.study)
-    print(f"Report: {_write_report(options.out, folder.name, options.to)}")
+    _say(f"Report: {_write_report(options.out, folder.name, options.to)}")
     return 0
 
 
@@ -310,13 +325,13 @@ def _tune(options: argparse.Namespace) -> int:
         options.budget,
         EXPANSIONS if options.expansions is None else options.expansions,
     )
-    print(*plan_lines(planned), sep="\n")
+    _say(*plan_lines(planned))
     display = TuningDisplay(Store(options.out))
     result = tune(planned, options.out, options.processes, display, options.line, verify=options.verify)
     lines, errors = result_lines(result)
-    print(*lines, sep="\n")
+    _say(*lines)
     if errors:
-        print(*(f"penultimate: {error}" for error in errors), sep="\n", file=sys.stderr)
+        _say(*(f"penultimate: {error}" for error in errors), file=sys.stderr)
     return 1 if errors else 0
 
 
@@ -332,11 +347,11 @@ def _list(options: argparse.Namespace) -> int:
     if kind == "exhibit":
         from penultimate.report.listing import lines
 
-        print(*lines(options.out), sep="\n")
+        _say(*lines(options.out))
         return 0
     _load_plugins(options)
     for failure in open_packages():
-        print(f"penultimate: {failure}", file=sys.stderr)
+        _say(f"penultimate: {failure}", file=sys.stderr)
     kinds = dict.fromkeys(names(kind), kind)
     if kind == "measurement":  # what a study can ask for: no stages, but simpler plug-ins
         from penultimate.measures import catalogue
@@ -344,7 +359,7 @@ def _list(options: argparse.Namespace) -> int:
         kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}
     width = max(map(len, kinds), default=0)
     for name, kind in kinds.items():
-        print(f"{name:<{width}}  {entry(kind, name).summary}")
+        _say(f"{name:<{width}}  {entry(kind, name).summary}")
     return 0
 
 
@@ -358,7 +373,7 @@ def _check(options: argparse.Namespace) -> int:
     from penultimate.checking import check_file, render_report
 
     report = check_file(options.file)
-    print(render_report(report))
+    _say(render_report(report))
     return 0 if report.ok else 1
 
 

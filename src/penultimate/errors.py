@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
+import unicodedata
 from collections.abc import Iterable
+
+LONGEST = 2000
+"""Characters of a sentence about a name or a value; of a longer one the middle is left out."""
+_TURNING = re.compile("[\N{ARABIC LETTER MARK}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""The characters that turn the direction in which text is read, what stands after it included."""
 
 
 class PenultimateError(Exception):
@@ -18,6 +25,27 @@ class DamagedFileError(PenultimateError):
     """A stored file is not what was written: its digest, its size or its form has changed."""
 
 
+def legible(text: object) -> str:
+    r"""Text that a terminal and XML may be given: a space for control, turning and unpaired characters.
+
+    Its lines stay lines.
+
+    >>> legible("a\x1b[31m\nb\u202ec")
+    'a [31m\nb c'
+    """
+    return "".join(
+        " " if c != "\n" and unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c
+        for c in _TURNING.sub(" ", str(text))
+    )
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Text without its middle where it is too long to be read."""
+    left = len(text) - longest
+    half = longest // 2
+    return text if left <= 0 else f"{text[:half]} [... {left:,} characters ...] {text[-half:]}"
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """The hint that ends an error message about a name.
 
@@ -26,6 +54,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     >>> nearest("zzz", ["softmax"])
     ''
     """
+    name = name[:LONGEST]
     pool = {candidate.lower(): candidate for candidate in candidates}
     close = difflib.get_close_matches(name.lower(), pool, n=1, cutoff=0.5)
     return f" Did you mean '{pool[close[0]]}'?" if close else ""

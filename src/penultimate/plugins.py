@@ -13,22 +13,23 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.util
-import re
+import importlib
 import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 
-from penultimate import registry
-from penultimate.errors import PenultimateError, RequestError, nearest, unknown
+from penultimate import registry, userfile
+from penultimate.errors import PenultimateError, RequestError, unknown
 from penultimate.registry import Entry, Register
 from penultimate.store import digest_bytes
+from penultimate.userfile import first_line
 
 GROUP = "penultimate.plugins"
+WHAT = "plug-in"
 SPOKEN = ("objective", "loss", "head", "penalty")
 """Kinds whose names stand side by side in a spec string such as "focal + dropout"."""
 
@@ -80,7 +81,9 @@ def load_plugin(path: Path | str) -> Plugin:
     [('loss', 'hinge')]
     >>> registry.forget("loss", "hinge")
     """
-    return load_source(path, _read(str(path), Path(path)))
+    source = userfile.read(WHAT, str(path), Path(path))
+    with userfile.in_time(WHAT, f"the plug-in '{path}'", Path(path).resolve()):
+        return load_source(path, source)
 
 
 def load_source(path: Path | str, source: bytes) -> Plugin:
@@ -94,12 +97,13 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
     old = _loaded.get(path)
     if old is not None and old.digest == digest and all(_holds(entry) for entry in old.entries):
         return old
-    code = _compiled(name, path, source)
-    with _all_or_nothing(), _module(path) as module:
+    tree, code = userfile.compiled(WHAT, name, path, source)
+    _refuse_repeats(name, tree)
+    with _all_or_nothing(), userfile.fresh_module(WHAT, path) as module:
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
         before = _snapshot()
-        _execute(name, path, code, module)
+        userfile.execute(WHAT, name, path, code, module, lambda error: _told(error, path))
         fresh = [entry for key, entry in _snapshot().items() if before.get(key) is not entry]
         if not fresh:
             raise RequestError(_registers_nothing(name, module))
@@ -167,10 +171,11 @@ def refuse_unshared(entry: Entry) -> None:
 
 def _imported(name: str, who: str) -> Plugin:
     before = _snapshot()
-    try:
-        module = importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        raise RequestError(f"{who} cannot be loaded: {_told(error)}") from error
+    with userfile.in_time(WHAT, who):
+        try:
+            module = importlib.import_module(name)
+        except (Exception, SystemExit) as error:
+            raise RequestError(f"{who} cannot be loaded: {_told(error)}") from error
     path = Path(module.__file__ or "")
     fresh = [
         entry
@@ -222,18 +227,6 @@ def told(error: BaseException) -> str:
     return f"{place}{type(error).__name__}: {error}"
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an exception's message; '' if it cannot give one.
-
-    >>> first_line(ValueError("too long"))
-    'too long'
-    """
-    try:
-        return str(error).strip().partition("\n")[0]
-    except Exception:
-        return ""
-
-
 def raised_by(name: str, function: object, error: BaseException) -> str:
     """An exception as a sentence, with the last line of the plug-in's file that it passed through.
 
@@ -249,60 +242,6 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     place = f" on line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
     return f"{name} raises{place}: {what}."
-
-
-def _module_name(path: Path) -> str:
-    return f"penultimate_plugin_{re.sub(r'[^A-Za-z0-9]+', '_', path.stem)}_{digest_bytes(bytes(path))[:8]}"
-
-
-@contextlib.contextmanager
-def _module(path: Path) -> Iterator[ModuleType]:
-    """A fresh module for the file; it stays in `sys.modules` (for dataclasses, pickle) if all goes well."""
-    name = _module_name(path)
-    module = ModuleType(name)
-    module.__file__ = str(path)
-    old = sys.modules.get(name)
-    sys.modules[name] = module
-    try:
-        yield module
-    except BaseException:
-        if old is None:
-            del sys.modules[name]
-        else:
-            sys.modules[name] = old
-        raise
-
-
-def _read(name: str, path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            files = sorted(path.glob("*.py"))
-            hint = f"; give one file, such as '{files[0]}'" if files else ""
-            raise RequestError(f"the plug-in '{name}' is a folder; a plug-in is one Python file{hint}")
-        if not path.exists():
-            beside = [str(file) for file in path.parent.glob("*.py")]
-            raise RequestError(f"there is no plug-in file '{name}'.{nearest(name, beside)}")
-        if path.suffix != ".py" or not path.is_file():
-            raise RequestError(f"'{name}' is not a Python file; a plug-in is one file whose name ends in .py")
-        return path.read_bytes()
-    except OSError as error:
-        raise RequestError(f"the plug-in '{name}' cannot be read: {error.strerror or error}") from None
-
-
-def _compiled(name: str, path: Path, source: bytes) -> CodeType:
-    try:
-        tree = ast.parse(source, str(path))
-        code = compile(tree, str(path), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        line = f", line {error.lineno}" if error.lineno else ""
-        text = f": {error.text.strip()}" if error.text and error.text.strip() else ""
-        raise RequestError(f"the plug-in '{name}'{line} is not Python: {error.msg}{text}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise RequestError(
-            f"the plug-in '{name}' is not Python: {error or 'it is nested too deeply'}"
-        ) from None
-    _refuse_repeats(name, tree)
-    return code
 
 
 def _refuse_repeats(name: str, tree: ast.Module) -> None:
@@ -326,44 +265,16 @@ def _refuse_repeats(name: str, tree: ast.Module) -> None:
             lines[key] = node.lineno
 
 
-def _execute(name: str, path: Path, code: CodeType, module: ModuleType) -> None:
-    try:
-        exec(code, module.__dict__)
-    except (Exception, SystemExit) as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = f", line {frames[-1].lineno}" if frames else ""
-        raise RequestError(f"the plug-in '{name}'{line}: {_told(error, path)}") from error
-
-
 def _told(error: BaseException, path: Path | None = None) -> str:
-    """An exception of a plug-in's module as a sentence, with the remedy where one is known."""
-    if isinstance(error, RequestError):
-        sentence = str(error)
-        for file in (*_loaded, *([path] if path else [])):
-            sentence = sentence.replace(f"{_module_name(file)}:", f"{file}:")
-        return sentence
-    if isinstance(error, SystemExit):
-        return "it ends the whole program (sys.exit); a plug-in only defines and registers"
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        return _missing(error.name, path)
+    """An exception of a plug-in's file as a sentence; modules of plug-ins are called by their files."""
     if isinstance(error, AttributeError) and isinstance(error.obj, Register):
         kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]
         return str(unknown("kind of plug-in", str(error.name), kinds))
-    first = first_line(error)
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
-def _missing(name: str, path: Path | None) -> str:
-    package = name.partition(".")[0]
-    if package != name and importlib.util.find_spec(package) is not None:
-        return f"the installed package '{package}' has no module '{name}'; is it another version?"
-    beside = path.parent / package if path else None
-    if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
-        return (
-            f"'{package}' lies beside the plug-in, but a plug-in is one file and its folder is not searched;"
-            f" move the code it needs into the file, or install '{package}' as a package"
-        )
-    return f"it needs the package '{package}', which is not installed here"
+    sentence = userfile.in_words(error, WHAT, path)
+    if isinstance(error, RequestError):
+        for file in (*_loaded, *([path] if path else [])):
+            sentence = sentence.replace(f"{userfile.module_name(WHAT, file)}:", f"{file}:")
+    return sentence
 
 
 def _refuse_ambiguous(name: str, entry: Entry) -> None:

@@ -22,6 +22,7 @@ import importlib
 import inspect
 import keyword
 import math
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
@@ -48,6 +49,9 @@ OWN = "penultimate."
 
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
+
+NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
+"""What Python's parser raises for a text that is none, or is nested too deeply."""
 
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
@@ -253,10 +257,24 @@ class Spec:
         return hash(str(self))
 
 
+def literal(text: str) -> Any:
+    """The value of a literal; raises one of NOT_LITERAL for what is none, and for a huge integer."""
+    node = ast.parse(text.strip(), mode="eval")
+    if _holds_huge(node):
+        raise ValueError("an integer beyond the largest float")
+    return ast.literal_eval(node)
+
+
+def _holds_huge(node: ast.AST) -> bool:
+    """Whether an integer in it is beyond the largest float: no setting, and perhaps not to be printed."""
+    numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    return any(isinstance(value, int) and value.bit_length() > sys.float_info.max_exp for value in numbers)
+
+
 def _literal(node: ast.expr, text: str) -> Literal:
     try:
         value = ast.literal_eval(node)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, MemoryError):
         raise RequestError(
             f"in '{text}': '{ast.unparse(node)}' is not a literal; arguments are numbers, strings, True,"
             " False or None, and nothing is evaluated"
@@ -307,8 +325,10 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
         raise RequestError(f"the spec has {len(text)} characters; at most 2000 are allowed")
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_LITERAL:
         raise RequestError(f"'{text}' is not of the form name(argument=value) + name(...)") from None
+    if _holds_huge(node):
+        raise RequestError(f"'{text}' holds an integer beyond the largest float")
     terms: list[Spec] = []
     try:
         while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -91,11 +91,12 @@ def make_folder(path: Path) -> None:
     """Make a folder that a user has named, with those above it; raises RequestError where it cannot be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        if error.errno in FULL:
+    except (OSError, ValueError) as error:  # a ValueError: what no file can be called
+        if isinstance(error, OSError) and error.errno in FULL:
             raise
+        said = getattr(error, "strerror", None) or error
         raise RequestError(
-            f"'{path}' cannot be made a folder ({error.strerror or error}); give another place with --to"
+            f"'{path}' cannot be made a folder ({said}); give another place with --to"
         ) from None
 
 
@@ -188,11 +189,24 @@ class Meta:
 
 
 class Store:
-    """The shared root of all finished and unfinished steps; a `thorough` one digests every file at a look."""
+    """The shared root of all finished and unfinished steps; a `thorough` one digests every file at a look.
+
+    Raises RequestError where it can be no folder.
+    """
 
     def __init__(self, root: Path | str, thorough: bool = False) -> None:
         self.root = Path(root)
         self.thorough = thorough
+        try:
+            is_file = self.root.exists() and not self.root.is_dir()
+            (self.root / "steps").exists()
+        except OSError as error:
+            raise RequestError(
+                f"the output folder '{root}' cannot be read: {error.strerror or error}; give --out another"
+                " folder"
+            ) from None
+        if is_file:
+            raise RequestError(f"the output folder '{root}' is, or lies below, a file; give --out a folder")
         self._verified: set[str] = set()
         self._metas: dict[str, Meta] = {}
         self._leases: dict[str, Lease] = {}

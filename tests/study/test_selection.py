@@ -96,9 +96,9 @@ def test_other_objectives_are_the_first_grids_and_further_grids_keep_theirs(two_
         ("seeds=(1,1)", "twice"),
         ("seeds=(-1,)", "a seed is an integer"),
         ("measure=('linea',)", "Did you mean 'linear'"),
-        ("threads=0", "threads is an integer >= 1"),
+        ("threads=0", "threads is an integer from 1 to 1024"),
         ("draws='x'", "draws is 'seed' or an integer"),
-        ("name='../x'", "consists of letters"),
+        ("name='../x'", "consists of at most 100 letters"),
         (
             "seed=1",
             "no setting 'seed': 'seed' is not one of objectives, recipe, backbones, seeds, draws, name, ",

@@ -17,7 +17,7 @@ from torch.autograd.gradcheck import GradcheckError
 
 from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Examined, described
-from penultimate.plugins import first_line
+from penultimate.userfile import first_line
 
 SIZES = {"n": 7, "k": 5, "m": 4}
 """All different, so that a wrong axis shows."""

@@ -35,9 +35,9 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt, load, sources, thread_variables
 from penultimate.errors import RequestError
-from penultimate.plugins import first_line
 from penultimate.store import Store, atomic_write
 from penultimate.study.graph import Graph, Step
+from penultimate.userfile import first_line
 
 OBJECT_STORE = 80 * 2**20
 """Bytes of Ray's shared memory, about the least that Ray accepts: nothing of ours is put there."""

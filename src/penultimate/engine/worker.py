@@ -21,9 +21,10 @@ from typing import Any
 
 from penultimate.engine.messages import Damaged, Done, Ending, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
-from penultimate.plugins import first_line, load_source, loaded, told
+from penultimate.plugins import load_source, loaded, told
 from penultimate.store import FULL, SMALL, Store
 from penultimate.study.graph import Step
+from penultimate.userfile import first_line
 
 
 def thread_variables(threads: int) -> dict[str, str]:

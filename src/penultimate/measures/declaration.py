@@ -10,12 +10,13 @@ The declaration says what the function is called for (`per`), what it is given (
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, bind
+from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval, bind
 
 Scope: TypeAlias = Literal["network", "objective", "draw", "study"]
 
@@ -117,6 +118,7 @@ class Measurement:
     version   raised by hand when the results change for the same settings
     yields    every quantity that it can yield; None: what it yields is known only when it runs (plug-ins)
     each      settings that hold several values: one step for every combination of them
+    ranges    where the values of settings lie, {setting: Interval}; others are refused before anything runs
     stage     leaves files for other measurements, and no rows; a study does not name it
     first     done before everything else that a network is measured by
     seconds   of a step on one CPU core of a laptop
@@ -129,6 +131,7 @@ class Measurement:
     yields: tuple[Yield, ...] | None
     settings: tuple[Hyperparameter, ...]
     each: tuple[str, ...] = ()
+    ranges: Mapping[str, Interval] = field(default_factory=dict)
     stage: bool = False
     first: bool = False
     seconds: float | None = None
@@ -144,8 +147,21 @@ class Measurement:
         return PER[self.per][1]
 
     def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Every setting, as given or by default; raises RequestError for one that it does not have."""
-        return bind(self.name, self.settings, given)
+        """Every setting, as given or by default; raises RequestError for one that it does not have.
+
+        Or for a value that is not in its range; the values of `each` are whole numbers where they have one.
+        """
+        bound = bind(self.name, [self._ranged(setting) for setting in self.settings], given)
+        for setting in self.settings:
+            if setting.name in self.each and setting.name in self.ranges:
+                of_each = dataclasses.replace(self._ranged(setting), form="integer")
+                values = bound[setting.name]
+                for value in values if isinstance(values, tuple | list) else (values,):
+                    of_each.checked(value, self.name)
+        return bound
+
+    def _ranged(self, setting: Hyperparameter) -> Hyperparameter:
+        return dataclasses.replace(setting, interval=self.ranges.get(setting.name, setting.interval))
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the settings that differ from their defaults: what a step's identity holds."""

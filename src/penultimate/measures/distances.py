@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 
@@ -18,6 +19,7 @@ from penultimate.registry import register
         Yield("cosine_distance_between", "distance"),
         Yield("cosine_distance_density", "points", ("points", "within", "between")),
     ),
+    ranges={"count": Interval(2, closed="left"), "seed": Interval(0, 2**63, "left")},
     seconds=0.94,
     paper="Kornblith et al., 2021, figure E.3",
 )

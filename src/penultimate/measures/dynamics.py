@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penultimate.measures.declaration import Logits, Pixels, Snapshots, Yield
 from penultimate.measures.inputs import Inputs, Number, read_card, sample
 from penultimate.metrics import UndefinedError
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     per="network",
     needs=(Snapshots(), Pixels("train"), Pixels("test"), Logits("train"), Logits("test")),
     yields=(Yield("top1", "fraction"), Yield("top5", "fraction"), Yield("class_separation", "ratio")),
+    ranges={"images": Interval(2, closed="left")},
     seconds=2.7,
     paper="Kornblith et al., 2021, figures C.1 to C.3 and E.4",
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from penultimate.errors import RequestError
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 
@@ -16,6 +17,7 @@ from penultimate.registry import register
     needs=(Features("test"), Features("relearn")),
     yields=(Yield("relearn_top1", "fraction"), Yield("relearn_lambda", "lambda")),
     each=("shots",),
+    ranges={"shots": Interval(2, closed="left")},
     seconds=3.0,
     paper="Kornblith et al., 2021, figure 6",
 )
@@ -25,7 +27,8 @@ def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) ->
 
     from penultimate.probes.linear import LinearProbe
 
-    count = _whole(shots)
+    assert isinstance(shots, int)
+    count = shots
     test, fresh = inputs.features("test"), inputs.features("relearn")
     firsts = [np.flatnonzero(fresh.labels == label)[:count] for label in range(int(test.labels.max()) + 1)]
     scarce = next((label for label, places in enumerate(firsts) if len(places) < count), None)
@@ -40,9 +43,3 @@ def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) ->
     top1 = probe.score(test.features, test.labels)
     yield Number("relearn_top1", top1, "fraction", "test", setting=setting)
     yield Number("relearn_lambda", float(probe.lambda_), "lambda", "relearn", setting=setting)
-
-
-def _whole(shots: object) -> int:
-    if isinstance(shots, bool) or not isinstance(shots, int) or shots < 2:
-        raise RequestError(f"relearning: shots counts images a class, 2 or more, not {shots!r}")
-    return shots

@@ -15,6 +15,7 @@ from penultimate.errors import PenultimateError
 from penultimate.measures.declaration import Head, Layers, Made, Pixels, Shifted, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
@@ -33,7 +34,15 @@ OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentatio
 """The network that chooses hard images: small, and briefly trained."""
 
 
-@register.measurement(version=1, per="draw", needs=(Pixels("test"),), yields=(), stage=True, seconds=2.0)
+@register.measurement(
+    version=1,
+    per="draw",
+    needs=(Pixels("test"),),
+    yields=(),
+    ranges={"per_class": Interval(1, closed="left")},
+    stage=True,
+    seconds=2.0,
+)
 def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
     """The first test images of each class under each corruption, as NAME.npy [severities n h w 3].
 
@@ -108,6 +117,7 @@ def hard(inputs: Inputs) -> Iterator[Fact]:
         *(Shifted(shift) for shift in ("v2", "a", "r", "sketch")),
     ),
     yields=(Yield("corruption_error", "fraction"), Yield("top1", "fraction")),
+    ranges={"per_class": Interval(1, closed="left")},
     seconds=2.0,
     paper="Kornblith et al., 2021, table C.2",
 )

@@ -11,6 +11,7 @@ from penultimate.measures.declaration import Layers, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.networks.key import NetworkKey
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ FINISHED, UNTRAINED = -1, -1
             ("matrix", "standard_error", "objectives", "seeds", "epochs", "layers", "sizes", "passes"),
         ),
     ),
+    ranges={
+        "images": Interval(4, closed="left"),
+        "batch_size": Interval(4, closed="left"),
+        "passes": Interval(1, 1000, "both"),
+    },
     seconds=12.0,
     paper="Kornblith et al., 2021, figure 2; Nguyen, Raghu & Kornblith, 2021",
 )

@@ -66,6 +66,8 @@ class Hyperparameter:
             in_range = False
         if not in_range:
             raise self._refused(value, owner)
+        if self.form == "integer":
+            return value
         return int(value) if value == int(value) and abs(value) < 1e15 else float(value)
 
     def _refused(self, value: Any, owner: str) -> RequestError:

@@ -276,7 +276,7 @@ def study_folders(root: Path | str = "runs") -> list[StudyFolder]:
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     """A study by its own folder, or the named (else the last run) one of a store; raises RequestError."""
-    path = Path(path)
+    path = Store(path).root
     if (path / STUDY_FILE).is_file():
         return _read(Store(path.resolve().parent.parent), path.resolve())
     if study and (path / "studies" / study / STUDY_FILE).is_file():

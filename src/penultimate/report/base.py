@@ -46,7 +46,8 @@ class Column:
 class Cell:
     """One entry: the text that is shown, and the unrounded number behind it in the column's unit.
 
-    `best` marks a value that is not significantly worse than the best of its column.
+    `best` marks a value that is not significantly worse than the best of its column, `of_runs` a mean over
+    the `count` runs of an objective.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Cell:
     count: int | None = None
     best: bool = False
     detail: str = ""
+    of_runs: bool = False
 
 
 @dataclass(frozen=True)

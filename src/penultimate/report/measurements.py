@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -13,7 +13,7 @@ from penultimate.data.catalog import SHIFTS, card, remember, shifted
 from penultimate.errors import RequestError
 from penultimate.measures.catalogue import built_in_metrics
 from penultimate.records.table import Row, Table
-from penultimate.report.base import StudyResults
+from penultimate.report.base import ExhibitTable, StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
 from penultimate.report.networks import StudyNetworks, StudyObjective, name_in
 from penultimate.report.quantity import SWEEP, Quantity
@@ -294,7 +294,57 @@ class Measurements:
         if further:
             count = counted(further, "further temperature")
             said.append(f"Cosine softmax at {count} is compared in Table 4, not here.")
-        return tuple(said)
+        return tuple(said + [self.unfinished] * bool(self.unfinished))
+
+    @property
+    def unfinished(self) -> str:
+        """How far the study has come, where some of its steps are not done; else ""."""
+        counts = list(self.results.provenance.get("steps", {}).values())
+        done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
+        return f"{done:,} of the study's {total:,} steps are done." if done < total else ""
+
+    @cached_property
+    def _planned(self) -> dict[str, int]:
+        """How many runs of each objective the arm was to have, by spec."""
+        grids = self.networks.grids(self.arm, self.backbone)
+        seeds: dict[str, set[int]] = {}
+        for block in grids:
+            for spec in block["objectives"]:
+                seeds.setdefault(spec, set()).update(block["seeds"])
+        return {spec: len(of_spec) for spec, of_spec in seeds.items()}
+
+    def fewer(self, quantities: Iterable[Quantity], tables: Iterable[ExhibitTable]) -> str:
+        """Which means of these quantities and tables are over fewer runs than were planned; or ""."""
+        planned: dict[str, int] = {}
+        fewest: dict[str, int] = {}
+        for arm in reversed(self.arms):
+            of_arm = self.in_arm(arm)
+            planned |= {each.label: of_arm._planned.get(each.spec, 0) for each in of_arm.objectives}
+        for quantity in quantities:
+            for label, count in self.in_arm(quantity.arm)._counts(quantity):
+                fewest[label] = min(count, fewest.get(label, count))
+        for row in (row for table in tables if table.source == "ours" for row in table.rows):
+            for count in (cell.count for cell in row.cells if cell.count and cell.of_runs):
+                fewest[row.label] = min(count, fewest.get(row.label, count))
+        short = [
+            f"{label} {count} of {planned[label]}"
+            for label, count in fewest.items()
+            if count < planned.get(label, 0)
+        ]
+        return f"Means over fewer runs than planned: {', '.join(short)}." if short else ""
+
+    def _counts(self, quantity: Quantity) -> Iterator[tuple[str, int]]:
+        """How many runs of each objective have a quantity, wherever one of them has it."""
+        places = {"source": (self.source,), "targets": self.targets}
+        shifts = shifted(self.source)
+        labels = {each.spec: each.label for each in self.objectives}
+        for target in places.get(quantity.target, (shifts.get(quantity.target, quantity.target),)):
+            seeds: dict[tuple[str, str | None, str | None], set[Seed]] = {}
+            for row in self.rows(quantity.metric_on(target), quantity.split, target):
+                if self._is_own(row) and row.seed is not None and quantity.covers(row):
+                    setting = "" if quantity.is_of_several else row.setting
+                    seeds.setdefault((str(row.objective), setting, row.layer), set()).add(row.seed)
+            yield from ((labels[spec], len(of_spec)) for (spec, *_), of_spec in seeds.items())
 
     @property
     def _as_whole(self) -> list[str]:

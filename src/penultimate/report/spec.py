@@ -158,6 +158,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
+        measurements.fewer(exhibit.quantities, tables),
         *measurements.notes(of_one_arm, exhibit.of_another),
     ]
     return Built(

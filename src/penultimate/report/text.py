@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from penultimate.errors import legible
 
 MINUS = "\N{MINUS SIGN}"
 
 
 def plain(text: object) -> str:
-    r"""One line without control or unpaired characters, which neither XML nor a terminal may be given.
+    r"""One line without the characters that neither XML nor a terminal may be given (`legible`).
 
     >>> plain("a\x1b[31m\nb")
     'a [31m b'
     """
-    kept = (" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in str(text))
-    return " ".join("".join(kept).split())
+    return " ".join(legible(text).split())
 
 
 def shortened(text: str, longest: int) -> str:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from penultimate import registry
+from penultimate import registry, userfile
 from penultimate.errors import RequestError, nearest
 from penultimate.objectives.presets import resolve
 from penultimate.study.spec import Given, Runs, Study
+
+WHAT = "study file"
 
 
 def load_study(name: str) -> Study:
     """A study by its name, or by the path of a Python file that defines STUDY."""
     if name.endswith(".py") or "/" in name:
-        path = Path(name)
-        if not path.is_file():
-            raise RequestError(f"no study file at '{name}'")
-        spec = importlib.util.spec_from_file_location(f"penultimate_study_{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except RequestError:
-            raise
-        except Exception as error:
-            raise RequestError(f"the study file '{name}' fails: {type(error).__name__}: {error}") from error
+        path = Path(name).absolute()
+        source = userfile.read(WHAT, name, path)
+        _, code = userfile.compiled(WHAT, name, path, source)
+        who = f"the study file '{name}'"
+        with userfile.in_time(WHAT, who, path), userfile.fresh_module(WHAT, path) as module:
+            userfile.execute(WHAT, name, path, code, module)
         study = getattr(module, "STUDY", None)
         if not isinstance(study, Study):
             raise RequestError(f"the study file '{name}' must define STUDY = Study(...)")
@@ -52,8 +46,8 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
         if not equals:
             raise RequestError(f"--set wants setting=value, such as recipe.epochs=3; got '{assignment}'")
         try:
-            value = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+            value = registry.literal(text)
+        except registry.NOT_LITERAL:
             value = _listed(text)
         study = _changed(study, path.strip().split("."), value, path.strip())
     return study
@@ -67,9 +61,9 @@ def _listed(text: str) -> str | tuple[str, ...]:
     """
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
-    except (ValueError, SyntaxError):
+        return tuple(map(ast.unparse, parsed.elts)) if isinstance(parsed, ast.Tuple) else text
+    except registry.NOT_LITERAL:
         return text
-    return tuple(map(ast.unparse, parsed.elts)) if isinstance(parsed, ast.Tuple) else text
 
 
 OF_STUDY = tuple(item.name for item in dataclasses.fields(Study) if item.name not in ("networks", "search"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,10 @@ MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
 SOURCE_SPLITS = ("train", "holdout", "test")
 """Splits without which nothing can be trained on a data set."""
+MOST_SEEDS, MOST_THREADS = 10_000, 1024
+LONGEST_NAME = 100
+WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
+"""How arms and given networks may be called."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ class Runs:
     measure: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for what in ("objectives", "backbones", "seeds"):
-            values = _as_tuple(self, what)
+        for what, form in (("objectives", str), ("backbones", str), ("seeds", int)):
+            values = _as_tuple(self, what, form)
             if not values:
                 raise RequestError(f"{what} is empty; at least one is needed")
         object.__setattr__(self, "objectives", tuple(resolve(text).canonical for text in self.objectives))
@@ -51,10 +56,10 @@ class Runs:
         for what in ("objectives", "backbones", "seeds"):
             _no_repeats(what, getattr(self, what))
         for seed in self.seeds:
-            if not _is_whole(seed) or not 0 <= seed < 2**31:
+            if not 0 <= seed < 2**31:
                 raise RequestError(f"a seed is an integer from 0 to 2^31 - 1, not {seed!r}")
-        if self.draws != "seed" and (not _is_whole(self.draws) or int(self.draws) < 0):
-            raise RequestError(f"draws is 'seed' or an integer >= 0, not {self.draws!r}")
+        if self.draws != "seed" and not (_is_whole(self.draws) and 0 <= int(self.draws) < 2**31):
+            raise RequestError(f"draws is 'seed' or an integer from 0 to 2^31 - 1, not {self.draws!r}")
         _check_arm(self.arm)
         if not isinstance(self.recipe, Recipe):
             raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
@@ -89,13 +94,14 @@ class Given:
     def __post_init__(self) -> None:
         if not isinstance(self.networks, Mapping) or not self.networks:
             raise RequestError(f"given networks are {{name: source}}, one or more, not {self.networks!r}")
-        object.__setattr__(self, "networks", {str(name): str(text) for name, text in self.networks.items()})
+        object.__setattr__(self, "networks", dict(self.networks))
         for name, text in self.networks.items():
-            if not name or any(sign in name for sign in "|,=\n"):
-                raise RequestError(
-                    f"a given network is named by a word or two without '|', ',' and '=', not {name!r}"
-                )
+            if not name or not _is_words(name):
+                raise RequestError(f"a given network is named by {WORDS}, not {name!r}")
+            if not isinstance(text, str):
+                raise RequestError(f"'{name}' comes from a source such as 'timm:resnet18', not {text!r}")
             read_source(text)
+        _check_bool(self, "classifies")
         _check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
@@ -116,6 +122,16 @@ class Search:
 
     grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     budget: int | None = None
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.grids, Mapping) and all(isinstance(name, str) for name in self.grids)
+        if not whole or not all(
+            isinstance(values, tuple | list) and values and all(map(_is_number, values))
+            for values in self.grids.values()
+        ):
+            raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
+        if self.budget is not None and not (_is_whole(self.budget) and self.budget >= 1):
+            raise RequestError(f"a budget is an integer >= 1, or None, not {self.budget!r}")
 
 
 @dataclass(frozen=True)
@@ -147,26 +163,41 @@ class Study:
         try:
             self._check()
         except RequestError as error:
-            raise RequestError(f"study '{self.name}': {error}") from None
+            raise RequestError(f"study {self.name!r}: {error}") from None
 
     def _check(self) -> None:
-        if not self.name.replace("-", "_").isidentifier():
-            raise RequestError("a study's name consists of letters, digits, '_' and '-'")
-        _as_tuple(self, "targets")
-        if not _as_tuple(self, "networks"):
+        for what in ("name", "title", "question", "source", "tuned_by"):
+            if not isinstance(getattr(self, what), str):
+                raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
+        for name in (self.name, *([self.tuned_by] if self.tuned_by else [])):
+            if not name.replace("-", "_").isidentifier() or len(name) > LONGEST_NAME:
+                raise RequestError(
+                    f"a study's name consists of at most {LONGEST_NAME} letters, digits, '_' and '-', and is"
+                    f" not {name!r}"
+                )
+        _as_tuple(self, "targets", str)
+        if not _as_tuple(self, "networks", (Runs, Given)):
             raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
-        for block in self.networks:
-            if not isinstance(block, Runs | Given):
-                raise RequestError(f"networks are Runs(...) and Given(...), not {block!r}")
         _no_repeats("targets", self.targets)
         _check_measure(self)
-        if not _is_whole(self.threads) or self.threads < 1:
-            raise RequestError(f"threads is an integer >= 1, not {self.threads!r}")
+        if not _is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
+            raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
+        _check_bool(self, "limited")
+        if self.search is not None and not isinstance(self.search, Search):
+            raise RequestError(f"search is Search(...) or None, not {self.search!r}")
+        self._check_seconds()
         if any(isinstance(block, Runs) for block in self.networks):
             _expect_splits(self.source, SOURCE_SPLITS, "be trained on")
         for target in self.targets:
             _expect_splits(target, ("train", "test"), "be a target")
         self._check_keys()
+
+    def _check_seconds(self) -> None:
+        costs = self.expected_seconds
+        if not isinstance(costs, Mapping) or not all(
+            isinstance(name, str) and _is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
+        ):
+            raise RequestError(f"expected_seconds is {{step: seconds}}, not {costs!r}")
 
     def _check_keys(self) -> None:
         recipes: dict[NetworkKey, Recipe] = {}
@@ -309,15 +340,25 @@ def runs_by_recipe(
     return tuple(Runs(tuple(own), changed, **settings) for changed, own in groups.items())
 
 
+FORMS = {str: "names", int: "integers", (Runs, Given): "Runs(...) and Given(...)"}
+"""What tuples hold, in words."""
+
+
 def _label(text: str, slug: str) -> str:
     composition = resolve(text)
     return composition.label if composition.preset == slug else composition.detailed_label
 
 
-def _as_tuple(owner: Any, what: str) -> tuple[Any, ...]:
+def _as_tuple(owner: Any, what: str, form: type | tuple[type, ...]) -> tuple[Any, ...]:
+    """A setting as a tuple of values of a form; raises RequestError for anything else, and for too many."""
     values = getattr(owner, what)
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise RequestError(f"{what} must be a tuple, not {values!r}")
+    if len(values[: MOST_SEEDS + 1]) > MOST_SEEDS:
+        raise RequestError(f"{what} holds more than {MOST_SEEDS:,} values")
+    for value in values:
+        if not isinstance(value, form) or isinstance(value, bool):
+            raise RequestError(f"{what} holds {FORMS[form]}, not {value!r}")
     object.__setattr__(owner, what, tuple(values))
     return tuple(values)
 
@@ -345,7 +386,7 @@ def _backbone(text: str) -> str:
 def _check_measure(owner: Study | Runs | Given) -> None:
     if owner.measure is None:
         return
-    _as_tuple(owner, "measure")
+    _as_tuple(owner, "measure", str)
     texts = tuple(requested(text).text for text in owner.measure)
     named = [registry.parse(text).name for text in texts]
     _no_repeats("measure", named)
@@ -353,8 +394,8 @@ def _check_measure(owner: Study | Runs | Given) -> None:
 
 
 def _check_arm(arm: str) -> None:
-    if not isinstance(arm, str) or any(sign in arm for sign in "|,=\n"):
-        raise RequestError(f"an arm is named by a word or two without '|', ',' and '=', not {arm!r}")
+    if not _is_words(arm):
+        raise RequestError(f"an arm is named by {WORDS}, not {arm!r}")
 
 
 def _expect_splits(name: str, splits: Sequence[str], what: str) -> None:
@@ -368,6 +409,22 @@ def _expect_splits(name: str, splits: Sequence[str], what: str) -> None:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def _is_words(text: object) -> bool:
+    short = isinstance(text, str) and len(text) <= LONGEST_NAME and text.isprintable()
+    return short and not any(sign in str(text) for sign in "|,=")
+
+
+def _check_bool(owner: Any, what: str) -> None:
+    if not isinstance(getattr(owner, what), bool):
+        raise RequestError(f"{what} is True or False, not {getattr(owner, what)!r}")
 
 
 def _no_repeats(what: str, values: Sequence[Any]) -> None:

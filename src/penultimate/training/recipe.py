@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -116,7 +117,7 @@ def _augmentation(values: Mapping[str, Any]) -> Augmentation:
     known = [setting.name for setting in fields(Augmentation)]
     for name in values:
         if name not in known:
-            raise unknown("augmentation setting", name, known)
+            raise unknown("augmentation setting", str(name), known)
     return Augmentation(**values)
 
 
@@ -125,6 +126,6 @@ def _is_whole(value: object, least: int) -> bool:
 
 
 def _is_number(value: object, least: float, most: float, open_left: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         return False
     return least <= value <= most and not (open_left and value == least)

@@ -7,10 +7,10 @@ contains zero or both signs, its spacing is arithmetic.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -171,10 +171,10 @@ def parse_grids(texts: Sequence[str]) -> dict[str, tuple[Number, ...]]:
 
 def _number(text: str, whole: str) -> Number:
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = registry.literal(text)
+    except registry.NOT_LITERAL:
         value = None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise RequestError(f"--grid {whole}: '{text}' is not a number; a grid holds only numbers")
     return value
 

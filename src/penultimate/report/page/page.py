@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -93,15 +94,10 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
     the files written, the page first. Raises RequestError when the path cannot be a file.
     """
     path = Path(path)
-    if path.is_dir():
-        raise RequestError(
-            f"the report's path '{path}' is a folder; give a file such as '{path / 'report.html'}'"
-        )
+    folder = path.parent / f"{path.stem}_files"
+    _expect_place(path, folder)
     files = render_report(results, path.stem)
-    folder = path.with_name(f"{path.stem}_files")
     for parent in (path.parent, folder):
-        if parent.exists() and not parent.is_dir():
-            raise RequestError(f"the report needs the folder '{parent}', but a file has that name")
         make_folder(parent)
     written = []
     for name, content in files.items():
@@ -109,6 +105,24 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
         atomic_write(target, content)
         written.append(target)
     return written
+
+
+def _expect_place(path: Path, folder: Path) -> None:
+    """Raise RequestError where a page cannot be written, or would replace what is no page (a device)."""
+    try:
+        if path.is_dir():
+            raise RequestError(
+                f"the report's path '{path}' is a folder; give a file such as '{path / 'report.html'}'"
+            )
+        if path.exists() and not path.is_file():
+            raise RequestError(f"the report's path '{path}' is no ordinary file; give another with --to")
+        for parent in (path.parent, folder):
+            if parent.exists() and not parent.is_dir():
+                raise RequestError(f"the report needs the folder '{parent}', but a file has that name")
+    except OSError as error:
+        raise RequestError(
+            f"the report cannot be written to '{path}' ({error.strerror or error}); give another file by --to"
+        ) from None
 
 
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
@@ -193,7 +207,7 @@ def _page(
         terms=[(name, term.sentence, Markup(term.equation)) for name, term in glossary.TERMS],
         sheet=base64.b64encode(results.sheet).decode() if results.sheet else "",
         provenance=provenance(results),
-        folder=quote(folder),
+        folder=quote(os.fsencode(folder)),
         files=files,
         styles=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         light=Markup(mark_variables(known, dark=False)),

@@ -31,7 +31,7 @@ def run_cell(
         rounded = fixed(error, digits + 1)
         detail += f", standard error {rounded}"
         text = f"{text} ± {rounded}" if shows_error else text
-    return Cell(text, summary.mean, error, summary.n, best, detail)
+    return Cell(text, summary.mean, error, summary.n, best, detail, of_runs=True)
 
 
 def published_cell(printed: str, error: str = "") -> Cell:

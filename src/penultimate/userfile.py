@@ -1,0 +1,207 @@
+"""A Python file of a user's (a plug-in, a study): read, compiled, executed; what is wrong is a sentence.
+
+`what` says in messages what the file is to be, "plug-in" or "study file"; `name` is what the user calls it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+import os
+import re
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from penultimate.errors import RequestError, nearest
+from penultimate.store import digest_bytes
+
+LIMIT = 60.0
+"""Seconds that a file may take to define what it defines, the packages that it imports included."""
+ONLY = {"plug-in": "a plug-in only defines and registers", "study file": "a study file only defines STUDY"}
+LARGEST = 10_000_000
+"""Bytes."""
+
+
+_LEAVE = os._exit
+
+
+class _TooLongError(BaseException):
+    """Raised inside a file at its time limit; no `except Exception` of the file's own stops it."""
+
+
+def read(what: str, name: str, path: Path) -> bytes:
+    """The text of a file; raises RequestError, with the nearest file, where it is none."""
+    try:
+        if path.is_dir():
+            files = sorted(path.glob("*.py"))
+            hint = f"; give one file, such as '{files[0]}'" if files else ""
+            raise RequestError(f"the {what} '{name}' is a folder; a {what} is one Python file{hint}")
+        if not path.exists():
+            beside = [str(file) for file in path.parent.glob("*.py")]
+            file = what if what.endswith("file") else f"{what} file"
+            raise RequestError(f"there is no {file} '{name}'.{nearest(name, beside)}")
+        if path.suffix != ".py" or not path.is_file():
+            raise RequestError(f"'{name}' is not a Python file; a {what} is one file whose name ends in .py")
+        if path.stat().st_size > LARGEST:
+            raise RequestError(f"the {what} '{name}' has more than {LARGEST:,} bytes; is it the right file?")
+        return path.read_bytes()
+    except OSError as error:
+        raise RequestError(f"the {what} '{name}' cannot be read: {error.strerror or error}") from None
+
+
+def compiled(what: str, name: str, path: Path, source: bytes) -> tuple[ast.Module, CodeType]:
+    """The file's syntax tree and code; raises RequestError, with the line, where it is not Python."""
+    try:
+        tree = ast.parse(source, str(path))
+        return tree, compile(tree, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno else ""
+        text = f": {error.text.strip()}" if error.text and error.text.strip() else ""
+        raise RequestError(f"the {what} '{name}'{line} is not Python: {error.msg}{text}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise RequestError(
+            f"the {what} '{name}' is not Python: {error or 'it is nested too deeply'}"
+        ) from None
+
+
+def module_name(what: str, path: Path) -> str:
+    """The name of a file's module, which no other file's has."""
+    kind, stem = (re.sub(r"[^A-Za-z0-9]+", "_", text) for text in (what, path.stem))
+    return f"penultimate_{kind}_{stem}_{digest_bytes(bytes(path))[:8]}"
+
+
+@contextlib.contextmanager
+def fresh_module(what: str, path: Path) -> Iterator[ModuleType]:
+    """A fresh module for the file; it stays in `sys.modules` (for dataclasses, pickle) if all goes well."""
+    name = module_name(what, path)
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    old = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        yield module
+    except BaseException:
+        if old is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = old
+        raise
+
+
+def execute(
+    what: str,
+    name: str,
+    path: Path,
+    code: CodeType,
+    module: ModuleType,
+    told: Callable[[BaseException], str] | None = None,
+) -> None:
+    """Execute a file; raises RequestError, with the line, where it fails or ends the program.
+
+    `told` puts an exception into words.
+    """
+    try:
+        with _exits_noticed():
+            exec(code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        said = told(error) if told else in_words(error, what, path)
+        raise RequestError(f"the {what} '{name}'{_line(error, path)}: {said}") from error
+
+
+def in_words(error: BaseException, what: str, path: Path | None) -> str:
+    """An exception of a module as a sentence, with the remedy where one is known."""
+    if isinstance(error, RequestError):
+        return str(error)
+    if isinstance(error, SystemExit):
+        return f"it ends the whole program (sys.exit); {ONLY[what]}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return _missing(error.name, what, path)
+    first = first_line(error)
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message; '' if it cannot give one.
+
+    >>> first_line(ValueError("too long"))
+    'too long'
+    """
+    try:
+        return str(error).strip().partition("\n")[0]
+    except Exception:
+        return ""
+
+
+def _missing(name: str, what: str, path: Path | None) -> str:
+    package = name.partition(".")[0]
+    if package != name and importlib.util.find_spec(package) is not None:
+        return f"the installed package '{package}' has no module '{name}'; is it another version?"
+    beside = path.parent / package if path else None
+    if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
+        return (
+            f"'{package}' lies beside the {what}, but a {what} is one file and its folder is not searched;"
+            f" move the code it needs into the file, or install '{package}' as a package"
+        )
+    return f"it needs the package '{package}', which is not installed here"
+
+
+def _line(error: BaseException, path: Path | None) -> str:
+    """Where in the file an exception was raised."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f", line {frames[-1].lineno}" if frames else ""
+
+
+@contextlib.contextmanager
+def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
+    """Have a file executed in the block within LIMIT; raises RequestError with the line where it stands.
+
+    `who` names it in the message. A file that catches even this is stopped with the whole command. There is
+    no limit outside the main thread, for signals reach no other.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    late = f"it was still running after {LIMIT:g} seconds; {ONLY[what]}, and the work goes into functions"
+    times = 0
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal times
+        times += 1
+        if times > 3:
+            os.write(2, f"penultimate: {who}: {late}\n".encode(errors="replace"))
+            _LEAVE(2)
+        raise _TooLongError
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    before = signal.setitimer(signal.ITIMER_REAL, LIMIT, 1.0)
+    try:
+        yield
+    except _TooLongError as error:
+        raise RequestError(f"{who}{_line(error, path)}: {late}") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *before)
+        signal.signal(signal.SIGALRM, handler)
+
+
+@contextlib.contextmanager
+def _exits_noticed() -> Iterator[None]:
+    """`os._exit` ends a program without a word, and with code 0 looks like success; here it is `sys.exit`."""
+    process = os.getpid()
+
+    def noticed(status: Any = 0) -> None:
+        if os.getpid() != process:  # a fork of this one
+            _LEAVE(status)
+        raise SystemExit(status)
+
+    os._exit = noticed  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = _LEAVE

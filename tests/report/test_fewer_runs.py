@@ -1,0 +1,89 @@
+"""A mean over fewer runs than the study planned says so, in every exhibit that shows it and in no other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from penultimate.records.archive import references
+from penultimate.records.table import Row
+from penultimate.report import StudyResults, exhibit, read_reference, render_exhibit_text, render_report
+from penultimate.report.measurements import admit
+from penultimate.report.spec import all_exhibits, assemble
+from tests.report.html import Page
+from tests.report.reading import only
+from tests.report.synthetic import study
+
+SEEDS = (0, 1, 2, 3, 4)
+SIGMOID = "sigmoid"
+
+
+def said(results: StudyResults) -> dict[str, str]:
+    """What exhibits say of means over fewer runs, by exhibit."""
+    measurements = admit(results, allow_limited=True)
+    notes = {each.name: assemble(each, measurements).notes for each in all_exhibits()}
+    found = {name: [note for note in of if note.startswith("Means over fewer")] for name, of in notes.items()}
+    return {name: note for name, (note, *more) in ((n, f) for n, f in found.items() if f) if not more}
+
+
+def lost(results: StudyResults, gone: Callable[[Row], bool]) -> StudyResults:
+    return only(results, lambda row: not gone(row))
+
+
+@pytest.mark.parametrize("name", references())
+def test_a_run_of_which_everything_was_measured_says_nothing(name: str) -> None:
+    assert said(read_reference(name)) == {}
+    assert said(study(SEEDS)) == {}
+
+
+@pytest.mark.parametrize("how", ["lost", "diverged", "not a number"])
+def test_a_run_that_is_missing_is_counted_wherever_its_numbers_would_stand(how: str) -> None:
+    whole = study(SEEDS)
+    less = {
+        "lost": lost(whole, lambda row: (row.objective, row.seed) == (SIGMOID, 3)),
+        "diverged": study(SEEDS, diverged=(SIGMOID, 3)),
+        "not a number": dataclasses.replace(
+            whole,
+            table=type(whole.table)(
+                dataclasses.replace(row, value=float("nan"))
+                if (row.objective, row.seed) == (SIGMOID, 3)
+                else row
+                for row in whole.table
+            ),
+        ),
+    }[how]
+    showing = {
+        each.name
+        for each in all_exhibits()
+        if any(each.shows(row, "glyphnet") for row in whole.table if row.objective == SIGMOID)
+    }
+    told = said(less)
+    assert {"table1", "table3", "figure1", "figureC1", "tableE1"} <= showing <= told.keys()
+    assert set(told.values()) == {"Means over fewer runs than planned: Sigmoid 4 of 5."}
+    shown = exhibit("table1", less)
+    assert told["table1"] in " ".join(render_exhibit_text(shown).split())
+
+
+def test_a_mean_over_targets_counts_the_runs_that_have_them_all() -> None:
+    places = {("georgian", 1), ("digits", 2)}
+    less = lost(study(SEEDS), lambda row: row.objective == SIGMOID and (row.target, row.seed) in places)
+    told = said(less)
+    assert told["table1"] == "Means over fewer runs than planned: Sigmoid 3 of 5."
+    assert "table3" not in told
+
+
+def test_an_unfinished_study_says_how_far_it_has_come_everywhere() -> None:
+    whole = study((0, 1))
+    steps = {"train": [9, 9], "linear": [71, 72]}
+    results = dataclasses.replace(whole, provenance={**whole.provenance, "steps": steps})
+    sentence = "80 of the study's 81 steps are done."
+    assert all(sentence in exhibit(each.name, results).notes for each in all_exhibits())
+    notices = [
+        element.all_text
+        for element in Page(render_report(results)[""].decode()).elements
+        if "notice" in element.classes
+    ]
+    assert any("80 of the study’s 81 steps" in notice for notice in notices)
+    assert not any("steps are done" in note for note in exhibit("table1", whole).notes)
