@@ -47,7 +47,7 @@ def digest_bytes(content: bytes) -> str:
 def digest_file(path: Path | str) -> str:
     """sha256 of a file's content, in hexadecimal."""
     state = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (read for every step of a store)
         while block := file.read(SMALL):
             state.update(block)
     return state.hexdigest()
@@ -192,7 +192,7 @@ class Store:
 
     def _read_meta(self, step_id: str) -> Meta | None:
         try:
-            with open(self._file(step_id, META), "rb", buffering=0) as file:
+            with open(self._file(step_id, META), "rb", buffering=0) as file:  # noqa: PTH123
                 sealed = file.read()
             content = json.loads(sealed)
             digest = content.pop("sha256", None)
@@ -216,7 +216,7 @@ class Store:
 
     def holds(self, step_id: str) -> bool:
         """Whether a step is there, whole or not: no file is read."""
-        return os.path.exists(self._file(step_id, META))
+        return os.path.exists(self._file(step_id, META))  # noqa: PTH110
 
     def finished(self, step_id: str) -> Meta | None:
         """The meta of a step that is done and, at a quick look, whole; None where the step is not there.
@@ -316,18 +316,18 @@ class Store:
             raise DamagedFileError(f"step {meta.id}: {name} is not what was written (its sha256 differs)")
 
     def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
-        """Whether a file too large to digest at every look has its size, and was not touched after meta.json."""
+        """Whether a file too large to digest at every look has its size, and no time after meta.json's."""
         if size <= SMALL or name.endswith(".jsonl"):
             return False
         try:
-            state, meta = os.stat(self._file(step_id, name)), os.stat(self._file(step_id, META))
+            state, meta = ((self.folder(step_id) / file).stat() for file in (name, META))
         except OSError:
             return False
         return state.st_size == size and state.st_mtime_ns <= meta.st_mtime_ns
 
 
 SEAL = b'\n "sha256": "'
-"""What stands before the digest of a sealed file; elsewhere no newline is followed by just one space and this."""
+"""What stands before the digest of a sealed file, and nowhere else in it: texts hold no newlines."""
 
 
 def _sealed(content: Mapping[str, Any]) -> bytes:
@@ -338,7 +338,7 @@ def _sealed(content: Mapping[str, Any]) -> bytes:
 
 
 def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
-    """The digest that a sealed file should hold, then that of the first stores: of its content's canonical form."""
+    """The digest that a sealed file should hold, then the one that the first stores held: of its content."""
     before, seal, after = sealed.partition(SEAL)
     yield digest_bytes(before + seal + after[64:])
     yield digest_bytes(canonical_json(content).encode())

@@ -89,7 +89,7 @@ def twins(root: Path) -> StudyFolder:
         columns = {**SOFTMAX, "backbone": backbone, "target": "glyphs"}
         layers: dict[str, Any] = {"layers": [f"{backbone}1"], "num_features": len(backbone)}
         rows = [{"metric": "top1", "split": "test", "value": 0.25}] if status == "done" else []
-        step_id = f"accuracy.softmax-s0-glyphs.{16 * digest}"
+        step_id = f"train.softmax-s0.{16 * digest}"
         steps.append(finished(store, step_id, columns, rows, status=status, **layers))
     networks = [{"objectives": ["softmax"], "backbones": ["net", "plain"], "arm": ""}]
     return described(store, "twins", steps, networks=networks)
