@@ -451,7 +451,7 @@ class Store:
         if size <= SMALL or name.endswith(".jsonl"):
             return False
         try:
-            state, meta = os.stat(self._file(step_id, name)), os.stat(self._file(step_id, META))
+            state, meta = ((self.folder(step_id) / file).stat() for file in (name, META))
         except OSError:
             return False
         return state.st_size == size and state.st_mtime_ns <= meta.st_mtime_ns

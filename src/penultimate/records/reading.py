@@ -105,12 +105,7 @@ class StudyFolder:
         rows: list[Row] = []
         arms: dict[str, str] = self.description.get("arms", {})
         for step_id in self.metas():
-            measured, arm = read_rows(self.file(step_id, ROWS)), arms.get(step_id)
-            rows += [dataclasses.replace(row, arm=arm) for row in measured] if arm else measured
-        if self.description["limited"]:
-            rows = [
-                dataclasses.replace(row, status="limited") if row.status == "done" else row for row in rows
-            ]
+            rows += read_rows(self.file(step_id, ROWS), arms.get(step_id), self.description["limited"])
         return Table(rows)
 
     def diverged(self) -> dict[str, str]:

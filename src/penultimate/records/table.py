@@ -14,9 +14,14 @@ import io
 import json
 import math
 import operator
+from array import array
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from sys import intern
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
@@ -71,15 +76,16 @@ class Row:
     status: str = "done"
 
     def __post_init__(self) -> None:
-        for name in TEXTS:
-            text = getattr(self, name)
-            if text is not None and not isinstance(text, str):
-                raise RequestError(f"a row's {name} is text or None; got {text!r}")
-        for name in INTEGERS:
-            number = getattr(self, name)
-            if number is not None and type(number) is not int:
-                object.__setattr__(self, name, _integer(name, number))
-        object.__setattr__(self, "value", _number(self.value))
+        if not {*map(type, _texts(self))} <= {str, NoneType}:
+            for name, text in zip(TEXTS, _texts(self), strict=True):
+                if text is not None and not isinstance(text, str):
+                    raise RequestError(f"a row's {name} is text or None; got {text!r}")
+        if not {*map(type, _integers(self))} <= {int, NoneType}:
+            for name, number in zip(INTEGERS, _integers(self), strict=True):
+                if number is not None:
+                    object.__setattr__(self, name, _integer(name, number))
+        if type(self.value) is not float or self.value != self.value:
+            object.__setattr__(self, "value", _number(self.value))
         if not self.metric:
             raise RequestError(f"a row needs the name of its metric; got {self.metric!r}")
         if self.status not in STATUSES:
@@ -95,6 +101,7 @@ COLUMNS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Row)
 INTEGERS = ("seed", "draw", "epoch", "seed_b")
 TEXTS = tuple(name for name in COLUMNS if name not in (*INTEGERS, "value"))
 _cells = operator.attrgetter(*COLUMNS)
+_texts, _integers = operator.attrgetter(*TEXTS), operator.attrgetter(*INTEGERS)
 
 
 def setting_text(values: Mapping[str, Value]) -> str | None:
@@ -124,7 +131,7 @@ class Table:
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows = tuple(rows)
-        self._index: dict[tuple[str, ...], dict[Any, list[int]]] = {}
+        self._index: dict[tuple[str, ...], dict[Any, array[int]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -214,16 +221,21 @@ class Table:
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows([_csv_cell(cell) for cell in _cells(row)] for row in self._rows)
+        texts = {*chain.from_iterable(map(_texts, self._rows))} - {None}
+        as_they_are = all(_csv_cell(text) == text for text in texts)
+        writer.writerows(
+            _cells(row) if as_they_are and row.value == row.value else map(_csv_cell, _cells(row))
+            for row in self._rows
+        )
         return file.getvalue()
 
-    def _of(self, *names: str) -> dict[Any, list[int]]:
+    def _of(self, *names: str) -> dict[Any, array[int]]:
         """The places of the rows by their value of a column, or by their values of several."""
         if names not in self._index:
-            index: dict[Any, list[int]] = {}
+            index: dict[Any, array[int]] = defaultdict(lambda: array("q"))
             for place, cells in enumerate(map(_cells_of(*names), self._rows)):
-                index.setdefault(cells, []).append(place)
-            self._index[names] = index
+                index[cells].append(place)
+            self._index[names] = dict(index)
         return self._index[names]
 
 
@@ -237,8 +249,13 @@ def write_rows(path: Path | str, rows: Iterable[Row]) -> None:
     atomic_write(Path(path), "".join(lines).encode())
 
 
-def read_rows(path: Path | str) -> list[Row]:
-    """The rows of a file that `write_rows` wrote; raises DamagedFileError with the line that is none."""
+def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -> list[Row]:
+    """The rows of a file that `write_rows` wrote, in an arm of a study; of a limited one, marked so.
+
+    Equal texts are one object, so that millions of rows fit into memory. Raises DamagedFileError with the
+    line that is none.
+    """
+    own = {"arm": arm} if arm else {}
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
@@ -250,8 +267,13 @@ def read_rows(path: Path | str) -> list[Row]:
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            cells = json.loads(line)
-            rows.append(Row(**{**cells, "value": _NOT_FINITE.get(cells["value"], cells["value"])}))
+            cells = {
+                name: intern(cell) if type(cell) is str else cell for name, cell in json.loads(line).items()
+            }
+            cells["value"] = _NOT_FINITE.get(cells["value"], cells["value"])
+            if limited and cells.get("status", "done") == "done":
+                cells["status"] = "limited"
+            rows.append(Row(**cells, **own))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedFileError(f"'{path}', line {number} is not a row of results: {error}") from None
     return rows

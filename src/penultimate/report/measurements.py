@@ -56,7 +56,7 @@ class Measurements:
     @cached_property
     def objectives(self) -> tuple[StudyObjective, ...]:
         """The objectives of this arm as the study lists them, then any that only its rows know."""
-        measured = dict.fromkeys(row.objective for row in self._of_arm if row.objective)
+        measured = dict.fromkeys(filter(None, self._of_arm.column("objective")))
         return self.networks.objectives(self.arm, measured)
 
     def objective(self, spec: str) -> StudyObjective:
@@ -76,17 +76,17 @@ class Measurements:
         """The measurements of another architecture."""
         return dataclasses.replace(self, backbone=backbone)
 
-    @property
+    @cached_property
     def arms(self) -> tuple[str, ...]:
         """The arms of the study, the main one first, then any that only rows know."""
-        measured = (row.arm for row in self.results.table if row.arm)
+        measured = filter(None, dict.fromkeys(self.results.table.column("arm")))
         return tuple(dict.fromkeys((*self.networks.arms, *measured)))
 
     @cached_property
     def backbones(self) -> tuple[str, ...]:
         """The architectures of the study, the main one first."""
         listed = self.networks.backbones
-        measured = tuple(dict.fromkeys(row.backbone for row in self.results.table if row.backbone))
+        measured = tuple(filter(None, dict.fromkeys(self.results.table.column("backbone"))))
         # Rows that the description does not know are of a study of their own.
         return tuple(dict.fromkeys((*(listed if {*listed} & {*measured} or not measured else ()), *measured)))
 
@@ -346,10 +346,10 @@ class Measurements:
                     seeds.setdefault((str(row.objective), setting, row.layer), set()).add(row.seed)
             yield from ((labels[spec], len(of_spec)) for (spec, *_), of_spec in seeds.items())
 
-    @property
+    @cached_property
     def _as_whole(self) -> list[str]:
         """The other architectures that were measured, and have every objective that this one has."""
-        measured = {row.backbone for row in self._of_arm}
+        measured = set(self._of_arm.column("backbone"))
         specs = self.networks.specs(self.arm, self.backbone)
         others = [name for name in self.backbones if name != self.backbone and name in measured]
         return [name for name in others if self.networks.specs(self.arm, name) >= specs]

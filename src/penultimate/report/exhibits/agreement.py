@@ -13,6 +13,7 @@ from penultimate.report.shapes.pairs import (
     Pairs,
     PairTable,
     between,
+    by_objectives,
     pair_cell,
     pairs_of,
     present,
@@ -61,11 +62,11 @@ def _own_and_others(measurements: Measurements, pairs: Pairs) -> tuple[ExhibitTa
         Column("nearest_percent", "Of this and the nearest", "Two networks", "%"),
         Column("nearest", "The nearest objective"),
     )
-    objectives = present(measurements, pairs)
+    objectives, grouped = present(measurements, pairs), by_objectives(pairs)
     rows, apart = [], []
     for objective in objectives:
-        within = between(pairs, objective, objective)
-        of_others = {other: between(pairs, objective, other) for other in objectives if other != objective}
+        within = between(grouped, objective, objective)
+        of_others = {other: between(grouped, objective, other) for other in objectives if other != objective}
         others = {other: shares for other, shares in of_others.items() if shares}
         nearest = max(others, key=lambda other: average(others[other]), default=None)
         if within:

@@ -7,7 +7,7 @@ how many models vote in each ("models=5").
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,12 +49,13 @@ class PairTable:
     def build(self, measurements: Measurements) -> Piece:
         (quantity,) = self.quantities
         pairs = pairs_of(measurements, quantity)
+        grouped = by_objectives(pairs)
         if not pairs:
             return Piece(missing=(Missing(self.missing),), words={"of_models": ""})
         models = counted(ensemble_size(measurements, quantity), "model")
 
         def cell(row: StudyObjective, column: StudyObjective) -> Cell:
-            return pair_cell(between(pairs, row, column), self.alone if row is column else "not measured")
+            return pair_cell(between(grouped, row, column), self.alone if row is column else "not measured")
 
         title, objectives = quantity.label.format(models=models), present(measurements, pairs)
         table = square_table(self.name, title, objectives, cell, "{}_percent", "%")
@@ -109,13 +110,22 @@ def ensemble_size(measurements: Measurements, quantity: Quantity) -> int:
     return max((int(row.settings[MODELS]) for row in mixed or rows), default=0)
 
 
-def between(pairs: Pairs, row: StudyObjective, column: StudyObjective) -> list[float]:
+def by_objectives(pairs: Pairs) -> dict[frozenset[str], Pairs]:
+    """Pairs apart by the objectives of their networks, for `between`."""
+    grouped: dict[frozenset[str], Pairs] = {}
+    for (a, b), value in pairs.items():
+        grouped.setdefault(frozenset((a.objective, b.objective)), {})[a, b] = value
+    return grouped
+
+
+def between(
+    grouped: Mapping[frozenset[str], Pairs], row: StudyObjective, column: StudyObjective
+) -> list[float]:
     """The values of pairs of two objectives; where there are pairs of different seeds, of those only.
 
     Networks of one seed share their first weights and training images, as two of one objective never do.
     """
-    specs = {row.spec, column.spec}
-    of_both = {(a, b): value for (a, b), value in pairs.items() if {a.objective, b.objective} == specs}
+    of_both = grouped.get(frozenset((row.spec, column.spec)), {})
     return [value for (a, b), value in of_both.items() if a.seed != b.seed] or list(of_both.values())
 
 

@@ -27,6 +27,8 @@ Marks: TypeAlias = Literal["runs", "means", "both"]
 NOUNS: Mapping[Over, str] = {"objectives": "objective", "temperatures": "temperature"}
 FEWEST = 3
 """Temperatures that make a sweep worth drawing."""
+MOST_RUNS = 50
+"""Runs of an objective that a panel draws: a page of a study of thousands stays one that opens."""
 
 
 @dataclass(frozen=True)
@@ -182,18 +184,20 @@ def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
         return ""
     arms = {quantity.arm for panel in panels for quantity in panel.quantities} - {measurements.arm}
     several = len(measurements.seeds) > 1 and any(panel.marks == "both" for panel in panels)
-    whiskers = "; whiskers: standard errors; faint: single runs" if several else ""
-    return f" ({measurements.runs_phrase(*sorted(arms))}{whiskers})"
+    marks = "; whiskers: standard errors; faint: single runs" if several else ""
+    if len(measurements.seeds) > MOST_RUNS and any(panel.marks != "means" for panel in panels):
+        marks += f"; of each objective the first {MOST_RUNS} runs are drawn"
+    return f" ({measurements.runs_phrase(*sorted(arms))}{marks})"
 
 
 def run_points(
     measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity, faint: bool = False
 ) -> tuple[Point, ...]:
-    """A mark for every run that has both values, as their quantities show them."""
+    """A mark for every run that has both values, as their quantities show them; of many, the first."""
     points = []
     for spec in x:
         objective = measurements.objective(spec)
-        for seed in [seed for seed in x[spec] if seed in y.get(spec, {})]:
+        for seed in [seed for seed in x[spec] if seed in y.get(spec, {})][:MOST_RUNS]:
             right, above = across.scale * x[spec][seed], up.scale * y[spec][seed]
             detail = f"{run_name(seed)}: {_detail(right, above, across, up)}"
             points.append(Point(right, above, objective.slug, objective.label, detail, faint=faint))
