@@ -60,9 +60,9 @@ class Cluster:
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return folder
 
-    def kill(self, folder: Path) -> None:
-        """End a node at once with all that it runs."""
-        for process in _users(str(folder)):
+    def kill(self, folder: Path, but: int = 0) -> None:
+        """End a node at once with all that it runs, but for the process that has joined it."""
+        for process in _users(str(folder)) - {but}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 

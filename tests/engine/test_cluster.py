@@ -142,6 +142,17 @@ def test_whatever_is_stopped_killed_or_joins_the_rows_are_those_of_one_machine(
     assert not list((out / "partial").glob("*@*"))
 
 
+@pytest.mark.long
+def test_a_head_that_dies_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+    with cluster() as lone, begun(lone, tmp_path / "runs") as run:
+        heard(run, "rendered")
+        lone.kill(lone.folders[0], but=run.pid)
+        told = run.communicate(timeout=120)[0]
+        assert run.returncode == 2
+        assert f"the head of the cluster, {lone.address}, is gone; what was done is kept" in told
+        assert "Traceback" not in told
+
+
 CHORES = """
 import json, sys
 from pathlib import Path

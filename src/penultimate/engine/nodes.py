@@ -7,6 +7,7 @@ are not those of the run.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,12 +16,16 @@ from typing import Any
 
 from penultimate.engine.observer import Observer
 from penultimate.errors import RequestError
+from penultimate.store import Store
 from penultimate.study.graph import Resources
 
 PACKAGES = ("penultimate", "torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow")
 SOURCE, STORE = "the source of penultimate", "the store"
 PATIENCE = 120.0
 """Seconds that steps wait for a node that has room for them, while there is none at all."""
+
+HEAD_PATIENCE = 20.0
+"""Seconds in which a head that was restarted has to answer again."""
 
 
 def examination() -> Callable[[tuple[str, ...], str], dict[str, str]]:
@@ -102,21 +107,33 @@ class Node:
 class Nodes:
     """The nodes of a cluster as they come and go.
 
-    mark   the store's, by which nodes prove that they see it; None where there is one node, this machine
+    address   of the head; "" where there is one node, this machine
     """
 
-    def __init__(self, ray: Any, observer: Observer, root: Path, mark: Path | None) -> None:
-        self.ray, self.observer, self.root, self.mark = ray, observer, root, mark
-        self.here = examination()(PACKAGES, str(mark)) if mark else {}
+    def __init__(self, ray: Any, observer: Observer, store: Store, address: str = "") -> None:
+        self.ray, self.observer, self.root, self.address = ray, observer, store.root, address
+        self.mark = store.mark if address else None
+        self.here = examination()(PACKAGES, str(self.mark)) if self.mark else {}
         self.fit: dict[str, Node] = {}
         self.refused: dict[str, str] = {}
         self._gone: set[str] = set()
         self._examined: dict[Any, Node] = {}
         self._seen: list[Node] = []
-        self._changed = time.monotonic()
+        self._changed = self._answered = time.monotonic()
 
     def look(self) -> None:
-        """See which nodes have come, and which have gone."""
+        """See which nodes have come, and which have gone.
+
+        Raises RequestError where the head is gone; Ray would try for a minute, and then end the process.
+        """
+        if self.address and _is_refused(self.address):
+            if time.monotonic() - self._answered > HEAD_PATIENCE:
+                raise RequestError(
+                    f"the head of the cluster, {self.address}, is gone; what was done is kept, and the same"
+                    " command continues on a new cluster or, without --on, on this machine"
+                )
+            return
+        self._answered = time.monotonic()
         alive = {facts["NodeID"]: facts for facts in self.ray.nodes() if facts["Alive"]}
         for node_id in [node_id for node_id in self.fit if node_id not in alive]:
             self.lose(self.fit[node_id])
@@ -191,6 +208,17 @@ class Nodes:
             f"it needs {_amount(needs.threads, needs.gpus)}, and no node has that (the most:"
             f" {_amount(cores, gpus)})"
         )
+
+
+def _is_refused(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:  # the network, of which Ray is the judge
+        return False
+    return False
 
 
 def _amount(cores: float, gpus: float) -> str:

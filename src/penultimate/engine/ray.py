@@ -86,13 +86,12 @@ class RayEngine:
 
     def _alone(self, schedule: Schedule, places: int) -> None:
         with _started(places, schedule.threads) as ray:
-            root = schedule.store.root.resolve()
-            _work(ray, schedule, places, Nodes(ray, schedule.observer, root, None))
+            _work(ray, schedule, places, Nodes(ray, schedule.observer, schedule.store))
 
     def _joined(self, schedule: Schedule, places: int) -> None:
-        with _joined(self.address, schedule.threads) as ray:
-            root = schedule.store.root.resolve()
-            nodes = Nodes(ray, schedule.observer, root, Store(root).mark)
+        address = _known() if self.address == "auto" else self.address
+        with _joined(address, schedule.threads) as ray:
+            nodes = Nodes(ray, schedule.observer, Store(schedule.store.root.resolve()), address)
             _work(ray, schedule, places or schedule.summary.total, nodes)
 
 
@@ -177,7 +176,6 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
 
     Ray tries for minutes and may end the process, so a process of its own tries first.
     """
-    address = _known() if address == "auto" else address
     _probe(address)
     own = {name: value for name, value in os.environ.items() if name.startswith("PENULTIMATE_")}
     with _environment({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
