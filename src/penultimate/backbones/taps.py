@@ -61,6 +61,7 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
     patterns = [layers] if isinstance(layers, str) else layers
     if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):
         raise RequestError(f"layers are patterns of names, such as ['stem', 'block?']; got {layers!r}")
+    patterns = list(patterns)
     if not patterns:
         raise RequestError("no layers: give patterns of names, or None for every residual block")
     chosen: set[str] = set()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank, float32
-from penultimate.metrics.inputs import as_tensor, whole_number
+from penultimate.metrics.inputs import as_tensor, labelled, whole_number
 from penultimate.networks.protocol import Network
 
 Batches = Iterable[tuple[Any, Any]]
@@ -72,30 +72,24 @@ def _from_batches(
         if module is not None:
             module.eval()
         with torch.inference_mode():
-            for pair in data:
-                batch, targets = _pair(pair)
+            for images, targets in labelled(data):
+                batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
                 part = model(batch if device is None else batch.to(device))
                 if not isinstance(part, Tensor):
                     raise RequestError(f"features are a tensor [n m]; the model gave a {type(part).__name__}")
-                if part.ndim != 2 or len(part) != len(targets):
+                if targets.ndim != 1 or part.ndim != 2 or len(part) != len(targets):
                     raise RequestError(
-                        f"features are [n m] for n = {len(targets)} labels; the model gave {list(part.shape)}"
+                        f"features are [n m] for labels [n]; the model gave {list(part.shape)} for"
+                        f" {list(targets.shape)}"
                     )
                 features.append(torch.from_numpy(float32("features", part)))
-                labels.append(as_tensor(targets, "labels").cpu().numpy())
+                labels.append(targets.cpu().numpy())
     finally:
         for layer, training in modes.items():
             layer.training = training
     if not features:
         raise RequestError("no batch to extract features from")
     return FeatureBank(_joined(features), np.concatenate(labels), provenance=provenance)
-
-
-def _pair(pair: Any) -> tuple[Tensor, Any]:
-    """A batch of images and their labels; raises RequestError for anything else."""
-    if not isinstance(pair, tuple | list) or len(pair) != 2 or not hasattr(pair[1], "__len__"):
-        raise RequestError(f"data are batches (images, labels); got a {type(pair).__name__}")
-    return as_tensor(pair[0], "images"), pair[1]
 
 
 def _joined(parts: list[Tensor]) -> np.ndarray:

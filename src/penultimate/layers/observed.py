@@ -19,7 +19,7 @@ from penultimate.backbones.taps import taps
 from penultimate.data.images import Images
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
-from penultimate.metrics.inputs import as_tensor, whole_number
+from penultimate.metrics.inputs import as_tensor, items, whole_number
 from penultimate.metrics.similarity import FEWEST, expect_enough
 from penultimate.networks.protocol import Network
 
@@ -28,6 +28,8 @@ Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | Non
 
 LABELS = ("label", "labels")
 """Keys of a batch that are never passed to a network."""
+MOST_PASSES = 10_000
+"""More would not end; the paper makes 10."""
 IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
 """Keys that are passed to a network only if its forward pass takes them."""
 WRAPPED = ("_orig_mod", "module")
@@ -125,17 +127,18 @@ def observed(
     """The networks of a list ("0", "1", ...) or a mapping; `layers` for all, or a mapping by network."""
     if isinstance(networks, nn.Module | Network):
         raise RequestError("networks are a list or a mapping of networks; for a single one, pass [network]")
-    named = networks if isinstance(networks, Mapping) else dict(zip(map(str, itertools.count()), networks))  # noqa: B905
-    if not named:
+    if not isinstance(networks, Mapping):
+        networks = {str(number): network for number, network in enumerate(items(networks, "networks"))}
+    if not networks:
         raise RequestError("no network to observe")
     if isinstance(layers, Mapping):
         for name in layers:
-            if name not in named:
-                raise unknown("network in layers", name, named)
+            if name not in networks:
+                raise unknown("network in layers", name, networks)
         return [
-            ObservedNetwork.of(name, network, layers.get(name), output) for name, network in named.items()
+            ObservedNetwork.of(name, network, layers.get(name), output) for name, network in networks.items()
         ]
-    return [ObservedNetwork.of(name, network, layers, output) for name, network in named.items()]
+    return [ObservedNetwork.of(name, network, layers, output) for name, network in networks.items()]
 
 
 def inputs(batch: Any) -> Tensor | dict[str, Any]:
@@ -148,7 +151,10 @@ def inputs(batch: Any) -> Tensor | dict[str, Any]:
     """
     if isinstance(batch, Mapping):
         return {key: value for key, value in batch.items() if key not in LABELS}
-    return as_tensor(batch[0] if isinstance(batch, tuple | list) and len(batch) else batch, "the inputs")
+    values = as_tensor(batch[0] if isinstance(batch, tuple | list) and len(batch) else batch, "the inputs")
+    if values.ndim == 0:
+        raise RequestError("a batch is a tensor of several examples; got a single number")
+    return values
 
 
 def examples(batch: Any) -> int:
@@ -170,7 +176,7 @@ def batches_of(
     passes over an iterator, anything that does not give batches, and a DataLoader whose last batch will hold
     fewer than 4 examples; later, for a loader with nothing left in a later pass.
     """
-    whole_number(passes, "passes", 1)
+    whole_number(passes, "passes", 1, MOST_PASSES)
     if isinstance(loader, Images):
         bare = next((network.name for network in networks if network.prepare is None), None)
         if bare is not None:
@@ -227,7 +233,7 @@ def draws(
     """
     expect_enough(total)
     expect_enough(whole_number(batch_size, "batch_size", 1))
-    whole_number(passes, "passes", 1)
+    whole_number(passes, "passes", 1, MOST_PASSES)
     count = max(1, min(-(-total // batch_size), total // FEWEST))
     for pass_number in range(passes):
         order = torch.randperm(total, generator=derived_generator("batches", seed, pass_number)).numpy()

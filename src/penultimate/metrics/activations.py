@@ -166,7 +166,7 @@ def cosine_distances(
     classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
     whole_number(count, "count", 2)
     whole_number(points, "points", 2, MOST_POINTS)
-    whole_number(seed, "seed", 0, 2**63 - 1)
+    whole_number(seed, "seed", 0)
     if len(matrix) > count:
         drawn = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))[:count]
         matrix, classes = matrix[drawn.to(matrix.device)], classes[drawn.to(matrix.device)]

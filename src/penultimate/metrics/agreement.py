@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_classes, whole_number
+from penultimate.metrics.inputs import ArrayLike, as_classes, items, whole_number
 
 BLOCK = 1 << 16
 """Examples compared at a time; bounds the memory of the comparisons and keeps float32 counts exact."""
@@ -79,7 +79,7 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
 
     Kornblith et al., 2021, figure C.5.
     """
-    rows = list(predictions)
+    rows = list(items(predictions, "predictions"))
     return AgreementAccumulator(len(rows)).update(rows, labels).compute()
 
 
@@ -229,7 +229,7 @@ def _aligned(
 
 def _stacked(predictions: Predictions) -> Int[np.ndarray, "m n"]:
     rows: list[np.ndarray] = []
-    for model, row in enumerate(predictions):
+    for model, row in enumerate(items(predictions, "predictions")):
         examples = len(rows[0]) if rows else None
         classes = as_classes(row, f"predictions of model {model}", examples, device=torch.device("cpu"))
         rows.append(classes.numpy())

@@ -23,7 +23,7 @@ from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import LONGEST, as_features, as_weight, expect_lengths, float64_blocks
 from penultimate.metrics.frames import length_variation, pairwise_cosines
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor, labelled
 from penultimate.metrics.moments import EPS, ClassMoments
 
 
@@ -104,10 +104,10 @@ def streamed_neural_collapse(
             " another iterable that can start again"
         )
     means = ClassMeans(len(as_matrix(weight, "weight", "dimensions")))
-    for features, labels in batches:
+    for features, labels in labelled(batches):
         means.update(features, labels)
     accumulator = CollapseAccumulator(means, weight, bias)
-    for features, labels in batches:
+    for features, labels in labelled(batches):
         accumulator.update(features, labels)
     return accumulator.compute()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,8 @@ ArrayLike: TypeAlias = Tensor | npt.NDArray[np.generic] | Sequence[Any]
 BARELY = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 """Integers that torch stores and hardly computes with, and those that hold them."""
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+LARGEST = 2**63 - 1
+"""The largest whole number of 64 bits."""
 LISTED = 8
 """How many offending rows an error lists."""
 
@@ -122,7 +124,25 @@ def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
     return f"rows {', '.join(map(str, rows[:LISTED]))} and {len(rows) - LISTED} more"
 
 
-def whole_number(value: object, name: str, least: int, most: int | None = None) -> int:
+def items(values: Iterable[Any], what: str) -> Iterator[Any]:
+    """An iterator over the values; raises RequestError for what is no list of any kind."""
+    try:
+        return iter(values)
+    except TypeError:
+        raise RequestError(
+            f"{what} must be a list or another iterable; got a {type(values).__name__}"
+        ) from None
+
+
+def labelled(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """The pairs (features or images, labels) of batches; raises RequestError for anything else."""
+    for number, batch in enumerate(items(batches, "batches")):
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
+            raise RequestError(f"batch {number} must be (inputs, labels); got a {type(batch).__name__}")
+        yield batch[0], batch[1]
+
+
+def whole_number(value: object, name: str, least: int, most: int = LARGEST) -> int:
     """`value` as an int from `least` to `most`; raises RequestError otherwise.
 
     >>> whole_number(0, "k", 1)
@@ -130,8 +150,8 @@ def whole_number(value: object, name: str, least: int, most: int | None = None) 
     penultimate.errors.RequestError: k must be a whole number of at least 1; got 0
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        above = "" if most is None else f" and at most {most}"
+    if not whole or not least <= value <= most:  # type: ignore[operator]
+        above = "" if most == LARGEST else f" and at most {most}"
         raise RequestError(f"{name} must be a whole number of at least {least}{above}; got {value!r}")
     return int(value)  # type: ignore[call-overload,no-any-return]
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, expect_lengths, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, one_of, whole_number
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, labelled, one_of, whole_number
 from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
 
 __all__ = [
@@ -70,6 +70,7 @@ def class_separation(features: ArrayLike, labels: ArrayLike, distance: str = "co
 
     Kornblith et al., 2021, eq. 11; the distances: table E.1.
     """
+    one_of(distance, "distance", DISTANCES)
     matrix = as_features(features)
     center = _mean_activation([matrix]) if distance == "cosine_centered" else None
     return SeparationAccumulator(distance=distance, center=center).update(matrix, labels).compute()
@@ -87,6 +88,7 @@ def streamed_class_separation(
     >>> round(streamed_class_separation(batches), 4)
     0.9932
     """
+    one_of(distance, "distance", DISTANCES)
     center = None
     if distance == "cosine_centered":
         if isinstance(batches, Iterator):
@@ -94,9 +96,9 @@ def streamed_class_separation(
                 "distance 'cosine_centered' takes two passes, and an iterator allows one:"
                 " pass a list, a DataLoader or another iterable that can start again"
             )
-        center = _mean_activation(as_features(features) for features, _ in batches)
+        center = _mean_activation(as_features(features) for features, _ in labelled(batches))
     accumulator = SeparationAccumulator(distance=distance, center=center)
-    for features, labels in batches:
+    for features, labels in labelled(batches):
         accumulator.update(features, labels)
     return accumulator.compute()
 
@@ -248,7 +250,7 @@ def variance_ratios(r2: float) -> VarianceRatios:
 
     Kornblith et al., 2021, eq. 21.
     """
-    if isinstance(r2, str) or not 0 <= r2 <= 1:
+    if not isinstance(r2, int | float) or not 0 <= r2 <= 1:
         raise RequestError(f"R^2 lies between 0 and 1; got {r2!r}")
     return VarianceRatios(
         within_over_between=(1 - r2) / r2 if r2 > 0 else math.inf,

@@ -28,7 +28,7 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.comparison import alignment
-from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
+from penultimate.metrics.inputs import ArrayLike, as_matrix, items, listed_rows
 
 FEWEST = 4
 """Examples in a batch: HSIC_1 divides by n - 3."""
@@ -251,7 +251,7 @@ def _ratio(hsic: np.ndarray) -> float:
 def _listed(batches: Iterable[ArrayLike], name: str) -> Iterable[ArrayLike]:
     if getattr(batches, "ndim", 3) < 3:
         raise RequestError(f"{name} is an iterable of batches [n p]; for a single batch, pass [batch]")
-    return batches
+    return items(batches, name)
 
 
 def expect_enough(n: int) -> None:

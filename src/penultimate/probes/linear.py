@@ -20,6 +20,9 @@ from penultimate.probes.validation import split_off
 
 LAMBDAS: NumpyFloats = np.logspace(-6, 5, 45)
 """The paper's 45 values, relative to the SUM of the examples' losses."""
+LAMBDA_RANGE = (1e-30, 1e30)
+LEAST_PENALTY = 1e-30
+"""Relative to the variance of the features: a gradient rounded to eps certifies no smaller lambda."""
 ROWS_SCORED = 1 << 14
 
 
@@ -95,6 +98,12 @@ class LinearProbe(Probe):
         optima = []
         accuracies = []
         solver = Solver(train.features, train.codes, len(train.classes), self.tolerance)
+        least = LEAST_PENALTY * solver.problem.unit**2
+        if lambdas[0] < least:
+            raise RequestError(
+                f"lambda = {lambdas[0]:g} is too small for X, which varies by {solver.problem.unit:g}: from"
+                f" {least:.1g} up float64 can tell the optimum; scale X down, or leave it out"
+            )
         for penalty in lambdas[::-1]:
             optimum = solver.solve(float(penalty))
             predicted = _largest(validation, known, optimum.weight, optimum.intercept)
@@ -147,8 +156,11 @@ class LinearProbe(Probe):
             lambdas = np.unique(np.asarray(given, dtype=np.float64))
         except (TypeError, ValueError):
             lambdas = np.zeros(0)
-        if lambdas.size == 0 or not (np.isfinite(lambdas).all() and (lambdas > 0).all()):
-            raise RequestError(f"lambdas must be positive numbers, at least one; got {self.lambdas!r}")
+        if lambdas.size == 0 or not ((lambdas >= LAMBDA_RANGE[0]) & (lambdas <= LAMBDA_RANGE[1])).all():
+            span = "from {:g} to {:g}".format(*LAMBDA_RANGE)
+            raise RequestError(
+                f"lambdas must be positive numbers, at least one, {span}; got {self.lambdas!r}"
+            )
         real_number(self.tolerance, "tolerance", above=0, below=1)
         whole_number(self.seed, "seed", 0)
         return lambdas
