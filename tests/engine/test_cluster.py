@@ -20,10 +20,12 @@ from tests.engine.chores import PLUGIN, rows_in
 from tests.engine.clusters import SRC, Cluster, cluster
 
 from penultimate.engine import load_engine, ray
+from penultimate.engine.nodes import Node
 from penultimate.engine.observer import spans_machines
 from penultimate.errors import RequestError
 from penultimate.locks import FREE, _last, _read, holder
 from penultimate.store import Store
+from penultimate.study.graph import Resources
 
 
 def test_a_cluster_is_named_by_its_address() -> None:
@@ -60,6 +62,17 @@ def test_where_no_cluster_was_started_that_is_said(tmp_path: Path, monkeypatch: 
     assert ray._known() == "10.0.0.7:6379"
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     assert ray._known() == "head:6379"
+
+
+def test_steps_share_the_cores_and_gpus_of_a_node() -> None:
+    node, third = Node("1", "one", cores=8, gpus=1), Resources(threads=2, gpus=1 / 3)
+    assert not node.has(Resources(threads=1, gpus=2))
+    for _ in range(3):
+        assert node.has_left(third)
+        node.taken.append(third)
+    assert not node.has_left(third)
+    assert node.has_left(Resources(threads=2))
+    assert not node.has_left(Resources(threads=3))
 
 
 def test_what_listens_but_is_no_cluster_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +172,7 @@ from pathlib import Path
 from penultimate.engine import load_engine, nodes
 from penultimate.plugins import load_plugin
 from penultimate.store import Store
+from penultimate.study.graph import Resources
 from tests.engine.chores import Notes, chore, graph_of
 
 nodes.PATIENCE = 20
@@ -208,4 +222,4 @@ def test_a_node_that_does_not_fit_is_refused_by_name_and_steps_end_as_on_one_mac
     assert sorted(told["done"]) == ["one", "two", "unlucky"]
     assert (told["begun"].count("unlucky"), told["begun"].count("wrong")) == (2, 1)
     assert "no such luck" in told["failures"]["wrong"]
-    assert told["failures"]["wide"] == "it needs 64 cores, and no node has that (the most: 1 cores)"
+    assert told["failures"]["wide"] == "it needs 64 cores, and no node has that (the most: 1 core)"

@@ -222,4 +222,11 @@ def _is_refused(address: str) -> bool:
 
 
 def _amount(cores: float, gpus: float) -> str:
-    return f"{cores:g} cores" + (f" and {gpus:g} GPUs" if gpus else "")
+    """
+    >>> _amount(1, 0), _amount(8, 0.5)
+    ('1 core', '8 cores and 0.5 of a GPU')
+    """
+    text = f"{cores:g} core" + "s" * (cores != 1)
+    if gpus:
+        text += f" and {gpus:g} " + ("of a GPU" if gpus < 1 else "GPU" + "s" * (gpus != 1))
+    return text

@@ -228,8 +228,8 @@ def _probe(address: str) -> None:
             return
         why = next((line for line in reversed(tried.stderr.splitlines()) if line.strip()), "").strip()
     raise RequestError(
-        f"no Ray cluster answers at '{address}': {why}. Is it running, and is this machine one of its nodes"
-        f" (ray start --address={address})?"
+        f"no Ray cluster answers at '{address}': {why}. Is it running, is this machine one of its nodes (ray"
+        f" start --address={address}), and is RAY_AUTH_TOKEN, if it has one, the same here?"
     )
 
 
