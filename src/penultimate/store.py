@@ -69,9 +69,9 @@ canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_n
 """JSON with sorted keys and no spaces: equal values have equal strings."""
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file's content durable, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -100,7 +100,7 @@ def atomic_write(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -286,18 +286,20 @@ class Store:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         files = {}
         for path in sorted(folder.rglob("*")):
+            if path.name != META:
+                sync(path)
             if path.is_file() and path.name != META:
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                files[path.relative_to(folder).as_posix()] = {"sha256": sha256, "bytes": path.stat().st_size}
+                facts = {"sha256": digest_file(path), "bytes": path.stat().st_size}
+                files[path.relative_to(folder).as_posix()] = facts
         content = {"schema": SCHEMA, "id": step_id, **meta, "files": files}
-        atomic_write(folder / META, _sealed(content))
+        (folder / META).write_bytes(_sealed(content))
+        sync(folder / META)
+        sync(folder)
         target = self.folder(step_id)
         if target.exists():
             self.set_aside(step_id)
         folder.replace(target)
-        sync_folder(target.parent)
+        sync(target.parent)
         self._metas.pop(step_id, None)
         self._verified.add(step_id)
 
