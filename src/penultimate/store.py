@@ -78,9 +78,9 @@ canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_n
 """JSON with sorted keys and no spaces: equal values have equal strings."""
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file's content durable, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -110,7 +110,7 @@ def atomic_write(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -125,10 +125,14 @@ def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
 
 def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
     """Write JSON that carries the number of its form and a sha256 of itself."""
+    atomic_write(path, _sealed(content, schema))
+
+
+def _sealed(content: Mapping[str, Any], schema: int) -> bytes:
     sealed = {**content, "schema": schema, "sha256": ""}
     whole = (json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
     before, seal, after = whole.partition(SEAL)
-    atomic_write(path, before + seal + digest_bytes(whole).encode() + after)
+    return before + seal + digest_bytes(whole).encode() + after
 
 
 def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
@@ -415,12 +419,14 @@ class Store:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         files = {}
         for path in sorted(folder.rglob("*")):
+            if path.name != META:
+                sync(path)
             if path.is_file() and path.name != META:
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                files[path.relative_to(folder).as_posix()] = {"sha256": sha256, "bytes": path.stat().st_size}
-        write_sealed(folder / META, {"id": step_id, **meta, "files": files}, SCHEMA)
+                facts = {"sha256": digest_file(path), "bytes": path.stat().st_size}
+                files[path.relative_to(folder).as_posix()] = facts
+        (folder / META).write_bytes(_sealed({"id": step_id, **meta, "files": files}, SCHEMA))
+        sync(folder / META)
+        sync(folder)
         lease = self._leases.get(step_id)
         if lease is not None and not lease.is_held():
             raise LostLeaseError(f"step {step_id} was taken over by another process")
@@ -428,7 +434,7 @@ class Store:
         if target.exists():
             self.set_aside(step_id)
         folder.replace(target)
-        sync_folder(target.parent)
+        sync(target.parent)
         self._metas.pop(step_id, None)
         self._verified.add(step_id)
 

@@ -184,7 +184,7 @@ def test_bad_input_is_named() -> None:
         compare_networks(["resnet50"], images(8))
     with pytest.raises(RequestError, match="2 passes over an iterator"):
         compare_networks(nets, iter(images(8)), LAYERS, passes=2)
-    with pytest.raises(RequestError, match="passes must be a whole number of at least 1 .*; got 0"):
+    with pytest.raises(RequestError, match=r"passes must be a whole number of at least 1 .*; got 0"):
         compare_networks(nets, images(8), LAYERS, passes=0)
     with pytest.raises(RequestError, match=r"'1' gives \[5\] for 8 examples"):
         compare_networks([nn.Sequential(nn.Conv2d(3, 5, 3), Folded())], images(8), ["0", "1"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import penultimate
+from tests.opening import opened
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
 from penultimate.cli import main
@@ -138,6 +140,34 @@ def test_changed_rows_are_not_read_as_results(tmp_path: Path) -> None:
     spoil(folder.store.folder(STEP) / ROWS)
     with pytest.raises(DamagedFileError, match=rf"{ROWS} is not what was written.*penultimate run made"):
         study_folder(tmp_path).table()
+
+
+def test_what_is_done_is_counted_without_reading_it(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    with opened(tmp_path) as files:
+        assert folder.counts() == {"spectra": (1, 1), "train": (1, 1)}
+    assert files == []
+    with opened(tmp_path) as files:
+        assert folder.diverged() == {GONE: "NaN"}
+    assert files == [str(folder.store.folder(GONE) / "meta.json")]
+    (folder.store.folder(STEP) / "meta.json").unlink()
+    assert folder.counts()["spectra"] == (0, 1)
+
+
+def test_rows_are_of_the_studys_arm_and_limited_where_it_is(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    rows = [
+        {"metric": "top1", "value": value, "status": status}
+        for value, status in ((0.5, "done"), (None, "diverged"))
+    ]
+    finished(store, GONE, SOFTMAX, rows)
+    plain = described(store, "plain", [GONE]).table()
+    study = described(store, "limited", [GONE], arms={GONE: "cold"}, limited=True)
+    assert list(study.table()) == [
+        dataclasses.replace(row, arm="cold", status="limited" if row.status == "done" else row.status)
+        for row in plain
+    ]
+    assert plain[0].objective is plain[1].objective
 
 
 def test_changed_arrays_are_not_drawn(tmp_path: Path) -> None:

@@ -126,6 +126,23 @@ def test_a_condition_is_one_text_that_is_read_back() -> None:
             setting_text(values)  # type: ignore[arg-type]
 
 
+@given(rows=st.lists(any_rows, max_size=12), data=st.data())
+@settings(max_examples=50, deadline=None)
+def test_a_table_finds_what_a_search_of_its_rows_finds(rows: list[Row], data: st.DataObject) -> None:
+    table = Table(rows)
+    names = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=3, unique=True))
+    of_rows = {name: st.sampled_from([getattr(row, name) for row in rows] or [None]) for name in names}
+    wanted = {name: data.draw(st.lists(of_rows[name], max_size=2)) for name in names}
+    found = [row for row in rows if all(getattr(row, name) in wanted[name] for name in names)]
+    assert list(table.where(**wanted)) == found
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        cells = tuple(getattr(row, name) for name in names)
+        groups.setdefault(cells if len(names) > 1 else cells[0], []).append(row)
+    assert {key: list(of_key) for key, of_key in table.by(*names).items()} == groups
+    assert table.column(names[0]) == tuple(getattr(row, names[0]) for row in rows)
+
+
 def test_where_and_by() -> None:
     table = grid()
     assert len(table) == 24

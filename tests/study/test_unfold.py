@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import dataclasses
 import pickle
 import textwrap
@@ -22,6 +23,21 @@ from penultimate.study.selection import override, restrict
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from tests.plugged import SAMPLES, plugged
+
+
+def calls(seeds: int) -> tuple[int, int]:
+    """The steps of the smoke study with so many seeds, and how many calls it takes to unfold it."""
+    study = restrict(load_study("smoke"), (), range(seeds))
+    profile = cProfile.Profile()
+    graph = profile.runcall(unfold, study)
+    return len(graph.steps), sum(entry.callcount for entry in profile.getstats())
+
+
+def test_the_work_of_unfolding_grows_as_the_steps_do() -> None:
+    calls(1)  # what is read once
+    few, more = calls(8), calls(32)
+    assert more[1] / few[1] == pytest.approx(more[0] / few[0], rel=0.15)
+
 
 TINY = "glyphnet(features=16, width=4)"
 RECIPE = Recipe(epochs=1)

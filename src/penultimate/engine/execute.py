@@ -21,7 +21,7 @@ from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, Undefined
 from penultimate.metrics import UndefinedError
-from penultimate.records.table import ROWS, Row, setting_text, write_rows
+from penultimate.records.table import ROWS, Row, encode_rows, setting_text
 from penultimate.store import Store
 from penultimate.study.graph import Step
 
@@ -257,7 +257,7 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
         inputs = Inputs(step, folder, folders, progress)
         core = CORE.get(step.name)
         outcome = core(inputs) if core else measure(measurement(step.name), inputs)
-        write_rows(folder / ROWS, outcome.rows)
+        (folder / ROWS).write_bytes(encode_rows(outcome.rows))  # which `finish` makes durable
         meta_content = {
             "step": step.name,
             "version": step.version,

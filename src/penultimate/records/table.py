@@ -240,13 +240,18 @@ class Table:
 
 
 def write_rows(path: Path | str, rows: Iterable[Row]) -> None:
-    """Write rows as JSON lines, whole or not at all; the same rows make the same bytes.
+    """Write rows as `encode_rows` has them, whole or not at all."""
+    atomic_write(Path(path), encode_rows(rows))
+
+
+def encode_rows(rows: Iterable[Row]) -> bytes:
+    """Rows as JSON lines; the same rows make the same bytes.
 
     Columns stand in one order and None is left out; numbers are written so that they read back to the same
     value. JSON has no NaN and no infinity: they are null and "inf" or "-inf".
     """
     lines = [json.dumps(_json_row(row), separators=(",", ":"), allow_nan=False) + "\n" for row in rows]
-    atomic_write(Path(path), "".join(lines).encode())
+    return "".join(lines).encode()
 
 
 def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -> list[Row]:
