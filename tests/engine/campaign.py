@@ -23,7 +23,6 @@ import os
 import random
 import re
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -65,60 +64,77 @@ STUDY = Study(
 """
 
 
-class Aims:
-    """What the processes of a life share: the kills that are to come, and how many have been done.
+@dataclasses.dataclass
+class Aim:
+    """A kill that is to come.
 
-    An aim is a phase, who is killed (the process that is in it, or the run that it belongs to), and after how
-    many calls and returns of functions within the phase. It falls in the innermost phase of that moment.
+    phase    in which it is to fall
+    left     after so many calls and returns of functions in it
+    victim   the "worker" that is in the phase, or the "main" process of its run
+    """
+
+    phase: str
+    left: int
+    victim: str
+
+
+class Aims:
+    """What the processes of a life share: the kills that are to come, and which of them have been done.
+
+    A kill is noted with the innermost phase of its moment.
     """
 
     def __init__(self, log: Path) -> None:
         self.path, self.log = log, os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self.shared = mmap.mmap(-1, 8)
-        self.life = 0
-        self.plan: list[tuple[str, str, int]] = []
+        self.done = mmap.mmap(-1, 64)
+        self.plan: list[Aim] = []
+        self.current = 0
         self.phases: list[str] = []
         self.main = 0
-        self.left = 0
-        self.of = -1
+        self.life = 0
+        self.events: Counter[str] = Counter()
+        self.entries: Counter[str] = Counter()
 
-    def begin(self, plan: list[tuple[str, str, int]]) -> None:
-        self.plan, self.of = plan, -1
+    def begin(self, plan: list[Aim]) -> None:
+        self.plan = plan
         self.life += 1
-        self.shared[:] = struct.pack("q", 0)
-
-    @property
-    def current(self) -> int:
-        return int(struct.unpack("q", self.shared[:])[0])
+        self.events.clear()
+        self.entries.clear()
+        self.done[:] = bytes(64)
 
     def heard(self, frame: Any, event: str, argument: Any) -> None:
-        self.left -= 1
-        if self.left > 0 or self.current != self.of:
+        """A function was called, or has returned."""
+        aim = self.plan[self.current]
+        aim.left -= 1
+        if aim.left > 0 or self.done[self.current]:
             return
         try:  # one process does it, however many are there at once
-            os.close(os.open(f"{self.path}-{self.life}-{self.of}", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(f"{self.path}-{self.life}-{self.current}", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return
-        self.shared[:] = struct.pack("q", self.of + 1)
-        _, victim, _ = self.plan[self.of]
-        os.write(self.log, f"{self.phases[-1]} {victim}\n".encode())
-        os.kill(self.main if victim == "main" else os.getpid(), signal.SIGKILL)
-        sys.setprofile(None)
+        self.done[self.current] = 1
+        os.write(self.log, f"{self.phases[-1]} {aim.victim}\n".encode())
+        os.kill(self.main if aim.victim == "main" else os.getpid(), signal.SIGKILL)
+
+    def counted(self, frame: Any, event: str, argument: Any) -> None:
+        self.events[self.phases[-1]] += 1
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         self.phases.append(name)
-        current = self.current
-        aimed = current < len(self.plan) and self.plan[current][0] == name
-        if aimed:
-            if current != self.of:
-                self.of, self.left = current, self.plan[current][2]
+        self.entries[name] += 1
+        outer = sys.getprofile(), self.current
+        coming = [i for i, aim in enumerate(self.plan) if aim.phase == name and not self.done[i]]
+        if not self.plan:
+            sys.setprofile(self.counted)
+        elif coming:
+            self.current = coming[0]
             sys.setprofile(self.heard)
         try:
             yield
         finally:
-            if aimed:
-                sys.setprofile(None)
+            sys.setprofile(outer[0])
+            self.current = outer[1]
             self.phases.pop()
 
     def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -283,6 +299,9 @@ def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
     os.environ[execute.CHECKPOINT_SECONDS] = "0.02"
     aims.begin([])
     assert command("warm")[0] == 0  # so that nothing is left to import in the forks
+    aims.begin([])
+    assert command("counted")[0] == 0
+    typical = {phase: aims.events[phase] // aims.entries[phase] for phase in PHASES[:-1]}
     assert ended(live(folder, "whole")) == 0
     whole = {step: rows for step, (_, rows) in finished(folder / "whole").items()}
     least = number // 10
@@ -294,8 +313,7 @@ def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
         before: dict[str, tuple[int, bytes]] = {}
         done = False
         while not done:
-            plan = [aim(chosen, counts) for _ in range(chosen.randint(1, 3))]
-            aims.begin(plan)
+            aims.begin(planned(chosen, counts, typical))
             lives += 1
             code = ended(live(folder, out))
             done = code == 0
@@ -331,11 +349,13 @@ def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
     }
 
 
-def aim(chosen: random.Random, counts: Counter[str]) -> tuple[str, str, int]:
-    """A phase, of those in which the fewest kills fell so far, a victim, and a moment."""
+def planned(chosen: random.Random, counts: Counter[str], typical: dict[str, int]) -> list[Aim]:
+    """Some kills for a life, most of them in the phases in which the fewest fell so far."""
     phases = sorted(PHASES[:-1], key=lambda phase: (counts[phase], chosen.random()))
-    victim = chosen.choice(("worker", "worker", "main"))
-    return chosen.choice(phases[:3]), victim, round(10 ** chosen.uniform(0, 3.5))
+    return [
+        Aim(phase, chosen.randint(1, max(1, typical[phase])), chosen.choice(("worker", "worker", "main")))
+        for phase in chosen.sample(phases, 2) + phases[:4]
+    ]
 
 
 def tallied(log: Path) -> Counter[str]:
@@ -453,7 +473,8 @@ def disk(folder: Path, moments: int, seed: int) -> dict[str, Any]:
                 if code:
                     unsaid += "No space left" not in said or "Traceback" in said
                     where[next(iter(re.findall(r"failed: (\w+)\.", said)), "the run itself")] += 1
-                    size += chosen.choice((4, 4, 8, 16, 64, 256)) * 1024
+                    pages = (1, 1, 2, 4) if len(now) > 2 else (4, 16, 64)  # images take most of the room
+                    size += chosen.choice(pages) * mmap.PAGESIZE
                     subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True)
             changed += sum(before[step][1] != rows for step, rows in whole.items() if step in before)
             lost += len(whole.keys() - before.keys())
