@@ -25,9 +25,7 @@ from penultimate.report.claims.effects import (
     negated,
     rank_effect,
 )
-from penultimate.report.claims.rules import (
-    CRITERIA,
-)
+from penultimate.report.claims.criteria import CRITERIA
 from penultimate.statistics import Summary, summarise
 from tests.oracles import claims as oracle
 
