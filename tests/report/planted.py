@@ -36,12 +36,13 @@ def planted(
 ) -> StudyResults:
     """A study whose objectives have these means: {spec: {quantity: value}}, accuracies in per cent.
 
-    Quantities: accuracy, train, separation, separation_before, ece, linear, knn, and relearned_N for N images
-    per class; linear_TASK for one task alone; train@E, accuracy@E and separation@E after epoch E. Each run
-    adds normal noise of `noise` points (a thousandth of it in separation and ece). `without`: (spec, seed) that diverged.
-    `seeds_of`: fewer seeds of some. `alike`: the shares of equal mistakes, in per cent, of two networks of one
-    objective and of two of different ones (those of one seed are all alike). `draws`: what each seed's draw of the world adds to every accuracy. Those
-    that are `swept` are of the arm "temperature".
+    Quantities: accuracy, train, separation, separation_before, ece, linear, knn, and relearned_N for N
+    images per class; linear_TASK for one task alone; train@E, accuracy@E and separation@E after epoch E.
+    Each run adds normal noise of `noise` points (a thousandth of it in separation and ece). `without`:
+    (spec, seed) that diverged. `seeds_of`: fewer seeds of some. `alike`: the shares of equal mistakes, in per
+    cent, of two networks of one objective and of two of different ones (those of one seed are all alike).
+    `draws`: what each seed's draw of the world adds to every accuracy. Those that are `swept` are of the arm
+    "temperature".
     """
     rows: list[Row] = []
     for place, (text, means) in enumerate(truth.items()):

@@ -17,9 +17,9 @@ from scipy import stats
 from penultimate import published
 from penultimate.errors import RequestError
 from penultimate.report import StudyResults, exhibit
+from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
 from penultimate.report.claims.effects import Verdict
 from penultimate.report.claims.evidence import Evidence, gather, paper
-from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
 from penultimate.report.claims.rules import (
     ALTERNATIVES,
     FIRST_RULES,
@@ -49,7 +49,7 @@ def found(results: StudyResults, **options: Criteria) -> dict[str, Verdict]:
 
 
 def expect(expected: Verdict, key: str) -> Verdict:
-    """The verdict on a claim that is true, or false, by far: nine objectives cannot show that two are unrelated."""
+    """The verdict on a claim that is true or false by far; nine cannot show that two are unrelated."""
     return "undecided" if (key, expected) == ("calibration", "holds") else expected
 
 

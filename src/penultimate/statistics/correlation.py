@@ -75,19 +75,20 @@ def spearman(
 
 @dataclass(frozen=True)
 class WithoutTwo:
-    """The range of rho without any two pairs; the two that move it most, and rho without those."""
+    """The range of rho without any two; the two that move it most, rho without them, how many do so."""
 
     low: float
     high: float
     pair: tuple[int, int]
     rho: float
+    ties: int
 
 
 def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
     """How much of Spearman's rho any two pairs carry; None for fewer than five pairs, or without a rho.
 
     >>> leave_two_out([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8])
-    WithoutTwo(low=0.0, high=0.8, pair=(4, 5), rho=0.0)
+    WithoutTwo(low=0.0, high=0.8, pair=(4, 5), rho=0.0, ties=1)
     """
     n, whole = len(x), spearman(x, y, exact=False).rho
     if n < 5 or math.isnan(whole):
@@ -100,8 +101,10 @@ def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
             found[pair] = rho
     if not found:
         return None
-    most = max(found, key=lambda pair: abs(found[pair] - whole))
-    return WithoutTwo(min(found.values()), max(found.values()), most, found[most])
+    moved = {pair: round(abs(rho - whole), 9) for pair, rho in found.items()}
+    most = max(moved, key=moved.__getitem__)
+    ties = [*moved.values()].count(moved[most])
+    return WithoutTwo(min(found.values()), max(found.values()), most, found[most], ties)
 
 
 def _centred_ranks(values: list[float]) -> list[int]:

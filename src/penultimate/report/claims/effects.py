@@ -228,7 +228,7 @@ def trend_effect(
 
     >>> effect = trend_effect([[1, 2, 3, 4, 5], [1, 2, 3, 5, 4], [2, 1, 3, 4, 5]], sign=1)
     >>> round(effect.estimate, 2), round(effect.p_for, 5), decide(effect)
-    (0.93, 0.00003, 'holds')
+    (0.93, 4e-05, 'holds')
 
     Page, 1963.
     """

@@ -218,7 +218,7 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         "A seed is a draw of the data that all objectives share, so that they are compared within seeds:"
         " t of the differences, one a seed. The variance is not pooled over objectives, which differ in it:"
         " with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test on"
-        " the pooled variance finds one in 7 % of studies instead of 2.5, the paired tests in 1.9 %."
+        " the pooled variance finds one in 7 % of studies instead of 2.5, the paired tests in fewer than 2 %."
         f" The rules of {FIRST_RULES} compared means without regard to seeds (Welch).",
         "Several alternatives are several chances to err, so that the p values of one claim are corrected by"
         " Holm's method; the intervals are each by itself, and where they disagree the corrected p governs."

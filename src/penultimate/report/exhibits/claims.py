@@ -60,6 +60,7 @@ def _half(half: Assessment) -> Cell:
 
 def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
     """What the two halves of the seeds come to: what came out twice, and what did not."""
+    from penultimate.report.claims.criteria import CRITERIA
     from penultimate.report.claims.verdicts import halves
 
     seeds = [
@@ -73,10 +74,13 @@ def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
     opposite = pairs["holds", "does not hold"] + pairs["does not hold", "holds"]
     unjudged = sum(count for pair, count in pairs.items() if NOT_JUDGED in pair)
     once = len(judged) - twice - opposite - unjudged - pairs["undecided", "undecided"]
+    least = int(CRITERIA.least_runs.value)
+    few = [half for half in halves(measurements.seeds) if len(half) < least]
     return (
         f"Replication, {seeds[0]} against {seeds[1]}: of {counted(len(judged), 'claim')}, {twice} came out"
         f" the same way twice, {once} in one half only, {opposite} in opposite ways,"
         f" {pairs['undecided', 'undecided']} in neither; {unjudged} could not be judged in both halves."
+        + (f" A rule needs {counted(least, 'run')}, so that nothing can be replicated here." if few else "")
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penultimate import published
 from penultimate.report.measurements import ByRun
 from penultimate.report.quantity import Best
-from penultimate.report.text import fixed
+from penultimate.report.text import counted, fixed
 from penultimate.statistics.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str]) -
     if left.low == left.high:
         return f"; {fixed(left.low, 2)} without any two"
     names = " and ".join(labels[index] for index in left.pair)
+    names += f", or {counted(left.ties - 1, 'other pair')}" if left.ties > 1 else ""
     return (
         f"; without any two {fixed(left.low, 2)} to {fixed(left.high, 2)}"
         f" ({fixed(left.rho, 2)} without {names})"
