@@ -18,6 +18,7 @@ from penultimate.statistics import (
     Summary,
     bold,
     bold_averages,
+    leave_two_out,
     mean,
     spearman,
     standard_error,
@@ -25,6 +26,7 @@ from penultimate.statistics import (
     two_way_anova,
     welch,
 )
+from tests.oracles import claims as claims_oracle
 from tests.oracles import statistics as oracle
 
 seeds = st.integers(0, 10_000)
@@ -286,3 +288,23 @@ def test_importing_the_room_imports_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@given(seed=seeds, n=st.integers(5, 8))
+@settings(max_examples=30, deadline=None)
+def test_any_two_may_be_left_out(seed: int, n: int) -> None:
+    x, y = runs(seed, n), runs(seed + 1, n)
+    left = leave_two_out(x, y)
+    found = claims_oracle.without_two(x, y)
+    assert left is not None
+    assert (left.low, left.high) == pytest.approx((min(found), max(found)))
+    kept = [place for place in range(n) if place not in left.pair]
+    assert left.rho == pytest.approx(claims_oracle.rho([x[i] for i in kept], [y[i] for i in kept]))
+    moved = [abs(rho - claims_oracle.rho(x, y)) for rho in found]
+    assert abs(left.rho - claims_oracle.rho(x, y)) == pytest.approx(max(moved))
+    assert left.ties == sum(one == pytest.approx(max(moved)) for one in moved)
+
+
+def test_too_few_pairs_cannot_spare_two() -> None:
+    assert leave_two_out([1, 2, 3, 4], [1, 2, 4, 3]) is None
+    assert leave_two_out([1, 1, 1, 1, 1], [1, 2, 4, 3, 5]) is None

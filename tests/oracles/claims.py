@@ -58,6 +58,34 @@ def linear_contrast(
     return estimate, estimate - reach, estimate + reach, p_for, p_against
 
 
+def page_p(blocks: Sequence[Sequence[float]]) -> float:
+    """The share of all orders within blocks whose L is at least the observed one."""
+
+    def length(values: Sequence[float]) -> float:
+        return sum(place * rank for place, rank in enumerate(ranks(values), 1))
+
+    observed = sum(map(length, blocks)) - 1e-9
+    orders = [[length(order) for order in itertools.permutations(values)] for values in blocks]
+    found = [sum(lengths) >= observed for lengths in itertools.product(*orders)]
+    return sum(found) / len(found)
+
+
+def sign_flips(differences: Sequence[float]) -> float:
+    """The share of all ways to exchange the two within blocks whose mean difference is at least as large."""
+    observed = sum(differences) - 1e-9
+    flips = itertools.product((1, -1), repeat=len(differences))
+    found = [sum(s * d for s, d in zip(signs, differences, strict=True)) >= observed for signs in flips]
+    return sum(found) / len(found)
+
+
+def without_two(x: Sequence[float], y: Sequence[float]) -> list[float]:
+    """rho of what is left, for every two that are left out."""
+    return [
+        rho([x[i] for i in kept], [y[i] for i in kept])
+        for kept in itertools.combinations(range(len(x)), len(x) - 2)
+    ]
+
+
 def holm_by_closure(p_values: Sequence[float]) -> list[float]:
     """A hypothesis is rejected when Bonferroni rejects every intersection of hypotheses that holds it."""
     everyone = range(len(p_values))

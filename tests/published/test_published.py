@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -74,6 +75,16 @@ def test_every_table_is_there_with_its_rows_and_notes() -> None:
         if len(objectives) == 9:
             assert objectives == SLUGS
     assert "as printed" in published.notes()
+
+
+def test_the_note_on_fine_tuning_says_what_is_printed() -> None:
+    averages = {row["objective"]: float(row["avg_percent"]) for row in published.printed("table2")}
+    gains = {name: round(value - averages["softmax"], 1) for name, value in averages.items()}
+    lower = {name: gain for name, gain in gains.items() if gain < -0.2}
+    assert max(gains.values()) == 0.2
+    assert lower == {"logit_norm": -1.0, "cosine_softmax": -1.1, "squared_error": -0.6}
+    note = re.sub(r"\s+", " ", published.notes("table2"))
+    assert "logit normalization prints -1.0 points, cosine softmax -1.1, squared error -0.6" in note
 
 
 @pytest.mark.parametrize("name", ROWS)

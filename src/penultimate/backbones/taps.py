@@ -53,7 +53,7 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
     Traceback (most recent call last):
     penultimate.errors.RequestError: no layer matches 'blok1'; the nearest names: block1, block2, ...
 
-    Kornblith et al., 2021, figure 2: "the output of every residual block after its ReLU".
+    Kornblith et al., 2021, figure 3: blocks "after the residual connection and subsequent nonlinearity".
     """
     modules = {name: module for name, module in model.named_modules() if name}
     if layers is None:

@@ -138,7 +138,7 @@ class Objective(nn.Module):
         tensor([[0.5000, 0.5000],
                 [0.3333, 0.6667]])
 
-        Kornblith et al., NeurIPS 2021, appendix C.3.
+        Kornblith et al., NeurIPS 2021, appendix C.2 (table C.3).
         """
         return self.log_probabilities(logits, temperature).exp()
 

@@ -12,7 +12,7 @@ declare(
     "linear",
     "penultimate.probes.linear:LinearProbe",
     "L2-regularised logistic regression; lambda chosen on validation, every optimum certified.",
-    "Kornblith et al., 2021, section 3.1 and appendix A.3",
+    "Kornblith et al., 2021, section 3.1 and appendix A.2",
 )
 declare(
     "probe",

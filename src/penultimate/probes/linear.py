@@ -64,7 +64,7 @@ class LinearProbe(Probe):
     >>> round(probe.score(features[90:], labels[90:]), 2), bool(max(probe.certificates_) <= 1e-4)
     (0.9, True)
 
-    Kornblith et al., 2021, section 3.1 and appendix A.3.
+    Kornblith et al., 2021, section 3.1 and appendix A.2.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -75,6 +75,11 @@ class Measurements:
     def with_backbone(self, backbone: str) -> Measurements:
         """The measurements of another architecture."""
         return dataclasses.replace(self, backbone=backbone)
+
+    def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
+        """The measurements of the networks of these seeds alone."""
+        kept = Table(row for row in self.results.table if {row.seed, row.seed_b} - {None} <= {*seeds})
+        return dataclasses.replace(self, results=dataclasses.replace(self.results, table=kept))
 
     @cached_property
     def arms(self) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penultimate.statistics.anova import Anova, bold_averages, two_way_anova
     from penultimate.statistics.comparison import BoldSet, TTest, bold, welch
-    from penultimate.statistics.correlation import Correlation, spearman
+    from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, spearman
     from penultimate.statistics.summary import Summary, mean, standard_error, summarise
 
 _MODULES = {
     "summary": ("Summary", "mean", "standard_error", "summarise"),
     "comparison": ("BoldSet", "TTest", "bold", "welch"),
     "anova": ("Anova", "bold_averages", "two_way_anova"),
-    "correlation": ("Correlation", "spearman"),
+    "correlation": ("Correlation", "WithoutTwo", "leave_two_out", "spearman"),
 }
 _LOCATIONS = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -28,8 +28,10 @@ __all__ = [
     "Correlation",
     "Summary",
     "TTest",
+    "WithoutTwo",
     "bold",
     "bold_averages",
+    "leave_two_out",
     "mean",
     "spearman",
     "standard_error",

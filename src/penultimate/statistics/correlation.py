@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -35,7 +36,9 @@ class Correlation:
         return self.p_t if self.p_exact is None else self.p_exact
 
 
-def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -> Correlation:
+def spearman(
+    x: Iterable[float], y: Iterable[float], confidence: float = 0.95, exact: bool = True
+) -> Correlation:
     """The correlation of the ranks of x and y; equal values share the mean of their ranks.
 
     rho = sum_i a_i b_i / sqrt(sum_i a_i^2 sum_i b_i^2),    a, b: the ranks less (n + 1)/2
@@ -44,7 +47,7 @@ def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -
     interval: tanh(artanh rho +- z sqrt((1 + rho^2/2)/(n - 3))) (n >= 4, |rho| < 1)
 
     If all x or all y are equal there is no rho: NaN throughout. Raises RequestError when the lengths differ,
-    there are fewer than two pairs, or a value is not finite (naming the pair).
+    there are fewer than two pairs, or a value is not finite (naming the pair). Not `exact`: without p_exact.
 
     >>> spearman([0.35, 0.42, 0.60, 0.85], [75.9, 74.3, 70.2, 71.0])
     Correlation(rho=-0.8, n=4, p_t=0.19..., p_exact=0.33..., low=-0.99..., high=0.81...)
@@ -67,9 +70,43 @@ def spearman(x: Iterable[float], y: Iterable[float], confidence: float = 0.95) -
     covariance = sum(v * w for v, w in zip(a, b, strict=True))
     perfect = covariance * covariance == size
     rho = math.copysign(1.0, covariance) if perfect else covariance / math.sqrt(size)
-    p_exact = _exact_p(a, b, abs(covariance)) if n <= EXACT_UP_TO else None
+    p_exact = _exact_p(a, b, abs(covariance)) if exact and n <= EXACT_UP_TO else None
     low, high = _interval(rho, n, confidence)
     return Correlation(rho, n, _t_p(rho, n), p_exact, low, high)
+
+
+@dataclass(frozen=True)
+class WithoutTwo:
+    """The range of rho without any two; the two that move it most, rho without them, how many do so."""
+
+    low: float
+    high: float
+    pair: tuple[int, int]
+    rho: float
+    ties: int
+
+
+def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
+    """How much of Spearman's rho any two pairs carry; None for fewer than five pairs, or without a rho.
+
+    >>> leave_two_out([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8])
+    WithoutTwo(low=0.0, high=0.8, pair=(4, 5), rho=0.0, ties=1)
+    """
+    n, whole = len(x), spearman(x, y, exact=False).rho
+    if n < 5 or math.isnan(whole):
+        return None
+    found: dict[tuple[int, int], float] = {}
+    for pair in itertools.combinations(range(n), 2):
+        kept = [index for index in range(n) if index not in pair]
+        rho = spearman([x[i] for i in kept], [y[i] for i in kept], exact=False).rho
+        if not math.isnan(rho):
+            found[pair] = rho
+    if not found:
+        return None
+    moved = {pair: round(abs(rho - whole), 9) for pair, rho in found.items()}
+    most = max(moved, key=moved.__getitem__)
+    ties = [*moved.values()].count(moved[most])
+    return WithoutTwo(min(found.values()), max(found.values()), most, found[most], ties)
 
 
 def _centred_ranks(values: list[float]) -> list[int]:

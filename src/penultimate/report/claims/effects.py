@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
-from penultimate.report.claims.rules import CRITERIA, Criteria
+from penultimate.report.claims.criteria import CRITERIA, Criteria
 from penultimate.report.measurements import Seed
-from penultimate.statistics import Summary, spearman
+from penultimate.statistics import Summary, spearman, summarise
 
 Verdict: TypeAlias = Literal["holds", "does not hold", "undecided"]
 BySeed: TypeAlias = Mapping[Seed, float]
@@ -114,6 +114,30 @@ def corrected(effects: Sequence[Effect], side: Literal["p_for", "p_against"]) ->
     return [dataclasses.replace(effect, **{side: p}) for effect, p in zip(effects, p_values, strict=True)]
 
 
+def each(
+    effects: Mapping[str, Effect],
+    denied: Collection[str],
+    criteria: Criteria = CRITERIA,
+    times_for: int = 1,
+    times_against: int = 1,
+) -> dict[str, Verdict]:
+    """The verdicts on effects of which "each is there, and of `denied` none" is claimed.
+
+    For the claim each is tested by itself, against it they are corrected for how many they are; p values for
+    and against are multiplied first, where the claim itself is one of several.
+    """
+    against = holm([one.p_for if slug in denied else one.p_against for slug, one in effects.items()])
+    verdicts = {}
+    for (slug, one), p in zip(effects.items(), against, strict=True):
+        if slug in denied:
+            turned = dataclasses.replace(one, p_for=p * times_against, p_against=one.p_against * times_for)
+            verdicts[slug] = negated(decide(turned, criteria))
+        else:
+            turned = dataclasses.replace(one, p_for=one.p_for * times_for, p_against=p * times_against)
+            verdicts[slug] = decide(turned, criteria)
+    return verdicts
+
+
 def contrast(
     groups: Sequence[Summary], weights: Sequence[float], margin: float = 0.0, criteria: Criteria = CRITERIA
 ) -> Effect | None:
@@ -150,6 +174,85 @@ def contrast(
         margin,
         p_for=float(stdtr(degrees, -estimate / error)),
         p_against=float(stdtr(degrees, (estimate - margin) / error)),
+    )
+
+
+def common_seeds(groups: Iterable[BySeed]) -> list[Seed]:
+    """The seeds that all have, in the order of the first."""
+    first, *others = groups
+    return [seed for seed in first if all(seed in runs for runs in others)]
+
+
+def difference(
+    groups: Sequence[BySeed],
+    weights: Sequence[float],
+    margin: float = 0.0,
+    criteria: Criteria = CRITERIA,
+    blocks: bool = True,
+) -> Effect | None:
+    """The effect sum_i w_i mean_i of objectives that share their seeds: t of the mean over common seeds.
+
+    d_s = sum_i w_i y_is,    se = s_d / sqrt(n),    df = n - 1
+
+    Whatever a seed adds to all of them is gone where the weights sum to zero, and nothing is assumed of how
+    their variances compare. Without `blocks` the groups are taken for independent (`contrast`). None where
+    no interval exists: fewer than two common seeds, or equal differences in all.
+
+    >>> softmax, sigmoid = {0: 70.0, 1: 75.0, 2: 80.0}, {0: 71.1, 1: 75.9, 2: 81.0}
+    >>> effect = difference([sigmoid, softmax], [1, -1], margin=0.3)
+    >>> round(effect.low, 2), round(effect.high, 2), decide(effect)
+    (0.75, 1.25, 'holds')
+    """
+    if not blocks:
+        return contrast([summarise(runs.values()) for runs in groups], weights, margin, criteria)
+    values = [
+        round(math.fsum(w * runs[seed] for runs, w in zip(groups, weights, strict=True)), 9)
+        for seed in common_seeds(groups)
+    ]
+    return contrast([summarise(values)], [1], margin, criteria) if values else None
+
+
+def trend_effect(
+    blocks: Sequence[Sequence[float]], sign: int, criteria: Criteria = CRITERIA
+) -> Effect | None:
+    """The effect sign * mean_s rho_s, rho_s that of the values of block s [k] with their positions.
+
+    p_for is Page's: L = sum_s sum_j j R_sj against all orders within blocks, exact up to eight positions. The
+    interval and p_against are Fisher's for the mean of the blocks' artanh rho_s, each kept half a step off
+    +-1:
+
+        se^2 = (1 + m^2/2) / (n (k - 3)),    m = tanh(mean_s artanh rho_s)
+
+    A single block is what `rank_effect` makes of it. None with fewer than four positions, or where the values
+    of a block are all equal.
+
+    >>> effect = trend_effect([[1, 2, 3, 4, 5], [1, 2, 3, 5, 4], [2, 1, 3, 4, 5]], sign=1)
+    >>> round(effect.estimate, 2), round(effect.p_for, 5), decide(effect)
+    (0.93, 4e-05, 'holds')
+
+    Page, 1963.
+    """
+    n, k = len(blocks), len(blocks[0])
+    if k < 4 or any(len(set(values)) == 1 for values in blocks):
+        return None
+    if n == 1:
+        return rank_effect(range(k), blocks[0], sign, None, criteria)
+    from scipy.stats import page_trend_test, rankdata
+
+    rhos = [sign * spearman(range(k), values).rho for values in blocks]
+    ranks = [[float(rank) for rank in rankdata([sign * value for value in values])] for values in blocks]
+    nearest, margin = 1 - 6 / (k**3 - k), criteria.least_correlation.value
+    centre = math.fsum(math.atanh(max(-nearest, min(nearest, rho))) for rho in rhos) / n
+    error = math.sqrt((1 + math.tanh(centre) ** 2 / 2) / (n * (k - 3)))
+    reach = NormalDist().inv_cdf(1 - criteria.one_sided) * error
+    estimate = math.fsum(rhos) / n
+    return Effect(
+        estimate,
+        min(estimate, math.tanh(centre - reach)),
+        max(estimate, math.tanh(centre + reach)),
+        margin,
+        p_for=float(page_trend_test(ranks, ranked=True).pvalue),
+        p_against=NormalDist().cdf((centre - math.atanh(margin)) / error),
     )
 
 

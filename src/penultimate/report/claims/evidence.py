@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from penultimate import published
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Missing
 from penultimate.report.claims.aspects import MEASURED_BY, QUANTITIES, Among, Aspect
+from penultimate.report.claims.courses import at_equal_training, below_their_peak
+from penultimate.report.claims.criteria import judged_shots
 from penultimate.report.claims.effects import BySeed, Verdict
-from penultimate.report.claims.rules import ALTERNATIVES, judged_shots
-from penultimate.report.measurements import ByRun, Measurements
+from penultimate.report.claims.rules import ALTERNATIVES
+from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import SWEEP
 from penultimate.report.shapes.numbers import mean_of_printed
 from penultimate.statistics import Summary
@@ -23,32 +26,42 @@ PAPER_RUNS = 8
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a study says of a claim: its numbers in a line, the verdict, and why."""
+    """What a study says of a claim: its numbers in a line, the verdict, and why.
+
+    Not `judged`: too little was measured for the rule to be applied, which leaves the claim undecided too.
+    """
 
     ours: str
     verdict: Verdict
     reason: str
+    judged: bool = True
+
+
+def not_judged(ours: str, reason: str) -> Assessment:
+    """The assessment where the rule cannot be applied."""
+    return Assessment(ours, "undecided", reason, judged=False)
 
 
 def unmeasured(what: str) -> Assessment:
     """The assessment where there is nothing to assess."""
     missing = Missing(f"{what[0].upper()}{what[1:]}").run_by(MEASURED_BY)
-    return Assessment(MISSING, "undecided", str(missing))
+    return not_judged(MISSING, str(missing))
 
 
 @dataclass(frozen=True)
 class Evidence:
     """A study as the claims read it, its heads relearned from `shots` images of each class.
 
-    Accuracies and gaps are in per cent.
+    Accuracies and gaps are in per cent. With a `task`, transfer is to that one alone.
     """
 
     measurements: Measurements
     shots: int | None
+    task: str = ""
 
     def values(self, aspect: Aspect, over: Among = "objectives") -> ByRun:
         """The runs of every objective that is compared, or of every temperature of the sweep, ascending."""
-        runs = _values(self.among(over), aspect, self.shots)
+        runs = _values(self.among(over), aspect, self.shots, self.task)
         if over == "objectives":
             return runs
         in_order = [objective.spec for _, objective in self.among(over).temperatures]
@@ -58,6 +71,13 @@ class Evidence:
         """The measurements of the networks that are ranked: the main arm's, or the sweep's."""
         return self.measurements if over == "objectives" else self.measurements.in_arm(SWEEP)
 
+    def on_task(self, task: str) -> Evidence:
+        return dataclasses.replace(self, task=task)
+
+    def of_seeds(self, seeds: Collection[Seed]) -> Evidence:
+        """The same of some seeds alone."""
+        return dataclasses.replace(self, measurements=self.measurements.of_seeds(seeds))
+
     def alternatives(self, aspect: Aspect) -> tuple[BySeed, dict[str, BySeed]]:
         """The runs of softmax, and of each of the paper's alternatives by its slug (the first of several)."""
         by_slug: dict[str, BySeed] = {}
@@ -66,26 +86,41 @@ class Evidence:
         return by_slug.get(BASELINE, {}), {name: by_slug[name] for name in ALTERNATIVES if name in by_slug}
 
 
-def _values(measurements: Measurements, aspect: Aspect, shots: int | None) -> ByRun:
+def _values(measurements: Measurements, aspect: Aspect, shots: int | None, task: str) -> ByRun:
     if aspect == "temperature":
         seeds = measurements.seeds
         return {objective.spec: dict.fromkeys(seeds, value) for value, objective in measurements.temperatures}
     if aspect == "gap":
-        accuracies = _values(measurements, "accuracy", shots)
+        accuracies = _values(measurements, "accuracy", shots, task)
         gaps = {
             spec: {
                 seed: value - accuracies[spec][seed]
                 for seed, value in runs.items()
                 if seed in accuracies.get(spec, {})
             }
-            for spec, runs in _values(measurements, "relearned", shots).items()
+            for spec, runs in _values(measurements, "relearned", shots, task).items()
         }
         return {spec: runs for spec, runs in gaps.items() if runs}
+    return _scaled(_measured(measurements, aspect, shots, task), QUANTITIES[aspect].scale)
+
+
+def _measured(measurements: Measurements, aspect: Aspect, shots: int | None, task: str) -> ByRun:
+    quantity = QUANTITIES[aspect].of_arm(measurements.arm)
     if aspect == "relearned":
-        runs = {} if shots is None else relearned(measurements).get(shots, {})
-    else:
-        runs = measurements.values(QUANTITIES[aspect].of_arm(measurements.arm))
-    scale = QUANTITIES[aspect].scale
+        return {} if shots is None else relearned(measurements).get(shots, {})
+    if aspect == "separation_before":
+        layers = measurements.layers(quantity.metric, split=quantity.split)
+        return [*layers.values()][-2] if len(layers) > 1 else {}
+    if aspect in ("fall", "matched"):
+        train, test = (
+            {one.spec: measurements.curve(one, quantity.metric, split) for one in measurements.objectives}
+            for split in ("train", "test")
+        )
+        return below_their_peak(train) if aspect == "fall" else at_equal_training(train, test)
+    return measurements.values(dataclasses.replace(quantity, target=task) if task else quantity)
+
+
+def _scaled(runs: ByRun, scale: float) -> ByRun:
     return {
         spec: {seed: scale * value for seed, value in of_seeds.items()} for spec, of_seeds in runs.items()
     }
@@ -147,6 +182,8 @@ _IN_TABLES: dict[Aspect, tuple[str, _Reader]] = {
     "linear": ("neurips_table1_linear", mean_of_printed),
     "knn": ("neurips_table1_knn", mean_of_printed),
     "relearned": ("iclr_table3_linear", _RELEARNED),
+    "train": ("neurips_tableC1_train_accuracy", _column("train_top1_percent")),
+    "ece": ("neurips_tableC3_calibration", _column("uncalibrated_ece_fraction")),
 }
 _IN_TABLE_4: dict[Aspect, _Reader] = {
     "temperature": _column("temperature"),

@@ -6,88 +6,147 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import MISSING
-from penultimate.report.claims.aspects import NAMES, Aspect
+from penultimate.report.claims.aspects import NAMES, Among, Aspect
+from penultimate.report.claims.criteria import Criteria
 from penultimate.report.claims.effects import (
     BySeed,
     Effect,
     Verdict,
     all_of,
     bootstrap_over_seeds,
-    contrast,
-    corrected,
+    common_seeds,
     decide,
+    difference,
+    each,
     rank_effect,
+    trend_effect,
 )
 from penultimate.report.claims.evidence import (
     Assessment,
     Evidence,
+    not_judged,
     paper,
     relearned,
     unmeasured,
 )
-from penultimate.report.claims.rules import Criteria, Ranked
+from penultimate.report.claims.rules import Trend
 from penultimate.report.claims.wording import (
     COPIES,
     least_correlation,
     not_enough_runs,
+    range_text,
     rank_text,
     reason,
     runs_each,
     signed,
     too_few,
 )
-from penultimate.report.text import counted, fixed, listed
+from penultimate.report.shapes.numbers import without_two
+from penultimate.report.text import counted, fixed, listed, p_value
 from penultimate.statistics import summarise
 
 
-def ranked(evidence: Evidence, rule: Ranked, criteria: Criteria) -> Assessment:
+def ranked(
+    evidence: Evidence, x: Aspect, y: Aspect, sign: int, criteria: Criteria, over: Among = "objectives"
+) -> Assessment:
     """Do x and y rank the objectives (or temperatures) as claimed? By means over the runs that have both.
 
     A seed is a draw of the world: where enough seeds are common to all that are ranked, only those count, so
-    that a mean is not lower for a harder draw.
+    that a mean is not lower for a harder draw. Sign 0 claims neither order.
     """
-    pairs = _pairs(evidence, rule)
-    least = criteria.least_objectives if rule.over == "objectives" else criteria.least_temperatures
-    noun, enough = rule.over.removesuffix("s"), int(least.value)
+    pairs = _pairs(evidence, x, y, over)
+    least = criteria.least_objectives if over == "objectives" else criteria.least_temperatures
+    noun, enough = over.removesuffix("s"), int(least.value)
     if not pairs:
-        return unmeasured(_missing(evidence, rule))
+        return unmeasured(_missing(evidence, x, y, over))
     usable = {spec: both for spec, both in pairs.items() if len(both[0]) >= criteria.least_runs.value}
     chosen = _balanced(usable if len(usable) >= enough else pairs, criteria)
     of_x, of_y = _sides(chosen)
     counts = [len(runs) for runs in of_x]
     over_seeds = bootstrap_over_seeds(of_x, of_y, criteria) if min(counts) > 1 else None
-    effect = rank_effect(_means(of_x), _means(of_y), rule.sign, over_seeds, criteria)
+    means = _means(of_x), _means(of_y)
+    effect = rank_effect(*means, sign or 1, over_seeds, criteria)
     if effect is None:
         why = f"No rank correlation: {counted(len(chosen), noun)}, or all alike; {enough} are needed."
-        return Assessment(MISSING, "undecided", why)
-    ours = f"{rank_text(effect, rule.sign, len(chosen), noun)}, {runs_each(counts)}"
-    ours += _shots_text(evidence, rule, criteria, tuple(chosen))
+        return not_judged(MISSING, why)
+    labels = [evidence.among(over).objective(spec).label for spec in chosen]
+    ours = f"{rank_text(effect, sign or 1, len(chosen), noun)}, {runs_each(counts)}"
+    ours += _shots_text(evidence, x, y, criteria, tuple(chosen)) + without_two(*means, labels)
     if len(pairs) < enough:
-        return Assessment(ours, "undecided", too_few(len(pairs), enough, noun))
+        return not_judged(ours, too_few(len(pairs), enough, noun))
     if len(usable) < enough:
-        return Assessment(ours, "undecided", not_enough_runs(counts, criteria))
-    verdict = decide(effect, criteria)
-    why = reason(effect, verdict, least_correlation(rule.sign, criteria), criteria)
-    left_out = [evidence.among(rule.over).objective(spec).label for spec in pairs if spec not in usable]
+        return not_judged(ours, not_enough_runs(counts, criteria))
+    if sign:
+        verdict = decide(effect, criteria)
+        why = reason(effect, verdict, least_correlation(sign, criteria), criteria)
+    else:
+        opposite = rank_effect(*means, -1, over_seeds, criteria)
+        assert opposite is not None
+        verdict = all_of(each({"alike": effect, "oppositely": opposite}, ("alike", "oppositely")).values())
+        why = _UNRELATED[verdict].format(fixed(criteria.least_correlation.value, 2))
+    left_out = [evidence.among(over).objective(spec).label for spec in pairs if spec not in usable]
     if left_out:
         why += f" Left out for too few runs: {listed(left_out)}."
     return Assessment(ours, verdict, why)
 
 
-def _missing(evidence: Evidence, rule: Ranked) -> str:
+_UNRELATED: dict[Verdict, str] = {
+    "holds": "Excluded on either side: ρ of {0} or stronger.",
+    "does not hold": "Related beyond chance (corrected for two sides), with ρ of {0} or stronger.",
+    "undecided": "Neither shown nor excluded on both sides: ρ of {0} or stronger.",
+}
+
+
+def trend(evidence: Evidence, rule: Trend, criteria: Criteria) -> Assessment:
+    """Does y rise or fall with the temperature within each seed that has all temperatures?"""
+    y = evidence.values(rule.aspect, "temperatures")
+    temperatures = [
+        (value, objective)
+        for value, objective in evidence.among("temperatures").temperatures
+        if objective.spec in y
+    ]
+    enough = int(criteria.least_temperatures.value)
+    if not temperatures:
+        absent = evidence.values("temperature", "temperatures")
+        return unmeasured(NAMES[rule.aspect if absent else "temperature"])
+    runs = [y[objective.spec] for _, objective in temperatures]
+    seeds = common_seeds(runs)
+    effect = (
+        trend_effect([[of[seed] for of in runs] for seed in seeds], rule.sign, criteria) if seeds else None
+    )
+    if effect is None:
+        count = counted(len(runs), "temperature")
+        return not_judged(
+            MISSING, f"No trend: {count}, or all alike, or no seed has all; {enough} are needed."
+        )
+    low, high = sorted((rule.sign * effect.low, rule.sign * effect.high))
+    labels = [f"τ = {value:g}" for value, _ in temperatures]
+    ours = (
+        f"mean ρ = {signed(rule.sign * effect.estimate, 2)} ({range_text(low, high, 2)}),"
+        f" {p_value(effect.p)} (Page), {counted(len(runs), 'temperature')}, {runs_each([len(seeds)])}"
+        + without_two(range(len(runs)), _means({seed: of[seed] for seed in seeds} for of in runs), labels)
+    )
+    if len(runs) < enough:
+        return not_judged(ours, too_few(len(runs), enough, "temperature"))
+    if len(seeds) < criteria.least_runs.value:
+        return not_judged(ours, not_enough_runs([len(seeds)], criteria))
+    verdict, least = decide(effect, criteria), least_correlation(rule.sign, criteria)
+    return Assessment(ours, verdict, reason(effect, verdict, least, criteria))
+
+
+def _missing(evidence: Evidence, x: Aspect, y: Aspect, over: Among) -> str:
     """What is not measured of a ranking that has no pair."""
-    if rule.over == "temperatures" and not evidence.values("temperature", "temperatures"):
-        return NAMES["temperature"]
-    return NAMES[next((name for name in (rule.x, rule.y) if not evidence.values(name, rule.over)), rule.y)]
+    return NAMES[next((name for name in (x, y) if not evidence.values(name, over)), y)]
 
 
 _Pairs: TypeAlias = dict[str, tuple[BySeed, BySeed]]
 """The runs that have both quantities, by objective: {spec: (x by seed, y by seed)}."""
 
 
-def _pairs(evidence: Evidence, rule: Ranked) -> _Pairs:
-    x, y = evidence.values(rule.x, rule.over), evidence.values(rule.y, rule.over)
+def _pairs(evidence: Evidence, of_x: Aspect, of_y: Aspect, over: Among = "objectives") -> _Pairs:
+    x, y = evidence.values(of_x, over), evidence.values(of_y, over)
     both = {spec: [seed for seed in x[spec] if seed in y.get(spec, {})] for spec in x}
     return {
         spec: ({seed: x[spec][seed] for seed in seeds}, {seed: y[spec][seed] for seed in seeds})
@@ -98,8 +157,7 @@ def _pairs(evidence: Evidence, rule: Ranked) -> _Pairs:
 
 def _balanced(pairs: _Pairs, criteria: Criteria) -> _Pairs:
     """Of every one the same seeds, where enough are common to all; else as they are."""
-    first, *others = [x for x, _ in pairs.values()]
-    kept = [seed for seed in first if all(seed in runs for runs in others)]
+    kept = common_seeds(x for x, _ in pairs.values())
     if len(kept) < criteria.least_runs.value:
         return pairs
     return {
@@ -116,33 +174,35 @@ def _means(by_run: Iterable[BySeed]) -> list[float]:
     return [summarise(runs.values()).mean for runs in by_run]
 
 
-def _shots_text(evidence: Evidence, rule: Ranked, criteria: Criteria, ranked_specs: Sequence[str]) -> str:
+def _shots_text(evidence: Evidence, x: Aspect, y: Aspect, criteria: Criteria, specs: Sequence[str]) -> str:
     """From how many images per class the heads were relearned; rho of the same at the other numbers."""
-    if evidence.shots is None or not {rule.x, rule.y} & {"relearned", "gap"}:
+    if evidence.shots is None or not {x, y} & {"relearned", "gap"}:
         return ""
     others = []
     for shots in relearned(evidence.measurements):
         if shots != evidence.shots:
-            other = dataclasses.replace(evidence, shots=shots)
-            pairs = _pairs(other, rule)
-            same = {spec: pairs[spec] for spec in ranked_specs if spec in pairs}
+            pairs = _pairs(dataclasses.replace(evidence, shots=shots), x, y)
+            same = {spec: pairs[spec] for spec in specs if spec in pairs}
             of_x, of_y = _sides(_balanced(same, criteria) if same else same)
-            effect = rank_effect(_means(of_x), _means(of_y), rule.sign, None, criteria)
+            effect = rank_effect(_means(of_x), _means(of_y), 1, None, criteria)
             if effect is not None:
-                others.append(f"ρ = {signed(rule.sign * effect.estimate, 2)} at {shots}")
+                others.append(f"ρ = {signed(effect.estimate, 2)} at {shots}")
     also = f" (also, not judged: {', '.join(others)})" if others else ""
     return f", {evidence.shots} images per class{also}"
 
 
-def ranked_in_paper(rule: Ranked, criteria: Criteria) -> str:
+def ranked_in_paper(x: Aspect, y: Aspect, criteria: Criteria, over: Among = "objectives") -> str:
     """The correlation of the paper's printed means."""
-    x, y = paper(rule.x, rule.over), paper(rule.y, rule.over)
-    effect = rank_effect([x[key] for key in x], [y[key] for key in x], rule.sign, None, criteria)
+    of_x, of_y = paper(x, over), paper(y, over)
+    keys = [key for key in of_x if key in of_y]
+    values = [of_x[key] for key in keys], [of_y[key] for key in keys]
+    effect = rank_effect(*values, 1, None, criteria)
     assert effect is not None
-    return rank_text(effect, rule.sign, len(x), rule.over.removesuffix("s"))
+    labels = [PRESETS[key].label if over == "objectives" else f"τ = {float(key):g}" for key in keys]
+    return rank_text(effect, 1, len(keys), over.removesuffix("s")) + without_two(*values, labels)
 
 
-def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment:
+def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> Assessment:
     """Does accuracy A rise up to the middle temperature, and is it level above?
 
     |A_t - A_mid| < share * (A_mid - A_min) for every t > mid
@@ -152,35 +212,31 @@ def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment
     """
     runs = evidence.values(aspect, "temperatures")
     temperatures = evidence.among("temperatures").temperatures
-    points = [
-        (t, summarise(runs[objective.spec].values()))
-        for t, objective in temperatures
-        if objective.spec in runs
-    ]
+    points = [(t, runs[objective.spec]) for t, objective in temperatures if objective.spec in runs]
     if not points:
         return unmeasured(NAMES["temperature"])
     enough = int(criteria.least_temperatures.value)
-    groups = [summary for _, summary in points]
-    counts = [summary.n for summary in groups]
-    ours = f"{levels_text({t: summary.mean for t, summary in points})}, {runs_each(counts)}"
+    groups = [of_seeds for _, of_seeds in points]
+    counts = [len(common_seeds(groups))] if blocks else [len(of_seeds) for of_seeds in groups]
+    means = {t: summarise(of_seeds.values()).mean for t, of_seeds in points}
+    ours = f"{levels_text(means)}, {runs_each(counts)}"
     if len(points) < enough:
-        return Assessment(ours, "undecided", too_few(len(points), enough, "temperature"))
+        return not_judged(ours, too_few(len(points), enough, "temperature"))
     if min(counts) < criteria.least_runs.value:
-        return Assessment(ours, "undecided", not_enough_runs(counts, criteria))
+        return not_judged(ours, not_enough_runs(counts, criteria))
     middle, share = _middle(len(groups)), criteria.plateau.value
-    effects: dict[tuple[int, int], Effect] = {}
+    effects: dict[str, Effect] = {}
     for upper in range(middle + 1, len(groups)):
         for side in (1, -1):
             weights = [0.0] * len(groups)
             weights[0], weights[middle], weights[upper] = -share, share + side, -side
-            effect = contrast(groups, weights, 0.0, criteria)
+            effect = difference(groups, weights, 0.0, criteria, blocks)
             if effect is None:
-                return Assessment(ours, "undecided", COPIES)
-            effects[upper, side] = effect
-    family = corrected(list(effects.values()), "p_against")
-    verdicts = dict(zip(effects, (decide(effect, criteria) for effect in family), strict=True))
+                return not_judged(ours, COPIES)
+            effects[f"{points[upper][0]:g} {side}"] = effect
+    verdicts = each(effects, (), criteria)
     verdict = all_of(verdicts.values())
-    moved = sorted({points[upper][0] for (upper, _), one in verdicts.items() if one == verdict})
+    moved = sorted({float(key.split()[0]) for key, one in verdicts.items() if one == verdict})
     return Assessment(ours, verdict, _levels_reason(verdict, moved, points[middle][0], share))
 
 

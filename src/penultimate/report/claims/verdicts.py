@@ -1,4 +1,4 @@
-"""Every claim judged: the paper's evidence and ours in a line each, the verdict, and its reason."""
+"""Every claim judged: the paper's evidence and ours in a line each, the verdict, and its replication."""
 
 from __future__ import annotations
 
@@ -6,67 +6,122 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penultimate.report.claims.comparisons import against_all, best_in_paper, better, better_in_paper
+from penultimate.report.claims.comparisons import (
+    against_all,
+    best_for_most,
+    best_for_most_in_paper,
+    better,
+    better_in_paper,
+    in_paper,
+)
+from penultimate.report.claims.criteria import CRITERIA, Criteria
 from penultimate.report.claims.evidence import Assessment, Evidence, paper
-from penultimate.report.claims.rankings import levels, levels_text, ranked, ranked_in_paper
+from penultimate.report.claims.patterns import none_positive, positive, shared_in_paper
+from penultimate.report.claims.rankings import levels, levels_text, ranked, ranked_in_paper, trend
 from penultimate.report.claims.rules import (
-    CLAIMS,
-    CRITERIA,
+    FIRST_RULES,
+    BestForMost,
     BestOfAll,
     Better,
     Claim,
-    Criteria,
     Levels,
+    NonePositive,
+    OnlyThese,
+    Positive,
     Ranked,
+    Trend,
     Unbeaten,
 )
+from penultimate.report.claims.stated import CLAIMS
+from penultimate.report.measurements import Seed
 
 LIMITED = "A limited run is no evidence."
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with the evidence on both sides."""
+    """A claim with the evidence on both sides.
+
+    first   what the first rules make of the same runs; None of a claim that they did not have
+    halves  what these rules make of the first half of the seeds, and of the second
+    """
 
     claim: Claim
     paper: str
     ours: Assessment
+    first: Assessment | None
+    halves: tuple[Assessment, Assessment]
 
 
 def judge(
     evidence: Evidence, claims: Sequence[Claim] = CLAIMS, criteria: Criteria = CRITERIA
 ) -> tuple[Judged, ...]:
     """The verdict on every claim; a limited study decides none."""
-    judged = []
-    for claim in claims:
-        ours = _judge(evidence, claim, criteria)
-        if evidence.measurements.limited:
-            ours = dataclasses.replace(ours, verdict="undecided", reason=LIMITED)
-        judged.append(Judged(claim, _in_paper(claim, criteria), ours))
-    return tuple(judged)
+    first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
+    return tuple(
+        Judged(
+            claim,
+            claim.prints or _in_paper(claim, criteria),
+            _assess(evidence, claim, criteria),
+            _assess(evidence, claim, criteria, blocks=False) if claim.since == FIRST_RULES else None,
+            (_assess(first, claim, criteria), _assess(second, claim, criteria)),
+        )
+        for claim in claims
+    )
 
 
-def _judge(evidence: Evidence, claim: Claim, criteria: Criteria) -> Assessment:
+def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
+    """The seeds in two halves, in their order; of an odd number the first half has one more.
+
+    >>> halves([0, 1, 2, 3, 4])
+    ((0, 1, 2), (3, 4))
+    """
+    middle = (len(seeds) + 1) // 2
+    return tuple(seeds[:middle]), tuple(seeds[middle:])
+
+
+def _assess(evidence: Evidence, claim: Claim, criteria: Criteria, blocks: bool = True) -> Assessment:
+    ours = _judge(evidence, claim, criteria, blocks)
+    if evidence.measurements.limited:
+        return dataclasses.replace(ours, verdict="undecided", reason=LIMITED, judged=False)
+    return ours
+
+
+def _judge(evidence: Evidence, claim: Claim, criteria: Criteria, blocks: bool) -> Assessment:
     match claim.rule:
         case Better(aspect, objective):
-            return better(evidence, aspect, objective, criteria)
-        case BestOfAll(aspect):
-            return against_all(evidence, aspect, criteria, unbeaten=False)
-        case Unbeaten(aspect):
-            return against_all(evidence, aspect, criteria, unbeaten=True)
-        case Ranked():
-            return ranked(evidence, claim.rule, criteria)
+            return better(evidence, aspect, objective, criteria, blocks)
+        case BestOfAll() | Unbeaten() | OnlyThese():
+            return against_all(evidence, claim.rule, criteria, blocks)
+        case BestForMost():
+            return best_for_most(evidence, claim.rule, criteria, blocks)
+        case Ranked(x, y, sign):
+            return ranked(evidence, x, y, sign, criteria)
+        case Trend(aspect, sign):
+            if blocks:
+                return trend(evidence, claim.rule, criteria)
+            return ranked(evidence, "temperature", aspect, sign, criteria, "temperatures")
         case Levels(aspect):
-            return levels(evidence, aspect, criteria)
+            return levels(evidence, aspect, criteria, blocks)
+        case Positive():
+            return positive(evidence, claim.rule, criteria)
+        case NonePositive():
+            return none_positive(evidence, claim.rule, criteria)
 
 
 def _in_paper(claim: Claim, criteria: Criteria) -> str:
     match claim.rule:
         case Better(aspect, objective):
             return better_in_paper(aspect, objective, criteria)
-        case BestOfAll(aspect) | Unbeaten(aspect):
-            return best_in_paper(aspect)
-        case Ranked():
-            return ranked_in_paper(claim.rule, criteria)
+        case BestOfAll() | Unbeaten() | OnlyThese():
+            return in_paper(claim.rule)
+        case BestForMost(aspect):
+            return best_for_most_in_paper(aspect)
+        case Ranked(x, y):
+            return ranked_in_paper(x, y, criteria)
+        case Trend(aspect):
+            return ranked_in_paper("temperature", aspect, criteria, "temperatures")
         case Levels(aspect):
             return levels_text({float(t): value for t, value in paper(aspect, "temperatures").items()})
+        case Positive() | NonePositive():
+            return shared_in_paper()

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penultimate.objectives.presets import PRESETS
+from penultimate.report.claims.aspects import RATIOS, Aspect
+from penultimate.report.claims.criteria import Criteria
 from penultimate.report.claims.effects import Effect, Verdict
-from penultimate.report.claims.rules import Criteria
 from penultimate.report.text import counted, fixed, listed, p_value
 
 COPIES = "No spread at all between runs: they are copies of each other, and count as one."
@@ -21,10 +22,24 @@ class Least:
     excluded: str
 
 
-def least_gain(margin: float) -> Least:
-    """In points of accuracy."""
-    points = f"{fixed(margin, 2)} points"
-    return Least(f"at least {points}", f"a gain of {points} or more")
+def amount(size: float, aspect: Aspect) -> str:
+    """A difference in a quantity, without its sign.
+
+    >>> amount(0.234, "linear"), amount(0.0071, "separation")
+    ('0.23 points', '0.007')
+    """
+    return fixed(size, 3) if aspect in RATIOS else f"{fixed(size, 2)} points"
+
+
+def level_text(value: float, aspect: Aspect) -> str:
+    """A value of a quantity."""
+    return fixed(value, 3) if aspect in RATIOS else f"{fixed(value, 1)} %"
+
+
+def least_gain(margin: float, aspect: Aspect) -> Least:
+    """In points of accuracy, or in R²."""
+    least = amount(margin, aspect)
+    return Least(f"at least {least}", f"a gain of {least} or more")
 
 
 def least_correlation(sign: int, criteria: Criteria) -> Least:
@@ -36,9 +51,9 @@ def least_correlation(sign: int, criteria: Criteria) -> Least:
 def reason(effect: Effect, verdict: Verdict, least: Least, criteria: Criteria, several: int = 1) -> str:
     """Why the verdict is what it is; `several` is the number of comparisons that p is corrected for.
 
-    >>> from penultimate.report.claims.rules import CRITERIA
+    >>> from penultimate.report.claims.criteria import CRITERIA
     >>> effect = Effect(0.9, 0.7, 1.1, 0.23, p_for=0.002, p_against=1)
-    >>> reason(effect, "holds", least_gain(0.23), CRITERIA, several=8)
+    >>> reason(effect, "holds", least_gain(0.23, "linear"), CRITERIA, several=8)
     'Beyond chance (p = 0.004, corrected for eight comparisons), and the estimate is at least 0.23 ...'
     """
     note = f", corrected for {counted(several, 'comparison')}" if several > 1 else ""
@@ -61,7 +76,7 @@ def reason(effect: Effect, verdict: Verdict, least: Least, criteria: Criteria, s
 def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
     """Why nothing is decided on so few runs.
 
-    >>> from penultimate.report.claims.rules import CRITERIA
+    >>> from penultimate.report.claims.criteria import CRITERIA
     >>> not_enough_runs([1, 1], CRITERIA)
     'One run each: too few to know how far runs differ by chance; three runs each are needed.'
     """
@@ -86,10 +101,13 @@ def runs_each(counts: Iterable[int]) -> str:
     return f"{counted(low, 'run')} each" if low == high else f"{low} to {high} runs each"
 
 
-def difference_text(estimate: float, effect: Effect | None, counts: Iterable[int]) -> str:
-    """A difference in points with its interval, if there is one, and the runs behind it."""
-    interval = f" ({range_text(effect.low, effect.high, 2)})" if effect else ""
-    return f"{signed(estimate, 2)} points{interval}, {runs_each(counts)}"
+def difference_text(
+    estimate: float, effect: Effect | None, counts: Iterable[int], aspect: Aspect = "accuracy"
+) -> str:
+    """A difference with its interval, if there is one, and the runs behind it."""
+    digits, unit = (3, "") if aspect in RATIOS else (2, " points")
+    interval = f" ({range_text(effect.low, effect.high, digits)})" if effect else ""
+    return f"{signed(estimate, digits)}{unit}{interval}, {runs_each(counts)}"
 
 
 def rank_text(effect: Effect, sign: int, n: int, noun: str) -> str:

@@ -1,54 +1,97 @@
-"""The paper's claims, judged on a study by rules that were written down before it ran."""
+"""The paper's claims, judged on a study by rules that are dated and digested."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.claims.aspects import MEASURED_BY, read_by_claims
+from penultimate.report.claims.rules import FIRST_RULES
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import counted
 
 if TYPE_CHECKING:
+    from penultimate.report.claims.evidence import Assessment
     from penultimate.report.claims.verdicts import Judged
 
 COLUMNS = (
+    Column("whose", "Whose claim"),
     Column("paper", "Its evidence", "The paper (ImageNet)"),
     Column("ours", "Our evidence", "This study"),
     Column("verdict", "Verdict", "This study"),
     Column("reason", "Why", "This study"),
+    Column("first_rules", f"By the rules of {FIRST_RULES}", "This study"),
+    Column("first_half", "First half of the seeds", "Replication"),
+    Column("second_half", "Second half of the seeds", "Replication"),
 )
+NOT_JUDGED = "not judged"
 
 
 def _table(measurements: Measurements) -> Piece:
     from penultimate.report.claims.evidence import gather
-    from penultimate.report.claims.rules import spoken
+    from penultimate.report.claims.stated import spoken
     from penultimate.report.claims.verdicts import judge
 
-    rows = tuple(map(_row, judge(gather(measurements))))
-    corner = "The paper's claim, in our words"
-    return Piece((ExhibitTable("claims", "Claim by claim", corner, COLUMNS, rows),), method=spoken())
+    judged = judge(gather(measurements))
+    corner = "The claim, in our words"
+    table = ExhibitTable("claims", "Claim by claim", corner, COLUMNS, tuple(map(_row, judged)))
+    return Piece((table,), notes=(_replication(measurements, judged),), method=spoken())
 
 
 def _row(judged: Judged) -> TableRow:
     claim, ours = judged.claim, judged.ours
     cells = (
+        Cell("ours" if claim.ours else "the paper's"),
         Cell(f"{judged.paper} ({claim.where})"),
         Cell(ours.ours),
         Cell(ours.verdict),
         Cell(ours.reason.replace("`", "")),
+        Cell(judged.first.verdict if judged.first else "no such claim"),
+        *map(_half, judged.halves),
     )
     return TableRow(claim.says, cells)
+
+
+def _half(half: Assessment) -> Cell:
+    return Cell(half.verdict if half.judged else NOT_JUDGED, detail=half.reason.replace("`", ""))
+
+
+def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
+    """What the two halves of the seeds come to: what came out twice, and what did not."""
+    from penultimate.report.claims.criteria import CRITERIA
+    from penultimate.report.claims.verdicts import halves
+
+    seeds = [
+        f"{counted(len(half), 'seed')} ({', '.join(map(str, half)) or 'none'})"
+        for half in halves(measurements.seeds)
+    ]
+    pairs = Counter(
+        tuple(half.verdict if half.judged else NOT_JUDGED for half in one.halves) for one in judged
+    )
+    twice = sum(count for (a, b), count in pairs.items() if a == b and a in ("holds", "does not hold"))
+    opposite = pairs["holds", "does not hold"] + pairs["does not hold", "holds"]
+    unjudged = sum(count for pair, count in pairs.items() if NOT_JUDGED in pair)
+    once = len(judged) - twice - opposite - unjudged - pairs["undecided", "undecided"]
+    least = int(CRITERIA.least_runs.value)
+    few = [half for half in halves(measurements.seeds) if len(half) < least]
+    return (
+        f"Replication, {seeds[0]} against {seeds[1]}: of {counted(len(judged), 'claim')}, {twice} came out"
+        f" the same way twice, {once} in one half only, {opposite} in opposite ways,"
+        f" {pairs['undecided', 'undecided']} in neither; {unjudged} could not be judged in both halves."
+        + (f" A rule needs {counted(least, 'run')}, so that nothing can be replicated here." if few else "")
+    )
 
 
 CLAIMS = Exhibit(
     name="claims",
     title="Which of the paper's claims hold here",
-    caption="Each claim of the paper that this study can judge: the paper's numbers, recomputed from its"
-    " printed tables; the same numbers measured here, with 95 % intervals; and what they come to. Undecided"
-    " means that these data cannot tell, not that the claim is in doubt.",
+    caption="Each claim of the paper that this study can judge, and a few of ours: the paper's numbers,"
+    " recomputed from its printed tables; the same numbers measured here, with 95 % intervals; and what they"
+    " come to. Undecided means that these data cannot tell, not that the claim is in doubt.",
     parts=(Bespoke(_table, read_by_claims()),),
     place=2,
     measured_by=MEASURED_BY,
-    summary="The paper's claims, the evidence here, a verdict on each",
+    summary="The paper's claims, the evidence here, a verdict on each, and its replication",
 )

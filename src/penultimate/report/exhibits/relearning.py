@@ -13,6 +13,7 @@ from penultimate.report.shapes.scatter import (
     ScatterPanel,
     correlation_of,
     finding,
+    leaning_on,
     mean_points,
 )
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns
@@ -71,10 +72,11 @@ def _joined(panel: Panel, before: tuple[Point, ...], after: tuple[Point, ...]) -
         )
         for end in both
     )
-    gap = correlation_of([replace(end, y=end.y - starts[end.label].y) for end in both])
-    said = f"Relearned: {finding(correlation_of(after))}"
+    gaps = [replace(end, y=end.y - starts[end.label].y) for end in both]
+    gap = correlation_of(gaps)
+    said = f"Relearned: {finding(after)}"
     if gap:
-        said += f". Relearned less original: ρ = {fixed(gap.rho, 2)}, {p_value(gap.p)}"
+        said += f". Relearned less original: ρ = {fixed(gap.rho, 2)}, {p_value(gap.p)}{leaning_on(gaps)}"
     faint = (replace(point, faint=True) for point in before)
     return replace(panel, points=(*faint, *after) if after else (), curves=lines, finding=said)
 

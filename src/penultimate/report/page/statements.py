@@ -9,7 +9,7 @@ from penultimate.report.exhibits.separation import LINEAR, SEPARATION, SEPARATIO
 from penultimate.report.exhibits.transfer import TOP1
 from penultimate.report.measurements import FIRST_STUDY, ByRun, Measurements
 from penultimate.report.shapes.numbers import summarise
-from penultimate.report.shapes.scatter import correlation_of, mean_points
+from penultimate.report.shapes.scatter import correlation_of, leaning_on, mean_points
 from penultimate.report.text import counted, fixed, listed, p_value, percent
 from penultimate.statistics import Correlation
 
@@ -40,7 +40,8 @@ def headline(measurements: Measurements) -> Headline:
     """The study's answer about class separation and transfer, beside the paper's."""
     theirs = correlation_of(SEPARATION_IN_PAPER.points())
     assert theirs is not None
-    ours = correlation_of(SEPARATION.means(measurements))
+    points = SEPARATION.means(measurements)
+    ours = correlation_of(points)
     details = [_beside(ours, theirs)] if ours else []
     relation = "rank correlation of class separation with linear transfer"
     facts = [Tile(fixed(ours.rho, 2), "", f"{relation} ({p_value(ours.p)}, n = {ours.n})")] if ours else []
@@ -58,17 +59,17 @@ def headline(measurements: Measurements) -> Headline:
             facts.append(Tile(percent(value), "%", meaning.format(measurements.objective(spec).label)))
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
-    return Headline(_answer(ours, measurements.limited), tuple(details), tuple(facts))
+    return Headline(_answer(ours, leaning_on(points), measurements.limited), tuple(details), tuple(facts))
 
 
-def _answer(ours: Correlation | None, limited: bool) -> str:
+def _answer(ours: Correlation | None, leaning: str, limited: bool) -> str:
     """The one sentence; it claims a relation only where p < 0.05."""
     if ours is None:
         return (
             "This study cannot say yet whether pulling classes apart costs transfer: fewer than three"
             f" objectives have both numbers. To measure them: `penultimate run {FIRST_STUDY}`."
         )
-    size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}"
+    size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}{leaning}"
     among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
     if ours.p >= SIGNIFICANT:
         lean = "lean towards transferring worse" if ours.rho < 0 else "lean towards transferring better"
@@ -119,10 +120,11 @@ def _softmax(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[s
 
 
 def _accuracy(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[str]:
-    correlation = correlation_of(mean_points(measurements, top1, transfer, TOP1, LINEAR))
+    points = mean_points(measurements, top1, transfer, TOP1, LINEAR)
+    correlation = correlation_of(points)
     if correlation is None:
         return []
-    size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}"
+    size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}{leaning_on(points)}"
     says = "says nothing reliable about" if correlation.p >= SIGNIFICANT else "goes with"
     how = "" if correlation.p >= SIGNIFICANT else (" better" if correlation.rho > 0 else " worse")
     return [f"Accuracy on the pretraining classes {says}{how} transfer ({size}); in the paper, ρ = −0.21."]

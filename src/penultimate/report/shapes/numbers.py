@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penultimate import published
 from penultimate.report.measurements import ByRun
 from penultimate.report.quantity import Best
+from penultimate.report.text import counted, fixed
 from penultimate.statistics.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "printed_rows",
     "rank_correlation",
     "summarise",
+    "without_two",
 ]
 
 PUBLISHED_TARGETS = ("food", "cifar10", "cifar100", "birdsnap", "sun397", "cars", "pets", "flowers")
@@ -55,6 +57,27 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | No
         return None
     correlation = spearman(x, y)
     return None if math.isnan(correlation.rho) else correlation
+
+
+def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str]) -> str:
+    """What is said beside a rank correlation: its range without any two, and the two that move it most.
+
+    >>> without_two([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8], "abcdef")
+    '; without any two 0.00 to 0.80 (0.00 without e and f)'
+    """
+    from penultimate.statistics.correlation import leave_two_out
+
+    left = leave_two_out(x, y)
+    if left is None:
+        return ""
+    if left.low == left.high:
+        return f"; {fixed(left.low, 2)} without any two"
+    names = " and ".join(labels[index] for index in left.pair)
+    names += f", or {counted(left.ties - 1, 'other pair')}" if left.ties > 1 else ""
+    return (
+        f"; without any two {fixed(left.low, 2)} to {fixed(left.high, 2)}"
+        f" ({fixed(left.rho, 2)} without {names})"
+    )
 
 
 def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:

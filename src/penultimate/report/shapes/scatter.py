@@ -15,6 +15,7 @@ from penultimate.report.shapes.numbers import (
     printed_rows,
     rank_correlation,
     summarise,
+    without_two,
 )
 from penultimate.report.shapes.table import Over, printed_label
 from penultimate.report.spec import Piece
@@ -87,7 +88,7 @@ class ScatterPanel:
         runs = run_points(arm, x, y, self.x, self.y, faint=self.marks == "both")
         several = len(runs) > len(means)
         faint = runs if self.marks == "both" and len(measurements.seeds) > 1 else ()
-        said = finding(correlation_of(means), NOUNS[self.over])
+        said = finding(means, NOUNS[self.over])
         return Panel(
             self.name,
             self.title.format_map(measurements.words),
@@ -131,7 +132,7 @@ class PrintedPanel:
 
     def panel(self) -> Panel:
         points = self.points()
-        said = finding(correlation_of(points), NOUNS[self.over])
+        said = finding(points, NOUNS[self.over])
         return Panel(
             self.name, self.title, self.x_label, self.y_label, points, source="published", finding=said
         )
@@ -231,15 +232,22 @@ def correlation_of(points: Sequence[Point]) -> Correlation | None:
     return rank_correlation([point.x for point in points], [point.y for point in points])
 
 
-def finding(correlation: Correlation | None, noun: str = "objective") -> str:
-    """The correlation in words.
+def leaning_on(points: Sequence[Point]) -> str:
+    """How far the rank correlation of a panel's means leans on two of them."""
+    return without_two([one.x for one in points], [one.y for one in points], [one.label for one in points])
 
-    >>> finding(rank_correlation([1, 2, 3, 4], [9, 7, 8, 5]))
+
+def finding(points: Sequence[Point], noun: str = "objective") -> str:
+    """The correlation of a panel's means in words.
+
+    >>> finding([Point(x, y, "", "") for x, y in ((1, 9), (2, 7), (3, 8), (4, 5))])
     'Spearman ρ = −0.80, p = 0.33, four objectives'
-    >>> finding(None)
+    >>> finding([])
     'Too few different values for a rank correlation'
     """
+    correlation = correlation_of(points)
     if correlation is None:
         return "Too few different values for a rank correlation"
     rho = fixed(correlation.rho, 2)
-    return f"Spearman ρ = {rho}, {p_value(correlation.p)}, {counted(correlation.n, noun)}"
+    said = f"Spearman ρ = {rho}, {p_value(correlation.p)}, {counted(correlation.n, noun)}"
+    return said + leaning_on(points)

@@ -1,0 +1,103 @@
+"""One number a run, from what a study measured in the course of training or of pairs of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from penultimate.report.measurements import ByRun, Seed, Series
+from penultimate.report.shapes.pairs import Pairs
+
+Courses: TypeAlias = Mapping[str, Series]
+"""The points (epoch, value) of every run: {spec: {seed: [(epoch, value), ...]}}."""
+
+
+def below_their_peak(courses: Courses) -> ByRun:
+    """How far each run ends below its value at the peak, which is where the mean of the other runs has it.
+
+    A peak among several snapshots is the highest by chance too, were it sought in the run itself. Of a single
+    run its own is taken; runs of fewer than three snapshots have none.
+
+    >>> below_their_peak({"softmax": {0: [(1, 0.1), (2, 0.4), (3, 0.25)], 1: [(1, 0.1), (2, 0.4), (3, 0.3)]}})
+    {'softmax': {0: 0.15..., 1: 0.10...}}
+    """
+    falls: ByRun = {}
+    for spec, runs in courses.items():
+        values = {seed: dict(run) for seed, run in runs.items()}
+        epochs = sorted(set.intersection(*(set(run) for run in values.values()))) if values else []
+        if len(epochs) < 3:
+            continue
+        falls[spec] = {}
+        for seed, run in values.items():
+            others = [other for which, other in values.items() if which != seed] or [run]
+            peak = max(epochs[:-1], key=lambda epoch: math.fsum(other[epoch] for other in others))
+            falls[spec][seed] = run[peak] - run[epochs[-1]]
+    return falls
+
+
+def at_equal_training(train: Courses, test: Courses) -> ByRun:
+    """The test accuracy of each run where its training accuracy first reaches the highest that all reach.
+
+    "All" are the runs of its seed. Between snapshots both are interpolated; a run whose first snapshot lies
+    above is left out.
+
+    >>> course = {"softmax": {0: [(1, 0.4), (2, 0.8)]}, "sigmoid": {0: [(1, 0.5), (2, 0.6)]}}
+    >>> test = {"softmax": {0: [(1, 0.4), (2, 0.6)]}, "sigmoid": {0: [(1, 0.5), (2, 0.55)]}}
+    >>> at_equal_training(course, test)
+    {'softmax': {0: 0.5}, 'sigmoid': {0: 0.55}}
+    """
+    seeds = {seed for runs in train.values() for seed in runs}
+    levels = {
+        seed: min(max(value for _, value in runs[seed]) for runs in train.values() if seed in runs)
+        for seed in seeds
+    }
+    found: ByRun = {}
+    for spec, runs in train.items():
+        for seed, run in runs.items():
+            ups = [up for _, up in test.get(spec, {}).get(seed, [])]
+            value = _crossing([across for _, across in run], ups, levels[seed])
+            if value is not None:
+                found.setdefault(spec, {})[seed] = value
+    return found
+
+
+def _crossing(across: Sequence[float], up: Sequence[float], level: float) -> float | None:
+    """The height at which a line from point to point first reaches `level`; None if it starts above."""
+    if len(across) != len(up) or across[0] > level:
+        return None
+    for place, right in enumerate(across):
+        if right >= level:
+            left = across[max(place - 1, 0)]
+            share = (level - left) / (right - left) if right > left else 1.0
+            return up[max(place - 1, 0)] * (1 - share) + up[place] * share
+    return None
+
+
+def kinship(pairs: Pairs) -> tuple[dict[Seed, float], float]:
+    """How much more alike two networks of one objective are than two of different ones, all of two seeds.
+
+    It is a difference m of means over pairs; of each seed, the jackknife's pseudo-value n m - (n - 1) m' with
+    m' that without the seed, for a seed is in many pairs. And how alike those of different objectives are.
+    Of two seeds it is m itself, without a spread; nothing where either kind of pair is missing.
+
+    Arvesen, 1969.
+    """
+    apart = [(a, b, value) for (a, b), value in pairs.items() if a.seed != b.seed]
+    seeds = sorted({key.seed for a, b, _ in apart for key in (a, b) if key.seed is not None})
+
+    def mean(without: Seed, same: bool) -> float:
+        values = [
+            value
+            for a, b, value in apart
+            if without not in (a.seed, b.seed) and (a.objective == b.objective) == same
+        ]
+        return math.fsum(values) / len(values) if values else math.nan
+
+    def gain(without: Seed) -> float:
+        return mean(without, True) - mean(without, False)
+
+    n, whole = len(seeds), gain(None)
+    if n < 3 or math.isnan(whole):
+        return ({} if math.isnan(whole) else dict.fromkeys(seeds, whole)), mean(None, False)
+    return {seed: n * whole - (n - 1) * gain(seed) for seed in seeds}, mean(None, False)

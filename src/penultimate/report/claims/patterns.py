@@ -1,0 +1,133 @@
+"""Claims about one number a seed: of an objective's course of training, of tasks, of pairs of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penultimate import published
+from penultimate.report.claims.aspects import NAMES, QUANTITIES, SHARED, Aspect
+from penultimate.report.claims.comparisons import least_difference
+from penultimate.report.claims.courses import kinship
+from penultimate.report.claims.criteria import Criteria
+from penultimate.report.claims.effects import BySeed, all_of, common_seeds, decide, difference, each
+from penultimate.report.claims.evidence import BASELINE, Assessment, Evidence, not_judged, paper, unmeasured
+from penultimate.report.claims.rules import ALTERNATIVES, NonePositive, Positive
+from penultimate.report.claims.wording import (
+    COPIES,
+    Least,
+    amount,
+    difference_text,
+    names_of,
+    not_enough_runs,
+    range_text,
+    reason,
+)
+from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
+from penultimate.report.shapes.pairs import pairs_of
+from penultimate.report.text import counted, fixed
+from penultimate.statistics import mean, spearman
+
+
+def positive(evidence: Evidence, rule: Positive, criteria: Criteria) -> Assessment:
+    """Has the number that each seed has one of a mean above zero?"""
+    values, margin = _of_seeds(evidence, rule, criteria)
+    if not values:
+        return unmeasured(NAMES[rule.aspect])
+    effect = difference([values], [1], margin, criteria)
+    ours = difference_text(mean(values.values()), effect, [len(values)], rule.aspect)
+    ours = ours.replace(" each", "" if rule.objective else ", each with all objectives")
+    if len(values) < criteria.least_runs.value:
+        return not_judged(ours, not_enough_runs([len(values)], criteria))
+    if effect is None:
+        return not_judged(ours, COPIES)
+    verdict = decide(effect, criteria)
+    return Assessment(ours, verdict, reason(effect, verdict, _least(margin, rule.aspect), criteria))
+
+
+def _least(margin: float, aspect: Aspect) -> Least:
+    least = amount(margin, aspect)
+    return Least(f"at least {least}", f"{least} or more")
+
+
+def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[BySeed, float]:
+    """The number of each seed, and the smallest that counts."""
+    if rule.aspect == "kinship":
+        quantity = QUANTITIES["kinship"]
+        gains, others = kinship(pairs_of(evidence.measurements, quantity))
+        scaled = {seed: quantity.scale * gain for seed, gain in gains.items()}
+        return scaled, criteria.least_gain.value * (100 - quantity.scale * others)
+    if rule.aspect == "shared":
+        return _shared(evidence), criteria.least_contrast.value
+    softmax, _ = evidence.alternatives("separation")
+    values, alternatives = evidence.alternatives(rule.aspect)
+    values = values if rule.objective == BASELINE else alternatives.get(rule.objective, {})
+    return values, least_difference("separation", mean(softmax.values()), criteria) if softmax else 0.0
+
+
+def _shared(evidence: Evidence) -> BySeed:
+    """Within each seed, rho of R² and transfer to tasks of shared classes, less that of the others."""
+    separation = evidence.values("separation")
+    tasks = {task: evidence.on_task(task).values("linear") for task in evidence.measurements.targets}
+    if not {*tasks} & {*SHARED} or not {*tasks} - {*SHARED} or len(separation) < 3:
+        return {}
+    runs = [separation, *tasks.values()]
+    seeds = common_seeds(of.get(spec, {}) for of in runs for spec in separation)
+    return {
+        seed: _contrast(
+            [of[seed] for of in separation.values()],
+            {task: [of[spec][seed] for spec in separation] for task, of in tasks.items()},
+        )
+        for seed in seeds
+    }
+
+
+def _contrast(separation: list[float], tasks: Mapping[str, list[float]]) -> float:
+    rhos = {task: spearman(separation, values, exact=False).rho for task, values in tasks.items()}
+    shared = [rho for task, rho in rhos.items() if task in SHARED]
+    return mean(shared) - mean(rho for task, rho in rhos.items() if task not in SHARED)
+
+
+def shared_in_paper() -> str:
+    """The paper's rho on Pets, and the range of the others'."""
+    separation, rows = paper("separation"), published.printed("neurips_table1_linear")
+    rhos = {
+        task: spearman(
+            [separation[row["objective"]] for row in rows],
+            [float(row[f"{task}_percent"]) for row in rows],
+            exact=False,
+        ).rho
+        for task in PUBLISHED_TARGETS
+    }
+    shared = rhos.pop("pets")
+    others = range_text(min(rhos.values()), max(rhos.values()), 2)
+    return f"ρ = {fixed(shared, 2)} for Pets, {others} for the others"
+
+
+def none_positive(evidence: Evidence, rule: NonePositive, criteria: Criteria) -> Assessment:
+    """Has the number of no alternative a mean above zero? Each must be excluded; one refutes."""
+    softmax, _ = evidence.alternatives("separation")
+    _, values = evidence.alternatives(rule.aspect)
+    if not values or not softmax:
+        return unmeasured(NAMES[rule.aspect])
+    margin = least_difference("separation", mean(softmax.values()), criteria)
+    most = max(values, key=lambda slug: mean(values[slug].values()))
+    text = difference_text(mean(values[most].values()), None, [len(values[most])], rule.aspect)
+    ours = f"The largest: {names_of([most])}, {text}"
+    enough = [slug for slug, runs in values.items() if len(runs) >= criteria.least_runs.value]
+    found = {slug: difference([values[slug]], [1], margin, criteria) for slug in enough}
+    effects = {slug: effect for slug, effect in found.items() if effect is not None}
+    absent = [slug for slug in ALTERNATIVES if slug not in effects]
+    if not effects:
+        return not_judged(ours, COPIES if enough else not_enough_runs([len(values[most])], criteria))
+    verdicts = each(effects, ALTERNATIVES, criteria)
+    verdict = all_of(verdicts.values())
+    if verdict == "holds" and absent:
+        return not_judged(ours, f"It holds of all but {names_of(absent)}: too few runs, or none.")
+    names = names_of(slug for slug, one in verdicts.items() if one == verdict)
+    least = f"{amount(margin, rule.aspect)} or more"
+    why = {
+        "holds": f"Excluded for each of {counted(len(verdicts), 'alternative')}: {least}.",
+        "does not hold": f"Beyond chance (corrected), by an estimated {least}: {names}.",
+        "undecided": f"Open for {names}: {least} is neither shown nor excluded.",
+    }[verdict]
+    return Assessment(ours, verdict, why)

@@ -1,0 +1,245 @@
+"""The claims, the digest of their rules, and the rules in sentences.
+
+The first rules (`FIRST_RULES`) were written before this package's first run; the paper's numbers were known,
+and a prototype's of the embedded world. Those of `RULES_OF` followed the reference run of that time, of which
+the means and the verdicts under the first rules were known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+
+from penultimate.objectives.presets import PRESETS
+from penultimate.report.claims.criteria import CRITERIA, Criteria
+from penultimate.report.claims.rules import (
+    ALTERNATIVES,
+    FIRST_RULES,
+    RULES_OF,
+    BestForMost,
+    BestOfAll,
+    Better,
+    Claim,
+    Levels,
+    NonePositive,
+    OnlyThese,
+    Positive,
+    Ranked,
+    Rule,
+    Trend,
+    Unbeaten,
+)
+from penultimate.report.text import fixed
+
+
+def _first(key: str, says: str, where: str, rule: Rule, ours: bool = False) -> Claim:
+    return Claim(key, says, where, rule, ours, since=FIRST_RULES)
+
+
+_RELEARNED = "section 3.4, figure 6; the numbers: ICLR version, table 3"
+_NOT_PRINTED = "drawn, not printed"
+
+CLAIMS: tuple[Claim, ...] = (
+    *(
+        _first(
+            f"accuracy_{name}",
+            f"{PRESETS[name].label} is more accurate than softmax on the classes trained on",
+            "section 3.1, table 1" + (", not called significant" if name == "squared_error" else ""),
+            Better("accuracy", name),
+        )
+        for name in ALTERNATIVES
+    ),
+    Claim(
+        "train_accuracy",
+        "Every alternative but label smoothing fits the training images worse than softmax",
+        "appendix C.1, table C.1",
+        BestOfAll("train", among=tuple(name for name in ALTERNATIVES if name != "label_smoothing")),
+    ),
+    Claim(
+        "matched_accuracy",
+        "At equal accuracy on the training images, every alternative is more accurate than softmax on new"
+        " ones",
+        "appendix C.1, figure C.3",
+        BestOfAll("matched", -1),
+        prints=_NOT_PRINTED,
+    ),
+    Claim(
+        "calibration",
+        "How well an objective is calibrated has no clear relation to its accuracy",
+        "appendix C.2, table C.3",
+        Ranked("accuracy", "ece", 0),
+    ),
+    Claim(
+        "mistakes",
+        "Two networks of one objective make the same mistakes more often than two of different objectives",
+        "appendix C.3, figure C.4",
+        Positive("kinship"),
+        prints=_NOT_PRINTED,
+    ),
+    Claim(
+        "most_linear",
+        "Softmax's features are the best for most tasks (linear classifiers)",
+        "section 3.1, table 1",
+        BestForMost("linear"),
+    ),
+    Claim(
+        "most_knn",
+        "Softmax's features are the best for most tasks (kNN classifiers)",
+        "section 3.1, table 1",
+        BestForMost("knn"),
+    ),
+    _first(
+        "softmax_best",
+        "Softmax's features transfer best (linear classifiers, mean of the tasks)",
+        "section 3.1, table 1",
+        BestOfAll("linear"),
+        ours=True,
+    ),
+    Claim(
+        "softmax_best_knn",
+        "Softmax's features transfer best (kNN classifiers, mean of the tasks)",
+        "section 3.1, table 1",
+        BestOfAll("knn"),
+        ours=True,
+    ),
+    _first(
+        "softmax_unbeaten",
+        "No alternative's features transfer better than softmax's (linear classifiers, mean of the tasks)",
+        "section 3.1, table 1",
+        Unbeaten("linear"),
+        ours=True,
+    ),
+    Claim(
+        "softmax_unbeaten_knn",
+        "No alternative's features transfer better than softmax's (kNN classifiers, mean of the tasks)",
+        "section 3.1, table 1",
+        Unbeaten("knn"),
+        ours=True,
+    ),
+    Claim(
+        "separation_all",
+        "Every alternative separates the classes further than softmax",
+        "section 3.3, table 3",
+        BestOfAll("separation", -1),
+    ),
+    Claim(
+        "separation_before",
+        "Before the penultimate layer only final layer L², logit penalty and squared error separate the"
+        " classes further than softmax",
+        "ICLR version, section 3.4, figure 4",
+        OnlyThese("separation_before", ("final_layer_l2", "logit_penalty", "squared_error")),
+        prints=_NOT_PRINTED,
+    ),
+    Claim(
+        "softmax_peaks",
+        "Softmax's class separation peaks in the course of training, then falls",
+        "section 3.3, appendix E.4",
+        Positive("fall", "softmax"),
+        prints="the peak is at epoch 32 of 146",
+    ),
+    Claim(
+        "others_rise",
+        "No alternative's class separation falls before the end of training",
+        "section 3.3, appendix E.4",
+        NonePositive("fall"),
+        prints="highest at the last checkpoint, for all",
+    ),
+    _first(
+        "separation_linear",
+        "The further an objective separates the classes, the worse its features transfer (linear"
+        " classifiers)",
+        "section 3.4, figure 5a",
+        Ranked("separation", "linear", -1),
+    ),
+    _first(
+        "separation_knn",
+        "The same holds for kNN classifiers",
+        "section 3.1, tables 1 and 3",
+        Ranked("separation", "knn", -1),
+        ours=True,
+    ),
+    Claim(
+        "separation_shared",
+        "Separation hurts transfer least where the task shares its classes with pretraining",
+        "section 3.4, appendix F",
+        Positive("shared"),
+    ),
+    _first(
+        "separation_relearned",
+        "The further an objective separates the classes, the better its head is relearned from limited data",
+        _RELEARNED,
+        Ranked("separation", "relearned", 1),
+    ),
+    _first(
+        "separation_gap",
+        "The further an objective separates the classes, the less the relearned head falls behind the"
+        " original",
+        _RELEARNED,
+        Ranked("separation", "gap", 1),
+    ),
+    _first(
+        "temperature_separation",
+        "A higher temperature of cosine softmax separates the classes further",
+        "section 3.4, table 4",
+        Trend("separation", 1),
+    ),
+    _first(
+        "temperature_transfer",
+        "A higher temperature of cosine softmax transfers worse (linear classifiers)",
+        "section 3.4, figure 5b",
+        Trend("linear", -1),
+    ),
+    _first(
+        "temperature_accuracy",
+        "A higher temperature of cosine softmax raises the accuracy on the classes trained on, then levels"
+        " off",
+        "section 3.4, table 4",
+        Levels("accuracy"),
+    ),
+)
+
+
+def digest() -> str:
+    """The sha256 of the rules: every number with its reason, every claim with its rule."""
+    return hashlib.sha256(repr((CRITERIA, CLAIMS)).encode()).hexdigest()
+
+
+def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
+    """The rules in sentences, for the notes under the verdicts."""
+    return (
+        f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
+        " before this package's first run. A run that was made before today's rules, as the"
+        " reference run of that time was, is described by their verdicts and does not test them: runs made"
+        " since do.",
+        "Holds: the effect has the claimed sign beyond chance, and is at least as large as the smallest"
+        " effect that counts. Does not hold: so large an effect is excluded. Undecided: neither. That"
+        " something makes no difference holds only where so large an effect is excluded, never because"
+        " none is found.",
+        "A seed is a draw of the data that all objectives share, so that they are compared within seeds:"
+        " t of the differences, one a seed. The variance is not pooled over objectives, which differ in it:"
+        " with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test on"
+        " the pooled variance finds one in 7 % of studies instead of 2.5, the paired tests in fewer than 2 %."
+        f" The rules of {FIRST_RULES} compared means without regard to seeds (Welch).",
+        "Several alternatives are several chances to err, so that the p values of one claim are corrected by"
+        " Holm's method; the intervals are each by itself, and where they disagree the corrected p governs."
+        " 'Each of them' needs no correction to hold. For most of T tasks, u of which are needed, the p of"
+        " each task is multiplied by T - u + 1 (Benjamini and Heller). Over the claims nothing is corrected:"
+        f" of the {len(CLAIMS)}, up to {fixed(len(CLAIMS) * criteria.one_sided, 1)} may be expected to be"
+        " decided wrongly by chance. p is twice the one-sided one.",
+        "A rank correlation has its exact p, and at either end the wider of two intervals: over objectives"
+        " (Fisher; Bonett and Wright) and over seeds (bootstrap of the means of the seeds that all have)."
+        " Where p and interval disagree, neither verdict is given: both must speak for it. Beside it stands"
+        " the range of ρ when any two are left out, and the two that move it most; they decide nothing.",
+        "Temperatures are set, not sampled: the order of each seed's values is tested by Page's L,"
+        " the estimate is the mean of the seeds' ρ, and its interval is Fisher's of that many seeds."
+        f" The rules of {FIRST_RULES} ranked the means.",
+        "Equal accuracy on the training images is, for each seed, the highest that all its objectives reach,"
+        " interpolated between snapshots. A peak lies where it does in the mean of the other seeds, lest the"
+        " highest of several snapshots be taken for one by chance. Separation hurts less on a"
+        " task: within each seed, its ρ of R² and linear transfer less the mean ρ of the other tasks."
+        " Mistakes are compared between different seeds, hence draws of the data, for one objective and for"
+        " two alike (the paper's networks share their images); seeds are left out in turn (jackknife).",
+        "Replication: the verdicts of the first half of the seeds beside those of the second, each half by"
+        " itself under the same rules; a half with fewer runs than a rule needs is not judged.",
+        *(getattr(criteria, field.name).reason for field in dataclasses.fields(criteria)),
+    )
