@@ -69,7 +69,7 @@ def planted(
                 if name in RATIOS:
                     for facts in RATIOS[name]:
                         value = mean + shift / 1000
-                        rows.append(Row(step="s", value=value, unit="ratio", **base, **facts, **after))
+                        rows.append(Row(step="s", value=value, **base, **facts, **after))
                     continue
                 value = (mean + shift + (draws[seed] if draws else 0)) / 100
                 for facts in _facts(name, means):
@@ -82,10 +82,11 @@ def planted(
 
 LAYERS = ("block1", "bottleneck2", "penultimate")
 _OURS = {"target": "glyphs", "split": "test"}
+_R2 = {"metric": "class_separation", "unit": "ratio"}
 RATIOS = {
-    "separation": [{"metric": "class_separation", "target": "glyphs", "split": "train"}],
-    "separation_before": [{"metric": "class_separation", "layer": layer, **_OURS} for layer in LAYERS],
-    "ece": [{"metric": "ece", **_OURS}],
+    "separation": [{**_R2, "target": "glyphs", "split": "train"}],
+    "separation_before": [{**_R2, "layer": layer, **_OURS} for layer in LAYERS],
+    "ece": [{"metric": "ece", "unit": "fraction", **_OURS}],
 }
 
 

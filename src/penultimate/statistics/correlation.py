@@ -92,8 +92,8 @@ def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
     >>> leave_two_out([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8])
     WithoutTwo(low=0.0, high=0.8, pair=(4, 5), rho=0.0, ties=1)
     """
-    n, whole = len(x), spearman(x, y, exact=False).rho
-    if n < 5 or math.isnan(whole):
+    n = len(x)
+    if n < 5 or math.isnan(whole := spearman(x, y, exact=False).rho):
         return None
     found: dict[tuple[int, int], float] = {}
     for pair in itertools.combinations(range(n), 2):

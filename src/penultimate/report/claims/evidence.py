@@ -16,6 +16,7 @@ from penultimate.report.claims.effects import BySeed, Verdict
 from penultimate.report.claims.rules import ALTERNATIVES
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import SWEEP
+from penultimate.report.shapes.depth import PENULTIMATE, layers_of
 from penultimate.report.shapes.numbers import mean_of_printed
 from penultimate.statistics import Summary
 
@@ -109,8 +110,8 @@ def _measured(measurements: Measurements, aspect: Aspect, shots: int | None, tas
     if aspect == "relearned":
         return {} if shots is None else relearned(measurements).get(shots, {})
     if aspect == "separation_before":
-        layers = measurements.layers(quantity.metric, split=quantity.split)
-        return [*layers.values()][-2] if len(layers) > 1 else {}
+        layers = [runs for name, runs in layers_of(measurements, quantity).items() if name != PENULTIMATE]
+        return layers[-1] if layers else {}
     if aspect in ("fall", "matched"):
         train, test = (
             {one.spec: measurements.curve(one, quantity.metric, split) for one in measurements.objectives}

@@ -235,7 +235,8 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         f" The rules of {FIRST_RULES} ranked the means.",
         "Equal accuracy on the training images is, for each seed, the highest that all its objectives reach,"
         " interpolated between snapshots. A peak lies where it does in the mean of the other seeds, lest the"
-        " highest of several snapshots be taken for one by chance. Separation hurts less on a"
+        " highest of several snapshots be taken for one by chance. Before the penultimate layer means in the"
+        " last block, on test images (the paper: training images). Separation hurts less on a"
         " task: within each seed, its ρ of R² and linear transfer less the mean ρ of the other tasks."
         " Mistakes are compared between different seeds, hence draws of the data, for one objective and for"
         " two alike (the paper's networks share their images); seeds are left out in turn (jackknife).",

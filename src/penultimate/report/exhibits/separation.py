@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes.numbers import printed_rows, rank_correlation, summarise
+from penultimate.report.shapes.numbers import printed_rows, rank_correlation, summarise, without_two
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns, as_printed, printed_transfer
 from penultimate.report.spec import Exhibit
@@ -229,12 +229,17 @@ def _trace_and_separation(measurements: Measurements) -> str:
             [float(r2[row["objective"]]) for row in rows],
         ],
     }
+    labels = {
+        "here": [measurements.objective(spec).label for spec in both],
+        "in the paper's printed tables": [PRESETS[row["objective"]].label for row in rows],
+    }
     said = []
     for where, (x, y) in pairs.items():
         correlation = rank_correlation(x, y)
         if correlation is not None:
             size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}"
-            said.append(f"{size} {where} ({counted(correlation.n, 'objective')})")
+            n = counted(correlation.n, "objective")
+            said.append(f"{size} {where} ({n}{without_two(x, y, labels[where])})")
     return f"The spread within classes, Tr(Σ_W Σ_B⁺)/C, against class separation R²: {'; '.join(said)}."
 
 

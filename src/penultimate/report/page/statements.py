@@ -81,7 +81,8 @@ def _answer(ours: Correlation | None, leaning: str, limited: bool) -> str:
 
 
 def _beside(ours: Correlation, theirs: Correlation) -> str:
-    paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet"
+    leaning = leaning_on(SEPARATION_IN_PAPER.points())
+    paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet{leaning}"
     if ours.p >= SIGNIFICANT:
         direction = "points the same way" if ours.rho < 0 else "points the other way"
         return f"{paper}; ours {direction} and is not significant, so it neither confirms nor refutes it."
