@@ -260,7 +260,6 @@ def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -
     Equal texts are one object, so that millions of rows fit into memory. Raises DamagedFileError with the
     line that is none.
     """
-    own = {"arm": arm} if arm else {}
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
@@ -272,13 +271,14 @@ def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            cells = {
-                name: intern(cell) if type(cell) is str else cell for name, cell in json.loads(line).items()
-            }
-            cells["value"] = _NOT_FINITE.get(cells["value"], cells["value"])
+            cells: dict[str, Any] = json.loads(line)
+            texts = {name: intern(cell) for name, cell in cells.items() if type(cell) is str}
+            cells |= {**texts, "value": _NOT_FINITE.get(cells["value"], cells["value"])}
+            if arm:
+                cells["arm"] = arm
             if limited and cells.get("status", "done") == "done":
                 cells["status"] = "limited"
-            rows.append(Row(**cells, **own))
+            rows.append(Row(**cells))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedFileError(f"'{path}', line {number} is not a row of results: {error}") from None
     return rows
