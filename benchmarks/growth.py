@@ -212,7 +212,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--quick", action="store_true", help="a hundredth of the steps and rows")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there as well")
     options = parser.parse_args(arguments)
-    seeds, copies, some, rounds = (5, 2, 20, 1) if options.quick else (529, 200, 200, 5)
+    seeds, copies, some, rounds = (5, 2, 50, 1) if options.quick else (529, 200, 1000, 3)
     numbers: dict[str, Any] = {"benchmark": "growth", "cores": os.cpu_count()}
 
     def told(what: str, limit: str, command: list[str], folder: Path, says: str = "") -> None:

@@ -21,6 +21,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -409,24 +410,24 @@ class Store:
         return folder
 
     def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
-        """Digest the partial folder's files, write meta.json, and rename it into place.
+        """Digest the partial folder's files, write meta.json, and rename it into place once it is durable.
 
         Raises LostLeaseError when another process has taken the step over meanwhile.
         """
+        from concurrent.futures import ThreadPoolExecutor
+
         folder = self.partial(step_id)
         for pattern in scratch:
             for path in folder.glob(pattern):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         files = {}
         for path in sorted(folder.rglob("*")):
-            if path.name != META:
-                sync(path)
             if path.is_file() and path.name != META:
                 facts = {"sha256": digest_file(path), "bytes": path.stat().st_size}
                 files[path.relative_to(folder).as_posix()] = facts
         (folder / META).write_bytes(_sealed({"id": step_id, **meta, "files": files}, SCHEMA))
-        sync(folder / META)
-        sync(folder)
+        with ThreadPoolExecutor(4) as pool:  # at once, so that one commit of the file system holds several
+            deque(pool.map(sync, (folder, *folder.rglob("*"))), maxlen=0)
         lease = self._leases.get(step_id)
         if lease is not None and not lease.is_held():
             raise LostLeaseError(f"step {step_id} was taken over by another process")

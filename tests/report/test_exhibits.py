@@ -15,6 +15,7 @@ from penultimate.objectives.presets import PRESETS, resolve
 from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.measurements import Measurements, admit
+from penultimate.report.shapes.scatter import MOST_RUNS
 from penultimate.report.spec import assemble
 from tests.oracles.report import mean_of, spearman_rho, standard_error_of
 from tests.report.reading import TEMPERATURES, column_of, glyphs, panels, runs_of, shuffled, table_of
@@ -159,6 +160,19 @@ def test_a_run_is_a_mark_of_the_figures_that_show_runs(reference: StudyResults) 
     tasks = exhibit("figureD1", reference).figures[0].panels
     assert [panel.title for panel in tasks] == [card(target).title for target in TARGETS]
     assert all(len(panel.points) == 9 * 5 for panel in tasks)
+
+
+def test_of_many_runs_the_first_are_drawn_and_all_are_in_the_means() -> None:
+    results = study(range(MOST_RUNS + 2), objectives=("softmax", "sigmoid"), epochs=1)
+    for name in ("figureD1", "figure1", "figure5"):
+        built = exhibit(name, results)
+        points = next(panel for panel in panels(built).values() if panel.source == "ours").points
+        drawn = [point for point in points if "seed" in point.detail]
+        assert len(drawn) == 2 * MOST_RUNS
+        assert any(f"the first {MOST_RUNS} runs are drawn" in note for note in built.notes)
+    means = [point for point in points if not point.faint]
+    assert {point.objective for point in means} == {"softmax", "sigmoid"}
+    assert all(f"mean of {MOST_RUNS + 2} runs" in point.detail for point in means)
 
 
 def test_a_sweep_is_an_arm_of_its_own_and_said_to_be_elsewhere(reference: StudyResults) -> None:

@@ -271,12 +271,11 @@ def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            cells: dict[str, Any] = {
-                name: intern(cell) if type(cell) is str else cell for name, cell in json.loads(line).items()
-            }
+            cells: dict[str, Any] = json.loads(line)
+            texts = {name: intern(cell) for name, cell in cells.items() if type(cell) is str}
+            cells |= {**texts, "value": _NOT_FINITE.get(cells["value"], cells["value"])}
             if arm:
                 cells["arm"] = arm
-            cells["value"] = _NOT_FINITE.get(cells["value"], cells["value"])
             if limited and cells.get("status", "done") == "done":
                 cells["status"] = "limited"
             rows.append(Row(**cells))

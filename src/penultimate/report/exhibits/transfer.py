@@ -6,7 +6,7 @@ from penultimate.data.catalog import card
 from penultimate.report.base import Figure, Missing, Panel, Point, Source
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import percent
-from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, run_points
+from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, first_runs, run_points
 from penultimate.report.shapes.table import (
     PAPER_TARGETS,
     Printed,
@@ -132,7 +132,8 @@ def _by_task(measurements: Measurements) -> Piece:
     figures.append(Figure("figureD1-published", "The paper's tasks", said, theirs, legend=not drawn))
     lacking = [f"Linear transfer to {card(target).title}" for target, marks in points.items() if not marks]
     gaps = lacking if points else ["Linear transfer"]
-    return Piece(figures=tuple(figures), missing=tuple(map(Missing, gaps)))
+    notes = first_runs(measurements) if drawn else ()
+    return Piece(figures=tuple(figures), notes=notes, missing=tuple(map(Missing, gaps)))
 
 
 def _small_panel(name: str, title: str, points: tuple[Point, ...], source: Source = "ours") -> Panel:

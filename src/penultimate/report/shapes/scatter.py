@@ -176,7 +176,10 @@ class Scatter:
                 panels.append(panel)
                 shown.append(shape)
         figure = Figure(self.name, self.title, self.description, tuple(panels))
-        return Piece(figures=(figure,), missing=tuple(gaps), words={"behind": _behind(measurements, shown)})
+        of_runs = any(panel.marks != "means" for panel in shown)
+        notes = first_runs(measurements) if of_runs else ()
+        words = {"behind": _behind(measurements, shown)}
+        return Piece(figures=(figure,), notes=notes, missing=tuple(gaps), words=words)
 
 
 def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
@@ -186,9 +189,13 @@ def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
     arms = {quantity.arm for panel in panels for quantity in panel.quantities} - {measurements.arm}
     several = len(measurements.seeds) > 1 and any(panel.marks == "both" for panel in panels)
     marks = "; whiskers: standard errors; faint: single runs" if several else ""
-    if len(measurements.seeds) > MOST_RUNS and any(panel.marks != "means" for panel in panels):
-        marks += f"; of each objective the first {MOST_RUNS} runs are drawn"
     return f" ({measurements.runs_phrase(*sorted(arms))}{marks})"
+
+
+def first_runs(measurements: Measurements) -> tuple[str, ...]:
+    """What has to be said beside `run_points` of more runs than are drawn."""
+    said = f"Of each objective the first {MOST_RUNS} runs are drawn; every mean is over all of its runs."
+    return (said,) if len(measurements.seeds) > MOST_RUNS else ()
 
 
 def run_points(
