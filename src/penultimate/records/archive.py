@@ -80,7 +80,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
     networks = list(dict.fromkeys(map(_key, rows)))
-    content = _to_csv(rows, networks).encode()
+    content = _to_csv(rows, networks).encode("utf-8", "surrogatepass")
     packed = _pack(
         {
             f"{_place(row, networks)}|{row.metric}|{name}": values
@@ -118,7 +118,8 @@ def read_kept(folder: Path | str) -> KeptStudy:
         content = _verified(folder / ROWS_FILE, card["rows_sha256"])
         packed = _verified(folder / ARRAYS_FILE, card["arrays_sha256"]) if "arrays_sha256" in card else b""
         networks = [NetworkKey(**key) for key in card["networks"]]
-        table = Table(_from_csv(content.decode(), networks, card["description"]["source"]))
+        text = content.decode("utf-8", "surrogatepass")
+        table = Table(_from_csv(text, networks, card["description"]["source"]))
         return KeptStudy(card["description"], card["provenance"], table, card["rows_sha256"], packed)
     except FileNotFoundError as error:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
@@ -198,12 +199,14 @@ def _to_csv(rows: Iterable[Row], networks: list[NetworkKey]) -> str:
         values = lines.setdefault(quantity, {})
         if values.setdefault(_key(row), row.value) != row.value and not math.isnan(row.value):
             raise RequestError(f"two values of one quantity: {row}")
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*KEYS, *map(str, networks)])
+    table = [[*KEYS, *map(str, networks)]]
     for quantity, values in lines.items():
         cells = [f"{values[key]:.{DIGITS}g}" if key in values else "" for key in networks]
-        writer.writerow([*quantity, *cells])
+        table.append([*quantity, *cells])
+    file = io.StringIO()
+    returns = any("\r" in str(cell) for line in table for cell in line)  # which csv would leave unquoted
+    writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+    writer.writerows(table)
     return file.getvalue()
 
 

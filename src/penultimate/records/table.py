@@ -297,7 +297,7 @@ def _json_row(row: Row) -> dict[str, Value]:
 def _csv_cell(cell: Value) -> Value:
     if isinstance(cell, str):
         text = cell.replace("\r", "\n")  # which the csv module would leave unquoted
-        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\n")) else text
+        return f"'{text}" if text.startswith((*"=+-@＝＋－＠", "\t", "\n")) else text
     return "" if cell is None or cell != cell else cell
 
 

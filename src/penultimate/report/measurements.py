@@ -304,7 +304,7 @@ class Measurements:
     @property
     def unfinished(self) -> str:
         """How far the study has come, where some of its steps are not done; else ""."""
-        counts = list(self.results.provenance.get("steps", {}).values())
+        counts = self.results.provenance.get("steps", {}).values()
         done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
         return f"{done:,} of the study's {total:,} steps are done." if done < total else ""
 
@@ -319,7 +319,7 @@ class Measurements:
         return {spec: len(of_spec) for spec, of_spec in seeds.items()}
 
     def fewer(self, quantities: Iterable[Quantity], tables: Iterable[ExhibitTable]) -> str:
-        """Which means of these quantities and tables are over fewer runs than were planned; or ""."""
+        """Which means of these quantities and in these tables are over fewer runs than planned; or ""."""
         planned: dict[str, int] = {}
         fewest: dict[str, int] = {}
         for arm in reversed(self.arms):
@@ -349,7 +349,7 @@ class Measurements:
                 if self._is_own(row) and row.seed is not None and quantity.covers(row):
                     setting = "" if quantity.is_of_several else row.setting
                     seeds.setdefault((str(row.objective), setting, row.layer), set()).add(row.seed)
-            yield from ((labels[spec], len(of_spec)) for (spec, *_), of_spec in seeds.items())
+            yield from ((labels.get(spec, ""), len(of_spec)) for (spec, *_), of_spec in seeds.items())
 
     @cached_property
     def _as_whole(self) -> list[str]:

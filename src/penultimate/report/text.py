@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from penultimate.errors import legible
+from penultimate.store import digest_bytes
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -26,6 +27,16 @@ def shortened(text: str, longest: int) -> str:
     """
     line = plain(text)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def as_name(text: str) -> str:
+    """A text as part of the name of a file and of an id; one that cannot be both is told apart by a digest.
+
+    >>> as_name("digits_smoke"), as_name("../digits")
+    ('digits_smoke', '_digits-c9e8680d')
+    """
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:60]
+    return text if safe == text else f"{safe}-{digest_bytes(text.encode(errors='replace'))[:8]}"
 
 
 def percent(fraction: float, digits: int = 1) -> str:

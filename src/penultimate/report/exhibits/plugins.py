@@ -12,6 +12,7 @@ from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.cells import bold_note
 from penultimate.report.shapes.table import RunColumn, columns_of_targets, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import as_name
 
 NONE = (
     "This study asks for nothing that a plug-in measures; one that does: `penultimate run STUDY --plugin FILE"
@@ -96,7 +97,7 @@ def _table(
 ) -> ExhibitTable | None:
     """The table under a name that a file may have; of another arm than the main one, it says so."""
     arm = measurements.arm
-    name = re.sub(r"\W", "_", f"{name}_{arm}" if arm else name)
+    name = as_name(re.sub(r"\W", "_", f"{name}_{arm}" if arm else name))
     return run_table(measurements, name, f"{title}, {arm}" if arm else title, columns, needs)
 
 

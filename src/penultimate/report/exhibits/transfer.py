@@ -15,6 +15,7 @@ from penultimate.report.shapes.table import (
     printed_transfer,
 )
 from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import as_name
 
 SMALL = (210.0, 176.0)
 MEAN_NOTE = "* Not printed: the mean of the eight printed values. The paper's bold is not recorded."
@@ -108,7 +109,7 @@ def _by_task(measurements: Measurements) -> Piece:
         for target in measurements.targets
     }
     drawn = tuple(
-        _small_panel(f"figureD1-{target}", card(target).title, marks)
+        _small_panel(f"figureD1-{as_name(target)}", card(target).title, marks)
         for target, marks in points.items()
         if marks
     )

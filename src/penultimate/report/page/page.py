@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from penultimate import registry
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, legible
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
@@ -154,7 +154,7 @@ def _side_files(
                 files[f"{panel.name}.svg"] = f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}\n'.encode()
         if exhibit.figures:
             files[f"{exhibit.name}_points.csv"] = points_csv(exhibit).encode()
-    files["results.csv"] = results.table.to_csv().encode()
+    files["results.csv"] = results.table.to_csv().encode(errors="replace")
     return files
 
 
@@ -179,6 +179,7 @@ def _page(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: legible(value) if type(value) is str else value,
     )
     environment.filters["groups"] = column_groups
     environment.filters["typeset"] = _typeset
@@ -226,7 +227,7 @@ def _typeset(text: str) -> str:
     """Text as the page sets it, escaped; what stands between backticks as code."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(typeset(text)))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(typeset(legible(text))))))
 
 
 def _is_small(figure: Figure) -> bool:
