@@ -42,11 +42,11 @@ LONG = ("run", "tune")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code comes back. Never a traceback for a user's mistake."""
-    with _stopped_as_by_ctrl_c():
-        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    with _stopped_as_by_ctrl_c() as came:
+        return _main(list(sys.argv[1:] if arguments is None else arguments), came)
 
 
-def _main(arguments: list[str]) -> int:
+def _main(arguments: list[str], came: list[int]) -> int:
     try:
         if not arguments:
             arguments = ["--help"]
@@ -62,11 +62,11 @@ def _main(arguments: list[str]) -> int:
     except PenultimateError as error:
         _say(f"penultimate: {shortened(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, RequestError | DamagedFileError) else 1
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt:
         with contextlib.suppress(OSError):  # the terminal may be gone
             left = "the same command continues from here" if arguments[0] in LONG else "nothing was changed"
             _say(f"\npenultimate: stopped; {left}", file=sys.stderr)
-        return 128 + next(iter(stop.args), signal.SIGINT)
+        return 128 + next(iter(came), signal.SIGINT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -77,8 +77,8 @@ def _main(arguments: list[str]) -> int:
 
 
 @contextlib.contextmanager
-def _stopped_as_by_ctrl_c() -> Iterator[None]:
-    """Have the first of STOPS raise KeyboardInterrupt, with its number; those that follow change nothing.
+def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
+    """Have the first of STOPS raise KeyboardInterrupt, the next nothing; yields those that came.
 
     A signal that is ignored (nohup) or dealt with already stays as it is.
     """
@@ -87,14 +87,14 @@ def _stopped_as_by_ctrl_c() -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         came.append(number)
         if len(came) == 1:
-            raise KeyboardInterrupt(number)
+            raise KeyboardInterrupt
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     ours = [each for each in STOPS if in_main_thread and signal.getsignal(each) is signal.SIG_DFL]
     for each in ours:
         signal.signal(each, stop)
     try:
-        yield
+        yield came
     finally:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)

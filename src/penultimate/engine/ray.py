@@ -23,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -178,6 +179,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
     """
     _probe(address)
     own = {name: value for name, value in os.environ.items() if name.startswith("PENULTIMATE_")}
+    stop = signal.getsignal(signal.SIGTERM)
     with _environment({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
         ray = _imported()
     try:
@@ -187,6 +189,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
             logging_level=logging.ERROR,
             runtime_env={"env_vars": {**DEVICES, **thread_variables(threads), **own}},
         )
+        _heed(stop)
         yield ray
     finally:
         ray.shutdown()
@@ -241,6 +244,12 @@ def _imported() -> Any:
     return ray
 
 
+def _heed(stop: Any) -> None:
+    """Have SIGTERM do what it did before Ray, which puts a handler of its own in its place."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
+
+
 @contextlib.contextmanager
 def _started(places: int, threads: int) -> Iterator[Any]:
     """A Ray of its own, with so many places of so many cores; nothing of it is left afterwards."""
@@ -252,6 +261,7 @@ def _started(places: int, threads: int) -> Iterator[Any]:
     try:
         with _environment(variables):
             ray = _imported()
+            stop = signal.getsignal(signal.SIGTERM)
             try:
                 ray.init(
                     address="local",
@@ -263,6 +273,7 @@ def _started(places: int, threads: int) -> Iterator[Any]:
                     _node_ip_address=LOOPBACK,
                     _temp_dir=folder,
                 )
+                _heed(stop)
                 yield ray
             finally:
                 ray.shutdown()

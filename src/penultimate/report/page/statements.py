@@ -59,7 +59,9 @@ def headline(measurements: Measurements) -> Headline:
             facts.append(Tile(percent(value), "%", meaning.format(measurements.objective(spec).label)))
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
-    return Headline(_answer(ours, leaning_on(points), measurements.limited), tuple(details), tuple(facts))
+    return Headline(
+        _answer(ours, leaning_on(points, named=False), measurements.limited), tuple(details), tuple(facts)
+    )
 
 
 def _answer(ours: Correlation | None, leaning: str, limited: bool) -> str:
@@ -125,7 +127,7 @@ def _accuracy(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[
     correlation = correlation_of(points)
     if correlation is None:
         return []
-    size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}{leaning_on(points)}"
+    size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}{leaning_on(points, named=False)}"
     says = "says nothing reliable about" if correlation.p >= SIGNIFICANT else "goes with"
     how = "" if correlation.p >= SIGNIFICANT else (" better" if correlation.rho > 0 else " worse")
     return [f"Accuracy on the pretraining classes {says}{how} transfer ({size}); in the paper, ρ = −0.21."]

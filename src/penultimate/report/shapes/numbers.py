@@ -59,8 +59,8 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | No
     return None if math.isnan(correlation.rho) else correlation
 
 
-def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str]) -> str:
-    """What is said beside a rank correlation: its range without any two, and the two that move it most.
+def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = ()) -> str:
+    """What is said beside a rank correlation: its range without any two; with labels, which two move it most.
 
     >>> without_two([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8], "abcdef")
     '; without any two 0.00 to 0.80 (0.00 without e and f)'
@@ -72,12 +72,12 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str]) -
         return ""
     if left.low == left.high:
         return f"; {fixed(left.low, 2)} without any two"
+    span = f"; without any two {fixed(left.low, 2)} to {fixed(left.high, 2)}"
+    if not labels:
+        return span
     names = " and ".join(labels[index] for index in left.pair)
     names += f", or {counted(left.ties - 1, 'other pair')}" if left.ties > 1 else ""
-    return (
-        f"; without any two {fixed(left.low, 2)} to {fixed(left.high, 2)}"
-        f" ({fixed(left.rho, 2)} without {names})"
-    )
+    return f"{span} ({fixed(left.rho, 2)} without {names})"
 
 
 def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:

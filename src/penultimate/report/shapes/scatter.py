@@ -239,9 +239,10 @@ def correlation_of(points: Sequence[Point]) -> Correlation | None:
     return rank_correlation([point.x for point in points], [point.y for point in points])
 
 
-def leaning_on(points: Sequence[Point]) -> str:
-    """How far the rank correlation of a panel's means leans on two of them."""
-    return without_two([one.x for one in points], [one.y for one in points], [one.label for one in points])
+def leaning_on(points: Sequence[Point], named: bool = True) -> str:
+    """How far the rank correlation of a panel's means leans on two of them, and on which."""
+    labels = [point.label for point in points] if named else []
+    return without_two([point.x for point in points], [point.y for point in points], labels)
 
 
 def finding(points: Sequence[Point], noun: str = "objective") -> str:
