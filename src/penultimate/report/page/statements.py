@@ -83,7 +83,7 @@ def _answer(ours: Correlation | None, leaning: str, limited: bool) -> str:
 
 
 def _beside(ours: Correlation, theirs: Correlation) -> str:
-    leaning = leaning_on(SEPARATION_IN_PAPER.points())
+    leaning = leaning_on(SEPARATION_IN_PAPER.points(), named=False)
     paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet{leaning}"
     if ours.p >= SIGNIFICANT:
         direction = "points the same way" if ours.rho < 0 else "points the other way"
