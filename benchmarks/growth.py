@@ -68,6 +68,18 @@ STUDY = Study(
 )
 """
 
+COMMAND = """
+import sys
+from pathlib import Path
+from penultimate.cli import main
+
+code = main()
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(line for line in status if line.startswith("VmHWM")), file=sys.stderr)
+sys.exit(code)
+"""
+"""The command, which says at last how much memory it had."""
+
 
 class Clock(Silent):
     """An observer that records when the first step began and when the last ended."""
@@ -159,19 +171,15 @@ def _moved(row: Any, step_id: str, by: int) -> Any:
 
 
 def measured(arguments: list[str], folder: Path) -> tuple[float, float, str]:
-    """Seconds of a command, the most memory that it had (MB), and the end of what it printed."""
-    with tempfile.TemporaryFile() as output:
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "penultimate.cli", *arguments], cwd=folder, stdout=output, stderr=output
-        )
-        _, code, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - began
-        output.seek(0)
-        said = output.read().decode()
-    if code:
-        sys.exit(f"penultimate {' '.join(arguments)} failed:\n{said}")
-    return seconds, used.ru_maxrss / 1024, said
+    """Seconds of a command, the most memory that it had (MB), and what it printed."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - began
+    if done.returncode:
+        sys.exit(f"penultimate {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    return seconds, int(done.stderr.split()[-2]) / 1024, done.stdout
 
 
 def bare(root: Path, contents: dict[str, dict[str, bytes]]) -> float:
