@@ -215,8 +215,8 @@ class Table:
     def to_csv(self) -> str:
         """The table as CSV with a header; None and NaN are empty cells, numbers read back to the same value.
 
-        Text that a spreadsheet would run as a formula (begun by =, +, - or @) gets a leading apostrophe;
-        a carriage return in it becomes a newline.
+        Text that a spreadsheet would run as a formula (begun by =, +, - or @), or begun by one, gets a
+        leading apostrophe; a carriage return in it becomes a newline.
         """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -297,7 +297,7 @@ def _json_row(row: Row) -> dict[str, Value]:
 def _csv_cell(cell: Value) -> Value:
     if isinstance(cell, str):
         text = cell.replace("\r", "\n")  # which the csv module would leave unquoted
-        return f"'{text}" if text.startswith((*"=+-@＝＋－＠", "\t", "\n")) else text
+        return f"'{text}" if text.startswith((*"=+-@＝＋－＠'", "\t", "\n")) else text
     return "" if cell is None or cell != cell else cell
 
 
