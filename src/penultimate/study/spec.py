@@ -176,6 +176,7 @@ class Study:
                     f" not {name!r}"
                 )
         _as_tuple(self, "targets", str)
+        _as_tuple(self, "measure", str)
         if not _as_tuple(self, "networks", (Runs, Given)):
             raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
         _no_repeats("targets", self.targets)
