@@ -20,6 +20,7 @@ from penultimate.store import (
     atomic_write,
     canonical_json,
     digest_arrays,
+    digest_bytes,
     digest_file,
     read_sealed,
     write_sealed,

@@ -23,7 +23,7 @@ from penultimate.engine import load_engine, ray
 from penultimate.engine.nodes import Node
 from penultimate.engine.observer import spans_machines
 from penultimate.errors import RequestError
-from penultimate.locks import FREE, _last, _read, holder
+from penultimate.locks import FREE, _last, _read, lease_holder
 from penultimate.store import Store
 from penultimate.study.graph import Resources
 
@@ -136,7 +136,9 @@ def test_whatever_is_stopped_killed_or_joins_the_rows_are_those_of_one_machine(
         heard(run, "trained")
         run.kill()
     deadline = time.monotonic() + 60
-    while any(map(holder, (out / "locks").glob("*.lease"))):  # Ray ends the steps of a run that has ended
+    while any(
+        map(lease_holder, (out / "locks").glob("*.lease"))
+    ):  # Ray ends the steps of a run that has ended
         assert time.monotonic() < deadline
         time.sleep(0.2)
 
