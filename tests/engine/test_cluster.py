@@ -136,9 +136,7 @@ def test_whatever_is_stopped_killed_or_joins_the_rows_are_those_of_one_machine(
         heard(run, "trained")
         run.kill()
     deadline = time.monotonic() + 60
-    while any(
-        map(lease_holder, (out / "locks").glob("*.lease"))
-    ):  # Ray ends the steps of a run that has ended
+    while any(map(lease_holder, (out / "locks").glob("*.lease"))):  # Ray ends a dead run's steps
         assert time.monotonic() < deadline
         time.sleep(0.2)
 
