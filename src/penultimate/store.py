@@ -195,7 +195,7 @@ class Store:
         try:
             with open(self._file(step_id, META), "rb", buffering=0) as file:  # noqa: PTH123
                 sealed = file.read()
-            content = json.loads(sealed)
+            content = json.loads(sealed.decode())
             digest = content.pop("sha256", None)
             fits = digest in _digests(sealed, content)
             schema = content["schema"]
