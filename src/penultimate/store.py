@@ -145,7 +145,7 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
     try:
         with open(path, "rb", buffering=0) as file:
             whole = file.read()
-        content: dict[str, Any] = json.loads(whole)
+        content: dict[str, Any] = json.loads(whole.decode())
         digest = content.pop("sha256", None)
         fits = digest in _digests(whole, content)
         found = content.pop("schema")
