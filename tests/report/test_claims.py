@@ -448,11 +448,15 @@ def test_ranked_claims_have_the_sign_that_the_paper_found() -> None:
 
 def test_the_exhibit_is_a_row_a_claim() -> None:
     made = exhibit("claims", planted(as_in_the_paper(), alike=ALIKE[1]))
-    (table,) = made.tables
+    table, again = made.tables
     keys = [column.key for column in table.columns]
     assert [row.label for row in table.rows] == [claim.says for claim in CLAIMS]
-    assert keys[:5] == ["whose", "paper", "ours", "verdict", "reason"]
-    assert keys[5:] == ["first_rules", "first_half", "second_half"]
+    assert [row.label for row in again.rows] == [claim.says for claim in CLAIMS]
+    assert keys == ["whose", "paper", "ours", "verdict", "reason"]
+    assert [column.key for column in again.columns] == ["verdict", "first_rules", "first_half", "second_half"]
+    verdicts = [row.cells[keys.index("verdict")].text for row in table.rows]
+    assert [row.cells[0].text for row in again.rows] == verdicts
+    assert all(cell.text for row in again.rows for cell in row.cells)
     assert {row.cells[0].text for row in table.rows} == {"ours", "the paper's"}
     for row in table.rows:
         assert row.cells[keys.index("verdict")].text in VERDICTS

@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from penultimate.report.claims.evidence import Assessment
     from penultimate.report.claims.verdicts import Judged
 
-COLUMNS = (
+EVIDENCE = (
     Column("whose", "Whose claim"),
-    Column("paper", "Its evidence", "The paper (ImageNet)"),
-    Column("ours", "Our evidence", "This study"),
-    Column("verdict", "Verdict", "This study"),
-    Column("reason", "Why", "This study"),
-    Column("first_rules", f"By the rules of {FIRST_RULES}", "This study"),
-    Column("first_half", "First half of the seeds", "Replication"),
-    Column("second_half", "Second half of the seeds", "Replication"),
+    Column("paper", "The paper's evidence"),
+    Column("ours", "This study's evidence"),
+    Column("verdict", "Verdict"),
+    Column("reason", "Why"),
 )
+AGAIN = (
+    Column("verdict", "Verdict", "All seeds"),
+    Column("first_rules", f"By the rules of {FIRST_RULES}", "All seeds"),
+    Column("first_half", "First half", "Replication"),
+    Column("second_half", "Second half", "Replication"),
+)
+CLAIM = "The claim, in our words"
 NOT_JUDGED = "not judged"
 
 
@@ -35,12 +39,16 @@ def _table(measurements: Measurements) -> Piece:
     from penultimate.report.claims.verdicts import judge
 
     judged = judge(gather(measurements))
-    corner = "The claim, in our words"
-    table = ExhibitTable("claims", "Claim by claim", corner, COLUMNS, tuple(map(_row, judged)))
-    return Piece((table,), notes=(_replication(measurements, judged),), method=spoken())
+    tables = (
+        ExhibitTable("claims", "Claim by claim", CLAIM, EVIDENCE, tuple(map(_evidence, judged))),
+        ExhibitTable(
+            "claims_again", "The same by the first rules, and twice", CLAIM, AGAIN, tuple(map(_again, judged))
+        ),
+    )
+    return Piece(tables, notes=(_replication(measurements, judged),), method=spoken())
 
 
-def _row(judged: Judged) -> TableRow:
+def _evidence(judged: Judged) -> TableRow:
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),
@@ -48,10 +56,13 @@ def _row(judged: Judged) -> TableRow:
         Cell(ours.ours),
         Cell(ours.verdict),
         Cell(ours.reason.replace("`", "")),
-        Cell(judged.first.verdict if judged.first else "no such claim"),
-        *map(_half, judged.halves),
     )
     return TableRow(claim.says, cells)
+
+
+def _again(judged: Judged) -> TableRow:
+    first = judged.first.verdict if judged.first else "no such claim"
+    return TableRow(judged.claim.says, (Cell(judged.ours.verdict), Cell(first), *map(_half, judged.halves)))
 
 
 def _half(half: Assessment) -> Cell:
