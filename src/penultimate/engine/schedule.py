@@ -20,7 +20,7 @@ from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Los
 from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph, Step, no_cycles
 
 ATTEMPTS = 2
 """How often a step is begun when its process dies under it, or when a child finds it damaged."""
@@ -61,8 +61,9 @@ class Schedule:
         self._heap: list[tuple[int, int, str]] = []
         self._running = 0
         self._stopped = False
-        for step_id in [step_id for step_id in graph.steps if self._was_done(step_id)]:
-            self._release(step_id)
+        with no_cycles():
+            for step_id in [step_id for step_id in graph.steps if self._was_done(step_id)]:
+                self._release(step_id)
         for step_id in graph.steps:
             self._queue_if_free(step_id)
         left = (step for step_id, step in graph.steps.items() if self._state[step_id] is not _State.DONE)

@@ -20,10 +20,11 @@ from penultimate.measures.catalogue import Requested, measurement, several
 from penultimate.measures.declaration import Measurement, Scope
 from penultimate.networks.key import NetworkKey
 from penultimate.study.foundation import Foundation, Group, filled
-from penultimate.study.graph import LATER, NOW, Graph, Step, Supply
+from penultimate.study.graph import LATER, NOW, Graph, Step, Supply, no_cycles
 from penultimate.study.spec import Study
 
 
+@no_cycles()
 def unfold(study: Study) -> Graph:
     """The graph of a study.
 
