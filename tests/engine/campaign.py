@@ -210,7 +210,7 @@ def install(log: Path) -> None:
             return measure(what, inputs)
 
     execute.measure = measured
-    execute.write_rows = aims.watch("rows", execute.write_rows)
+    execute.encode_rows = aims.watch("rows", execute.encode_rows)
     Store.finish = aims.watch("rows", Store.finish)  # type: ignore[method-assign]
     Checkpoints.save = aims.watch("checkpoint", Checkpoints.save)  # type: ignore[method-assign]
     cli._write_report = aims.watch("report", cli._write_report)
@@ -394,7 +394,7 @@ class Attempts:
             while not schedule.is_over:
                 step = schedule.next()
                 assert step is not None
-                schedule.ended(step.id, worker.attempt(str(store.root), step, lambda news: None))
+                schedule.ended(step.id, worker.attempt(store, step, lambda news: None))
 
         return carry_out(graph, store, observer, 1, work)
 
