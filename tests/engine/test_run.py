@@ -138,6 +138,7 @@ ON_RAY = pytest.param("ray", marks=pytest.mark.long)
         (signal.SIGTERM, "local"),
         pytest.param(signal.SIGKILL, "ray", marks=pytest.mark.long),
         pytest.param(signal.SIGINT, "ray", marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, "ray", marks=pytest.mark.long),
     ],
 )
 def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(

@@ -101,7 +101,15 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
     remote = ray.remote(max_retries=0)(_do)
     tasks: dict[Any, tuple[Step, Node]] = {}
     heard: dict[str, bytes] = {}
+    told: dict[str, list[str]] = {}
     first: Step | None = None
+
+    def tell(step_id: str, notices: list[str]) -> None:
+        for notice in notices:
+            if notice not in told[step_id]:
+                told[step_id].append(notice)
+                schedule.progressed(step_id, {"notice": notice})
+
     try:
         while not schedule.is_over:
             nodes.look()
@@ -110,6 +118,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
                 if node is not None:
                     needs = {"num_cpus": step.resources.threads, "num_gpus": step.resources.gpus}
                     tasks[nodes.at(remote, node, **needs).remote(str(root), step, files)] = step, node
+                    told[step.id] = []
                     node.taken.append(step.resources)
                 elif lacking := nodes.lacks(step.resources):
                     schedule.ended(step.id, Failed(lacking))
@@ -122,7 +131,8 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
             for task in ray.wait(list(tasks), timeout=LOOK_EVERY)[0]:
                 step, node = tasks.pop(task)
                 node.taken.remove(step.resources)
-                ending = _ending(ray, task, node)
+                ending, notices = _ending(ray, task, node)
+                tell(step.id, notices)
                 if isinstance(ending, Lost):
                     nodes.lose(node)
                 schedule.ended(step.id, ending)
@@ -132,7 +142,10 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
                 with contextlib.suppress(FileNotFoundError):
                     if step_id in running and heard.get(step_id) != (news := path.read_bytes()):
                         heard[step_id] = news
-                        schedule.progressed(step_id, json.loads(news))
+                        latest = json.loads(news)
+                        tell(step_id, latest.pop("notices", []))
+                        if latest:
+                            schedule.progressed(step_id, latest)
     finally:
         for task in tasks:
             ray.cancel(task)
@@ -140,35 +153,40 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
             ray.wait(list(tasks), num_returns=len(tasks), timeout=ENDING)
 
 
-def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> Ending | Unfit:
-    """What a Ray task does."""
+def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> tuple[Ending | Unfit, list[str]]:
+    """What a Ray task does; how it ended comes back, and every notice, which a look may have missed."""
     fitness = load(files)
+    notices: list[str] = []
     if isinstance(fitness, Unfit):
-        return fitness
+        return fitness, notices
     store = Store(root)
     (store.partial(step.id) / PROGRESS).unlink(missing_ok=True)
 
     def tell(news: dict[str, Any]) -> None:
-        atomic_write(store.partial(step.id) / PROGRESS, json.dumps(news, default=float).encode())
+        if "notice" in news:
+            notices.append(news["notice"])
+        latest = {**{name: value for name, value in news.items() if name != "notice"}, "notices": notices}
+        atomic_write(store.partial(step.id) / PROGRESS, json.dumps(latest, default=float).encode())
 
-    return attempt(store, step, tell)
+    return attempt(store, step, tell), notices
 
 
-def _ending(ray: Any, task: Any, node: Node) -> Ending:
+def _ending(ray: Any, task: Any, node: Node) -> tuple[Ending, list[str]]:
     errors = ray.exceptions
     try:
-        ending: Ending | Unfit = ray.get(task)
+        ending: Ending | Unfit
+        ending, notices = ray.get(task)
     except errors.OutOfMemoryError:
-        return Died("was ended by Ray, for the machine had no memory left")
+        return Died("was ended by Ray, for the machine had no memory left"), []
     except errors.WorkerCrashedError:
-        return Died("was killed or crashed")
+        return Died("was killed or crashed"), []
     except (errors.NodeDiedError, errors.TaskUnschedulableError, errors.ObjectLostError):
-        return Lost(node.name)
+        return Lost(node.name), []
     except errors.RayError as error:
-        return Failed(f"Ray: {first_line(error)}", str(error))
+        return Failed(f"Ray: {first_line(error)}", str(error)), []
     if isinstance(ending, Unfit):
         raise ending.refusal()
-    return ending
+    return ending, notices
 
 
 @contextlib.contextmanager
