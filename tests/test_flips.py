@@ -25,6 +25,7 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
 from penultimate.engine.schedule import Schedule
 from penultimate.errors import PenultimateError
+from penultimate.files import digest_bytes, digest_file
 from penultimate.records.archive import keep, read_kept
 from penultimate.records.reading import read_study as read_folder
 from penultimate.records.reading import study_folder
@@ -32,7 +33,7 @@ from penultimate.records.tracing import explain
 from penultimate.records.tuning import read_tuning
 from penultimate.registry import entry
 from penultimate.report import exhibit, read_study, render_exhibit_text
-from penultimate.store import Store, digest_bytes, digest_file
+from penultimate.store import Store
 from penultimate.study.graph import Graph
 from penultimate.study.spec import Runs, Study
 from penultimate.training.recipe import Recipe

@@ -175,9 +175,9 @@ def test_a_process_that_has_the_number_of_a_dead_holder_is_not_it(tmp_path: Path
     ],
 )
 def test_what_machines_share_is_known_by_its_file_system(kind: str, shared: bool) -> None:
-    mounts = f"/dev/vda / xfs rw 0 0\nserver:/x /home/my\\040files {kind} rw 0 0\n"
-    assert is_shared(Path("/home/my files/runs"), mounts) is shared
-    assert not is_shared(Path("/home/mine"), mounts)
+    mounts = f"/dev/vda / xfs rw 0 0\nserver:/x /shared/my\\040files {kind} rw 0 0\n"
+    assert is_shared(Path("/shared/my files/runs"), mounts) is shared
+    assert not is_shared(Path("/shared/mine"), mounts)
 
 
 def shared_store(root: Path) -> Store:

@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.store import (
-    SCHEMA,
-    SMALL,
-    Store,
+from penultimate.files import (
     atomic_write,
     canonical_json,
     digest_arrays,
@@ -25,6 +22,7 @@ from penultimate.store import (
     read_sealed,
     write_sealed,
 )
+from penultimate.store import SCHEMA, SMALL, Store
 from tests.opening import opened
 
 

@@ -59,9 +59,9 @@ class LostLeaseError(PenultimateError):
 def is_shared(folder: Path, mounts: str | None = None) -> bool:
     """Whether a folder lies on a file system of a kind that several machines share.
 
-    >>> is_shared(Path("/home/a/runs"), "/dev/sda / ext4 rw 0 0\\nserver:/home /home nfs4 rw 0 0")
+    >>> is_shared(Path("/shared/a/runs"), "/dev/sda / ext4 rw 0 0\\nserver:/shared /shared nfs4 rw 0 0")
     True
-    >>> is_shared(Path("/homes/runs"), "/dev/sda / ext4 rw 0 0\\nserver:/home /home nfs4 rw 0 0")
+    >>> is_shared(Path("/shares/runs"), "/dev/sda / ext4 rw 0 0\\nserver:/shared /shared nfs4 rw 0 0")
     False
     """
     if mounts is None:

@@ -24,8 +24,8 @@ from types import FunctionType, ModuleType
 
 from penultimate import registry, userfile
 from penultimate.errors import PenultimateError, RequestError, unknown
+from penultimate.files import digest_bytes
 from penultimate.registry import Entry, Register
-from penultimate.store import digest_bytes
 from penultimate.userfile import first_line
 
 GROUP = "penultimate.plugins"

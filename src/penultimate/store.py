@@ -13,169 +13,28 @@ ROOT/damaged/       what no longer matched its digest, kept for a look
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob
-import hashlib
-import json
 import os
 import secrets
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import FULL, atomic_write, digest_file, read_sealed, sealed, sync
 from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_shared, lease_holder, leased
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    pass
 
 SCHEMA = 2
 META = "meta.json"
 SMALL = 64 * 1024
 """Bytes up to which a file is digested whenever its step is looked at, for that costs next to nothing."""
-FULL = (errno.ENOSPC, errno.EDQUOT)
-DIGITS = 64
-"""The length of a sha256 in hexadecimal."""
-SEAL = b'\n "sha256": "'
-"""What stands before the digest of a sealed file: nothing else there is so indented and so called."""
-
-
-class OtherVersionError(RequestError):
-    """A file was written by a version of this package that writes it in another form."""
-
-
-def digest_bytes(content: bytes) -> str:
-    """sha256 of bytes, in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def digest_file(path: Path | str) -> str:
-    """sha256 of a file's content, in hexadecimal."""
-    state = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
-        while block := file.read(SMALL):
-            state.update(block)
-    return state.hexdigest()
-
-
-def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
-    """sha256 of the types, shapes and contents of arrays, in their order."""
-    import numpy as np
-
-    state = hashlib.sha256()
-    for array in arrays:
-        whole = np.ascontiguousarray(array)
-        state.update(f"{whole.dtype.str}{whole.shape}".encode())
-        state.update(whole.reshape(-1).view(np.uint8).data)
-    return state.hexdigest()
-
-
-canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-"""JSON with sorted keys and no spaces: equal values have equal strings."""
-
-
-def sync(path: Path) -> None:
-    """Make a file's content durable, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder that a user has named, with those above it; raises RequestError where it cannot be."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # a ValueError: what no file can be called
-        if isinstance(error, OSError) and error.errno in FULL:
-            raise
-        said = getattr(error, "strerror", None) or error
-        raise RequestError(
-            f"'{path}' cannot be made a folder ({said}); give another place with --to"
-        ) from None
-
-
-def atomic_write(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new one, never a part."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-        sync(path.parent)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
-    """The digest that a sealed file should hold: of its bytes, or (older files) of its canonical form."""
-    before, seal, after = sealed.partition(SEAL)
-    yield digest_bytes(before + seal + after[DIGITS:])
-    yield digest_bytes(canonical_json(content).encode())
-
-
-def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
-    """Write JSON that carries the number of its form and a sha256 of itself."""
-    atomic_write(path, _sealed(content, schema))
-
-
-def _sealed(content: Mapping[str, Any], schema: int) -> bytes:
-    sealed = {**content, "schema": schema, "sha256": ""}
-    whole = (json.dumps(sealed, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
-    before, seal, after = whole.partition(SEAL)
-    return before + seal + digest_bytes(whole).encode() + after
-
-
-def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
-    """What `write_sealed` wrote; `what` names the file in errors, `mend` says what to do with another form.
-
-    Raises FileNotFoundError, DamagedFileError for a file that is not what was written, OtherVersionError.
-    """
-    what = what or f"'{path}'"
-    try:
-        with open(path, "rb", buffering=0) as file:
-            whole = file.read()
-        content: dict[str, Any] = json.loads(whole.decode())
-        digest = content.pop("sha256", None)
-        fits = digest in _digests(whole, content)
-        found = content.pop("schema")
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise DamagedFileError(f"{what} cannot be read ({error.strerror})") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DamagedFileError(f"{what} is not what was written") from None
-    if found != schema and (fits or digest is None):
-        raise OtherVersionError(
-            f"{what} was written by another version of penultimate (schema {found}; this one reads {schema});"
-            f" {mend or 'give --out another folder'}"
-        )
-    if not fits:
-        raise DamagedFileError(f"{what} is not what was written (its sha256 differs)")
-    return content
-
-
-def with_digest(content: bytes) -> bytes:
-    """Bytes behind their sha256."""
-    return digest_bytes(content).encode() + content
-
-
-def without_digest(path: Path) -> bytes:
-    """The bytes of a file that holds what `with_digest` gave; raises DamagedFileError where they changed."""
-    content = path.read_bytes()
-    if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
-        raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
-    return content[DIGITS:]
 
 
 @dataclass(frozen=True)
@@ -425,7 +284,7 @@ class Store:
             if path.is_file() and path.name != META:
                 facts = {"sha256": digest_file(path), "bytes": path.stat().st_size}
                 files[path.relative_to(folder).as_posix()] = facts
-        (folder / META).write_bytes(_sealed({"id": step_id, **meta, "files": files}, SCHEMA))
+        (folder / META).write_bytes(sealed({"id": step_id, **meta, "files": files}, SCHEMA))
         with ThreadPoolExecutor(4) as pool:  # at once, so that one commit of the file system holds several
             deque(pool.map(sync, (folder, *folder.rglob("*"))), maxlen=0)
         lease = self._leases.get(step_id)

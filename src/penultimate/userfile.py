@@ -20,7 +20,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from penultimate.errors import RequestError, nearest
-from penultimate.store import digest_bytes
+from penultimate.files import digest_bytes
 
 LIMIT = 60.0
 """Seconds that a file may take to define what it defines, the packages that it imports included."""

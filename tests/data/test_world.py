@@ -82,14 +82,14 @@ def test_a_class_does_not_depend_on_the_others(worlds: dict[str, dict[str, Image
 def test_the_number_of_threads_changes_nothing(worlds: dict[str, dict[str, ImageSet]]) -> None:
     program = (
         "import torch; torch.set_num_threads(3); from penultimate.data.glyphs.world import glyphs_smoke;"
-        "from penultimate.store import digest_arrays;"
+        "from penultimate.files import digest_arrays;"
         "print(digest_arrays(*(images.images for _, images in glyphs_smoke(0))), torch.get_num_threads())"
     )
     environment = os.environ | {"OMP_NUM_THREADS": "3"}
     answer = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    from penultimate.store import digest_arrays
+    from penultimate.files import digest_arrays
 
     expected = digest_arrays(*(images.images for images in worlds["glyphs_smoke"].values()))
     assert answer.stdout.split() == [expected, "3"]

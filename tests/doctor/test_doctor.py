@@ -17,8 +17,9 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate.cli import main
 from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import exclusively
+from penultimate.files import read_sealed, write_sealed
 from penultimate.locks import flocked
-from penultimate.store import SCHEMA, Store, read_sealed, write_sealed
+from penultimate.store import SCHEMA, Store
 
 STEP = "accuracy.softmax-s0.0123456789abcdef"
 

@@ -13,6 +13,7 @@ from tests.conftest import penultimate
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import write_sealed
 from penultimate.records.archive import (
     ARRAYS_FILE,
     KEPT,
@@ -27,7 +28,6 @@ from penultimate.records.reading import StudyFolder, study_folder
 from penultimate.records.table import Row
 from penultimate.report import exhibit
 from penultimate.report.base import Built, StudyResults
-from penultimate.store import write_sealed
 
 COLUMNS = ("objective", "backbone", "arm", "seed", "draw", *KEYS[1:])
 

@@ -16,9 +16,10 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import read_sealed, write_sealed
 from penultimate.records.reading import StudyFolder, study_folder, study_folders
 from penultimate.records.table import ROWS
-from penultimate.store import SCHEMA, read_sealed, write_sealed
+from penultimate.store import SCHEMA
 
 STEP = "spectra.softmax-s0-glyphs.0123456789abcdef"
 GONE = "train.cosine_softmax-s1.0123456789abcdef"

@@ -11,7 +11,7 @@ from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS, DatasetCard, card
 from penultimate.data.images import ImageSet
-from penultimate.store import digest_arrays
+from penultimate.files import digest_arrays
 
 
 def _splits(examined: Examined, draw: int) -> Iterator[tuple[str, ImageSet]]:

@@ -22,7 +22,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.store import FULL, atomic_write, canonical_json, digest_arrays, digest_bytes, digest_file
+from penultimate.files import FULL, atomic_write, canonical_json, digest_arrays, digest_bytes, digest_file
 
 MANIFEST = "manifest.json"
 SCHEMA = 1

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from penultimate.doctor.findings import Finding, size_text
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.files import OtherVersionError, digest_file, without_digest
 from penultimate.records.archive import read_kept, references
 from penultimate.records.reading import STUDY_FILE, StudyFolder, read_study
 from penultimate.records.tuning import TUNING_FILE, counted, read_tuning
-from penultimate.store import META, OtherVersionError, Store, digest_file, without_digest
+from penultimate.store import META, Store
 
 AHEAD = 60.0
 """Seconds by which a file's time may be ahead of the clock."""

@@ -36,7 +36,8 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt, load, sources, thread_variables
 from penultimate.errors import RequestError
-from penultimate.store import Store, atomic_write
+from penultimate.files import atomic_write
+from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 from penultimate.userfile import first_line
 

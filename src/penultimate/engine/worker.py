@@ -21,8 +21,9 @@ from typing import Any
 
 from penultimate.engine.messages import Damaged, Done, Ending, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
+from penultimate.files import FULL
 from penultimate.plugins import load_source, loaded, told
-from penultimate.store import FULL, SMALL, Store
+from penultimate.store import SMALL, Store
 from penultimate.study.graph import Step
 from penultimate.userfile import first_line
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import torch
 
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import atomic_write, digest_arrays
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
-from penultimate.store import atomic_write, digest_arrays
 
 ARRAYS = ("features", "labels", "logits", "ids")
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import atomic_write
 from penultimate.networks.sources import GIVEN, Source, read_source
 from penultimate.networks.trained import load_network
-from penultimate.store import atomic_write
 
 WEIGHTS = "given.safetensors"
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.files import digest_file, read_sealed
 from penultimate.registry import parse
-from penultimate.store import META, SCHEMA, digest_file, read_sealed
+from penultimate.store import META, SCHEMA
 
 KINDS = ("timm", "torchvision", "folder")
 GIVEN = "given.json"

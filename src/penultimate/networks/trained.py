@@ -17,8 +17,8 @@ from penultimate import backbones
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import atomic_write
 from penultimate.objectives.objective import Objective, objective
-from penultimate.store import atomic_write
 
 WEIGHTS = "network.safetensors"
 CARD = "network.json"

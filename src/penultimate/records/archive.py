@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.files import atomic_write, digest_bytes, make_folder, read_sealed, write_sealed
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import INTEGERS, Row, Table
-from penultimate.store import atomic_write, digest_bytes, make_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
+from penultimate.files import read_sealed, write_sealed
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import TUNING_FILE, Tuning, folder_name, from_json, read_tuning
-from penultimate.store import SCHEMA, Meta, Store, read_sealed, write_sealed
+from penultimate.store import SCHEMA, Meta, Store
 
 STUDY_FILE = "study.json"
 DIVERGING = "train"

@@ -25,7 +25,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
-from penultimate.store import atomic_write
+from penultimate.files import atomic_write
 
 if TYPE_CHECKING:
     import numpy as np

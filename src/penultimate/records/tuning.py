@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from penultimate.errors import DamagedFileError
-from penultimate.store import read_sealed, write_sealed
+from penultimate.files import read_sealed, write_sealed
 
 TUNING_FILE = "tuning.json"
 SCHEMA = 2

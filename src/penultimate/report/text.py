@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penultimate.errors import legible
-from penultimate.store import digest_bytes
+from penultimate.files import digest_bytes
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from penultimate.files import canonical_json
 from penultimate.networks.key import NetworkKey
-from penultimate.store import canonical_json
 from penultimate.study.spec import Study
 
 NOW, NEXT, LATER = 1, 2, 3

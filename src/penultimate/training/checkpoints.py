@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from penultimate.errors import DamagedFileError
-from penultimate.store import atomic_write, with_digest, without_digest
+from penultimate.files import atomic_write, with_digest, without_digest
 
 
 class Checkpoints:

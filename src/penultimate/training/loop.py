@@ -17,9 +17,9 @@ from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import augment, normalise
 from penultimate.errors import RequestError
+from penultimate.files import canonical_json
 from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
-from penultimate.store import canonical_json
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.recipe import Recipe

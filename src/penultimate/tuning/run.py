@@ -19,6 +19,7 @@ from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.run import exclusively
 from penultimate.errors import DamagedFileError
+from penultimate.files import atomic_write, digest_file
 from penultimate.records.reading import claim, write_study
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
 from penultimate.records.tuning import (
@@ -30,7 +31,7 @@ from penultimate.records.tuning import (
     read_tuning,
     write_tuning,
 )
-from penultimate.store import Meta, Store, atomic_write, digest_file
+from penultimate.store import Meta, Store
 from penultimate.study.graph import Graph, Step
 from penultimate.study.spec import Runs, Study
 from penultimate.study.unfold import unfold

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from penultimate import registry
 from penultimate.errors import RequestError, legible
+from penultimate.files import atomic_write, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
@@ -26,7 +27,6 @@ from penultimate.report.page.statements import headline
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
 from penultimate.report.text import plain, typeset
-from penultimate.store import atomic_write, make_folder
 
 HERE = Path(__file__).parent
 SECTIONS = {
