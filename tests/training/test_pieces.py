@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +15,16 @@ from torch import nn
 
 from penultimate.errors import RequestError
 from penultimate.objectives.objective import objective
-from penultimate.training import Recipe
+from penultimate.training import Recipe, train
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.loop import _parameter_groups
+from penultimate.training.regime import IMAGENET, matched, regime, weight_decay
 from penultimate.training.schedules import learning_rate
 from tests.oracles import training as oracle
+from tests.training.worlds import TINY, squares
+
+RECIPE = Recipe(epochs=8, batch_size=32, learning_rate=0.2, precision="float32")
 
 
 @given(
@@ -63,7 +70,7 @@ def test_no_momentum_keeps_the_weights_and_moments_are_averaged_with_them() -> N
 def test_the_optimiser_is_nesterov_with_decay_on_weights_only() -> None:
     recipe = Recipe(momentum=0.9, weight_decay=0.1)
     module = nn.Linear(1, 1).double()
-    groups = _parameter_groups(module, recipe)
+    groups = _parameter_groups(module, recipe, recipe.weight_decay)
     with torch.no_grad():
         module.weight.fill_(1.5)
         module.bias.fill_(-0.5)
@@ -83,7 +90,7 @@ def test_the_optimiser_is_nesterov_with_decay_on_weights_only() -> None:
 @pytest.mark.parametrize("biases", [False, True])
 def test_what_decays_is_what_the_recipe_says(norms: bool, biases: bool) -> None:
     network = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2), objective("softmax", 2, 3))
-    groups = _parameter_groups(network, Recipe(decay_batch_norm=norms, decay_biases=biases))
+    groups = _parameter_groups(network, Recipe(decay_batch_norm=norms, decay_biases=biases), 0.1)
     decayed = {id(parameter) for parameter in groups[0]["params"]}
     convolution, norm, head = network
     expected = [convolution.weight, head.head.weight]
@@ -91,7 +98,7 @@ def test_what_decays_is_what_the_recipe_says(norms: bool, biases: bool) -> None:
     expected += [convolution.bias, head.head.bias] if biases else []
     assert decayed == {id(parameter) for parameter in expected}
     assert sum(len(group["params"]) for group in groups) == len(list(network.parameters()))
-    assert [group["weight_decay"] for group in groups] == [8e-5, 0.0]
+    assert [group["weight_decay"] for group in groups] == [0.1, 0.0]
 
 
 @pytest.mark.parametrize("byte", [0, 70, -1])
@@ -134,3 +141,44 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
 def test_a_recipe_that_cannot_be_is_refused(settings: dict[str, object], answer: str) -> None:
     with pytest.raises(RequestError, match=answer):
         Recipe(**settings)  # type: ignore[arg-type]
+
+
+def test_exposure_is_weight_decay_by_another_name(tmp_path: Path) -> None:
+    steps = 8 * (256 // RECIPE.batch_size)
+    recipe = replace(RECIPE, exposure=3.0)
+    rates = [learning_rate(recipe, step, steps) for step in range(steps)]
+    decay = 3.0 * (1 - recipe.momentum) / math.fsum(rates)
+    assert weight_decay(recipe, steps) == pytest.approx(decay, rel=1e-12)
+    assert regime(recipe, steps).exposure == pytest.approx(3.0)
+    kept = {}
+    for name, own in (("by exposure", recipe), ("directly", replace(RECIPE, weight_decay=decay))):
+        folder = tmp_path / name
+        train("softmax", TINY, squares(256, 0), squares(64, 1), own, 5, folder)
+        kept[name] = safetensors.torch.load_file(folder / "network.safetensors")
+    for name, value in kept["directly"].items():
+        assert torch.allclose(kept["by exposure"][name], value, atol=1e-6), name
+    assert weight_decay(replace(RECIPE, exposure=None), steps) == RECIPE.weight_decay
+
+
+@given(st.integers(1, 400), st.floats(0.01, 10))
+def test_a_matched_recipe_is_in_the_papers_regime_at_any_length(steps: int, peak: float) -> None:
+    ours = regime(matched(Recipe(learning_rate=peak)), steps)
+    assert ours.exposure == pytest.approx(IMAGENET.exposure)
+    assert (ours.warmup, ours.final_fraction) == (IMAGENET.warmup, IMAGENET.final_fraction)
+    if steps > 10:  # below, the window holds less than two steps
+        assert ours.averaging_window == pytest.approx(IMAGENET.averaging_window)
+
+
+def test_the_papers_regime_is_that_of_its_recipe() -> None:
+    steps = 146 * 1_281_167 // 4096
+    recipe = Recipe(
+        learning_rate=1.6,
+        warmup=10 / 146,
+        final_fraction=0.975**136,
+        weight_decay=8e-5,
+        averaging_momentum=0.9999,
+    )
+    theirs = regime(recipe, steps)
+    assert (theirs.warmup, theirs.final_fraction) == (IMAGENET.warmup, IMAGENET.final_fraction)
+    assert theirs.averaging_window == pytest.approx(IMAGENET.averaging_window, abs=5e-4)
+    assert theirs.exposure == pytest.approx(IMAGENET.exposure, abs=0.05)

@@ -29,14 +29,14 @@ class Run:
     reason: str = ""
 
 
-def mean_accuracy(runs: Sequence[Run]) -> float:
-    """By which cells are compared: the mean over seeds, minus infinity where any run diverged.
+def accuracies(runs: Sequence[Run]) -> tuple[float, ...]:
+    """The accuracy of each run; none at all where any of them diverged.
 
-    >>> mean_accuracy([Run(0, 0.5), Run(1, 0.75)]), mean_accuracy([Run(0, 0.5), Run(1, None)])
-    (0.625, -inf)
+    >>> accuracies([Run(0, 0.5), Run(1, 0.75)]), accuracies([Run(0, 0.5), Run(1, None)])
+    ((0.5, 0.75), ())
     """
-    accuracies = [run.accuracy for run in runs if run.accuracy is not None]
-    return math.fsum(accuracies) / len(runs) if len(accuracies) == len(runs) else -math.inf
+    known = tuple(run.accuracy for run in runs if run.accuracy is not None)
+    return known if len(known) == len(runs) else ()
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,14 @@ class GridCell:
     @property
     def mean(self) -> float:
         """The mean accuracy of the runs; minus infinity where any of them diverged."""
-        return mean_accuracy(self.runs)
+        known = accuracies(self.runs)
+        return math.fsum(known) / len(known) if known else -math.inf
 
     @property
     def standard_error(self) -> float | None:
         """Of the mean over seeds; None for a single run and for a cell that diverged."""
-        accuracies = [run.accuracy for run in self.runs if run.accuracy is not None]
-        if len(accuracies) < 2 or self.diverged:
-            return None
-        return statistics.stdev(accuracies) / math.sqrt(len(accuracies))
+        known = accuracies(self.runs)
+        return statistics.stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,11 @@ class TunedAxis:
 
 @dataclass(frozen=True)
 class Tuned:
-    """An objective's search: its axes, every cell in the order of measuring, and the one that was chosen."""
+    """An objective's search: its axes, every cell in the order of measuring, and the one that was chosen.
+
+    `highest` is the cell of the highest mean, where it was not simply that one which was chosen; cells less
+    than `margin` (a fraction) below it were tied with it (`penultimate.tuning.choice`).
+    """
 
     slug: str
     label: str
@@ -106,10 +109,18 @@ class Tuned:
     cells: tuple[GridCell, ...]
     chosen: int | None
     command: str = ""
+    highest: int | None = None
+    margin: float | None = None
 
     @property
     def best(self) -> GridCell | None:
+        """The cell that was chosen."""
         return None if self.chosen is None else self.cells[self.chosen]
+
+    @property
+    def top(self) -> GridCell | None:
+        """The cell of the highest mean."""
+        return self.best if self.highest is None else self.cells[self.highest]
 
     @property
     def at_start(self) -> GridCell | None:
@@ -126,6 +137,12 @@ class Tuned:
         """What a reader of the choice has to know: edges, diverged cells, nothing to choose from."""
         said = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
         said += [] if self.best else ["every cell diverged, so nothing is chosen"]
+        if self.best and self.top and self.best is not self.top:
+            lead = 100 * (self.top.mean - self.best.mean)
+            said.append(
+                f"the middle of the cells that the seeds cannot tell from the best is chosen; {self.top} has"
+                f" the highest mean, {lead:.2f} points above it"
+            )
         said += [axis.edge for axis in self.axes if axis.edge]
         coarse = [cell.values for cell in self.cells if cell.phase != "refinement"]
         unrefined = [
@@ -134,7 +151,7 @@ class Tuned:
             if len(axis.grid) > 1 and set(self.tried(place)) <= {values[place] for values in coarse}
         ]
         if self.best and unrefined:
-            said.append(f"the budget held no denser values of {', '.join(unrefined)}")
+            said.append(f"no denser values were tried of {', '.join(unrefined)}")
         diverged = [
             f"diverged: {cell}, seed {run.seed}{f' ({run.reason})' if run.reason else ''}"
             for cell in self.cells

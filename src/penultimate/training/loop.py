@@ -23,6 +23,7 @@ from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.recipe import Recipe
+from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
 
 PREPARED, PREPARED_VALUES = 8, 2**20
@@ -151,7 +152,7 @@ class _Run:
         self.steps_per_epoch = max(1, len(train) // recipe.batch_size)
         self.steps = self.steps_per_epoch * recipe.epochs
         self.optimiser = torch.optim.SGD(
-            _parameter_groups(self.network, recipe),
+            _parameter_groups(self.network, recipe, weight_decay(recipe, self.steps)),
             lr=recipe.learning_rate,
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
@@ -340,7 +341,7 @@ class _Run:
         self.curves, self.best, self.stale = state["curves"], state["best"], state["stale"]
 
 
-def _parameter_groups(network: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
+def _parameter_groups(network: nn.Module, recipe: Recipe, decay: float) -> list[dict[str, Any]]:
     """Parameters with and without weight decay, as the recipe says."""
     norms = {
         id(parameter)
@@ -359,7 +360,7 @@ def _parameter_groups(network: nn.Module, recipe: Recipe) -> list[dict[str, Any]
             decays = True
         (decayed if decays else undecayed).append(parameter)
     return [
-        {"params": decayed, "weight_decay": recipe.weight_decay},
+        {"params": decayed, "weight_decay": decay},
         {"params": undecayed, "weight_decay": 0.0},
     ]
 

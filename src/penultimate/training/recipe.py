@@ -26,7 +26,8 @@ class Recipe:
                                 constant factor per step), "cosine" or "constant"
     momentum, nesterov          of SGD
     weight_decay                of conv kernels and W, and also of batch-norm gains and shifts if
-                                `decay_batch_norm`, of biases if `decay_biases`
+                                `decay_batch_norm`, of biases if `decay_biases`; or, in its place, the
+                                `exposure` over the whole run (`training.regime`)
     averaging_window            an exponential moving average of the weights over this share of all steps
                                 (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
                                 directly (the paper's 0.9999); 0 and None: none
@@ -57,6 +58,7 @@ class Recipe:
     momentum: float = 0.9
     nesterov: bool = True
     weight_decay: float = 8e-5
+    exposure: float | None = None
     decay_batch_norm: bool = False
     decay_biases: bool = False
     averaging_window: float = 0.15
@@ -82,6 +84,8 @@ class Recipe:
         fits = _is_number(self.learning_rate, 0, math.inf, open_left=True)
         self._check("learning_rate", fits, "a number above 0")
         self._check("weight_decay", _is_number(self.weight_decay, 0, math.inf), "a number, 0 or more")
+        fits = self.exposure is None or _is_number(self.exposure, 0, math.inf)
+        self._check("exposure", fits, "a number, 0 or more, or None")
         for name in ("warmup", "averaging_window"):
             self._check(name, _is_number(getattr(self, name), 0, 1), "a share of all steps, from 0 to 1")
         self._check("momentum", _is_number(self.momentum, 0, 1) and self.momentum < 1, "from 0 to below 1")

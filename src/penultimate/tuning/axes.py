@@ -40,6 +40,9 @@ RECIPE_SETTINGS = {
     for setting in (
         Hyperparameter("learning_rate", None, "the peak of the learning rate", "η", Interval(0)),
         Hyperparameter("weight_decay", None, "the weight decay", "decay", Interval(0, closed="left")),
+        Hyperparameter(
+            "exposure", None, "the exposure to weight decay", "exposure", Interval(0, closed="left")
+        ),
         Hyperparameter("momentum", None, "of the optimiser", "momentum", Interval(0, 1)),
         Hyperparameter("warmup", None, "a share of all steps", "warm-up", Interval(0, 1, "both")),
         Hyperparameter("final_fraction", None, "of the peak", "final fraction", Interval(0, 1, "right")),
@@ -94,11 +97,15 @@ class Axis:
         origin, sign = self._scale
         return sign * math.log(sign * (value - origin))
 
+    @property
+    def step(self) -> float:
+        """The smallest step of the grid on that scale; 1 for a grid of one value."""
+        return min((b - a for a, b in itertools.pairwise(map(self.position, self.grid))), default=1.0)
+
     def between(self, one: Number, other: Number) -> Number | None:
         """The value halfway between two, or None if it would be as good as one of them."""
         low, high = sorted((self.position(one), self.position(other)))
-        gaps = [b - a for a, b in itertools.pairwise(map(self.position, self.grid))]
-        if not gaps or (high - low) / 2 < min(gaps) / FINEST:
+        if len(self.grid) < 2 or (high - low) / 2 < self.step / FINEST:
             return None
         middle = self._value((low + high) / 2)
         return middle if middle is not None and min(one, other) < middle < max(one, other) else None

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
-from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, mean_accuracy
+from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, accuracies
 from penultimate.registry import parse_sum
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, Number, axes_of, check_names, recipe_with, settings_of, with_values
-from penultimate.tuning.search import REFINEMENT, Edge, Found, Point, cells_of_grid, search
+from penultimate.tuning.choice import Point
+from penultimate.tuning.search import REFINEMENT, Edge, Found, cells_of_grid, search
 from penultimate.tuning.words import kind_of
 
 ALL = "all"
@@ -77,6 +78,7 @@ class TuningPlan:
     candidates: tuple[Candidate, ...]
     budget: int
     expansions: int
+    refine: bool = True
 
 
 def plan_tuning(
@@ -136,7 +138,8 @@ def plan_tuning(
             for value in axis.grid:  # a recipe may refuse a combination of values that it allows one by one
                 point = tuple(value if other is axis else other.centre for other in candidate.axes)
                 recipe_with(candidate.recipe, candidate.setting(point)[1])
-    return TuningPlan(study, listed, candidates, budget, expansions)
+    refine = planned is None or planned.refine
+    return TuningPlan(study, listed, candidates, budget, expansions, refine)
 
 
 def _start(study: Study, name: str, firsts: Mapping[tuple[str, ...], str]) -> str:
@@ -163,7 +166,10 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
     outcomes: dict[Setting, SettingOutcome] = {}
     done: dict[str, Tuned] = {}
     candidates = {candidate.slug: candidate for candidate in plan.candidates}
-    searches = {slug: search(candidates[slug].axes, plan.budget, plan.expansions) for slug in candidates}
+    searches = {
+        slug: search(candidate.axes, plan.budget, plan.expansions, plan.refine)
+        for slug, candidate in candidates.items()
+    }
     wanted = {slug: next(rounds) for slug, rounds in searches.items()}
     while wanted:
         asked = [candidates[slug].setting(point) for slug, points in wanted.items() for point in points]
@@ -173,9 +179,9 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
             settings = {point: candidates[slug].setting(point) for point in points}
             if any(setting not in outcomes for setting in settings.values()):
                 continue
-            scores = {point: mean_accuracy(outcomes[setting].runs) for point, setting in settings.items()}
+            answers = {point: accuracies(outcomes[setting].runs) for point, setting in settings.items()}
             try:
-                wanted[slug] = searches[slug].send(scores)
+                wanted[slug] = searches[slug].send(answers)
             except StopIteration as end:
                 done[slug] = _tuned(candidates[slug], end.value, outcomes, command)
     return tuple(done[slug] for slug in candidates if slug in done)
@@ -202,13 +208,18 @@ def _tuned(
         outcome = outcomes[objective, changes]
         cells.append(GridCell(objective, point, changes, phase, outcome.runs, outcome.peak_epoch))
     label = resolve(candidate.start).label
-    chosen = None if found.best is None else list(found.phases).index(found.best)
-    return Tuned(candidate.slug, label, candidate.start, axes, tuple(cells), chosen, command)
+    points = list(found.phases)
+    chosen, highest = (
+        None if point is None else points.index(point) for point in (found.chosen, found.highest)
+    )
+    return Tuned(
+        candidate.slug, label, candidate.start, axes, tuple(cells), chosen, command, highest, found.margin
+    )
 
 
 def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
     """The sentence about a best value that is the outermost of those that were tried."""
-    assert found.best is not None
+    assert found.chosen is not None
     axis = candidate.axes[edge.axis]
     why = {
         "range": f"the range {axis.parameter.interval} holds no further step",
@@ -216,6 +227,6 @@ def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
         "budget": "the budget held no further expansion",
     }[edge.reason]
     return (
-        f"{axis.key} = {found.best[edge.axis]!r} is the {edge.side} value that was tried, so a better one may"
-        f" lie beyond; {why}"
+        f"{axis.key} = {found.chosen[edge.axis]!r} is the {edge.side} value that was tried, so a better one"
+        f" may lie beyond; {why}"
     )

@@ -3,10 +3,11 @@
 1. Grid: one axis after the other, the others at the best values so far.
 2. Expansion: if the best value is the outermost of its axis, one more is tried beyond it, by the same ratio;
    axis by axis, each a limited number of times and within its range.
-3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent.
+3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent; or none.
 
-The best cell is the one with the highest score; among equals, the one nearest to the start of the search. A
-score of minus infinity (a run that diverged) is worse than any other and is never the best.
+The search goes where the mean over seeds is highest; among equals, to the cell nearest to the start. A cell
+with a run that diverged is never the best. What is chosen in the end, among cells that the seeds cannot tell
+from the best, is the middle one (`choice`).
 
 Kornblith et al., ICLR 2021 submission, appendix A.1 (there done manually; the budget is ours).
 """
@@ -19,25 +20,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penultimate.tuning.axes import Axis, Number
+from penultimate.tuning.choice import EQUAL, Point, middle, tied
 
-Point = tuple[Number, ...]
-"""A value for every axis."""
-Rounds = Generator[list[Point], Mapping[Point, float], "Found"]
-"""Yields the cells whose scores it needs next, is sent these scores, and returns what it found."""
-Step = Generator[list[Point], Mapping[Point, float], None]
+Accuracies = Sequence[float]
+"""A cell's accuracy by seed; empty if a run diverged."""
+Rounds = Generator[list[Point], Mapping[Point, Accuracies], "Found"]
+"""Yields the cells whose accuracies it needs next, is sent these, and returns what it found."""
+Step = Generator[list[Point], Mapping[Point, Accuracies], None]
 Phase = Literal["grid", "expansion", "refinement"]
 Reason = Literal["range", "expansions", "budget"]
 
 DIVERGED = -math.inf
 REFINEMENT = 2
 """Cells that refine one axis once: one on either side of the best."""
-EQUAL = 12
-"""Decimals to which scores are compared, so that means of equal accuracies are equal."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """The best value is the outermost one tried on its axis, and why nothing beyond it was tried.
+    """The chosen value is the outermost one tried on its axis, and why nothing beyond it was tried.
 
     `reason`: the "range" of valid values ends there, or the "expansions" or the "budget" were used up.
     """
@@ -49,9 +49,14 @@ class Edge:
 
 @dataclass(frozen=True)
 class Found:
-    """Every cell with its score and the phase that requested it; the best, None if all diverged."""
+    """Every cell with its mean and the phase that requested it, the one chosen, and the one of highest mean.
 
-    best: Point | None
+    The last two are None if all cells diverged. Cells less than `margin` below the highest were tied with it.
+    """
+
+    chosen: Point | None
+    highest: Point | None
+    margin: float | None
     scores: Mapping[Point, float]
     phases: Mapping[Point, Phase]
     edges: tuple[Edge, ...]
@@ -62,8 +67,8 @@ def cells_of_grid(axes: Sequence[Axis]) -> int:
     return 1 + sum(len(axis.grid) - 1 for axis in axes)
 
 
-def search(axes: Sequence[Axis], budget: int, expansions: int) -> Rounds:
-    """The rounds of a search that measures at most `budget` cells, and exactly that many if it can.
+def search(axes: Sequence[Axis], budget: int, expansions: int, refine: bool = True) -> Rounds:
+    """The rounds of a search that measures at most `budget` cells, and exactly that many if it can refine.
 
     >>> from penultimate.tuning.axes import axes_of
     >>> from penultimate.training.recipe import Recipe
@@ -71,18 +76,19 @@ def search(axes: Sequence[Axis], budget: int, expansions: int) -> Rounds:
     >>> cells = next(rounds)
     >>> while True:
     ...     try:
-    ...         cells = rounds.send({cell: -abs(cell[0] - 0.15) for cell in cells})
+    ...         cells = rounds.send({cell: [-abs(cell[0] - 0.15)] for cell in cells})
     ...     except StopIteration as end:
-    ...         print(end.value.best, len(end.value.scores))
+    ...         print(end.value.chosen, len(end.value.scores))
     ...         break
     (0.141,) 9
     """
-    return _Search(tuple(axes), budget, expansions).rounds()
+    return _Search(tuple(axes), budget, expansions, refine).rounds()
 
 
 class _Search:
-    def __init__(self, axes: tuple[Axis, ...], budget: int, expansions: int) -> None:
-        self.axes, self.budget = axes, budget
+    def __init__(self, axes: tuple[Axis, ...], budget: int, expansions: int, refine: bool) -> None:
+        self.axes, self.budget, self.refine = axes, budget, refine
+        self.accuracies: dict[Point, Accuracies] = {}
         self.scores: dict[Point, float] = {}
         self.phases: dict[Point, Phase] = {}
         self.rungs = [set(axis.grid) for axis in axes]
@@ -95,9 +101,13 @@ class _Search:
         for place, axis in enumerate(self.axes):
             yield from self.measure(self.along(place, axis.grid), "grid")
         yield from self.while_it_helps("expansion", self.expanded)
-        if self.best is not None:
+        if self.best is None:
+            return Found(None, None, None, self.scores, self.phases, ())
+        if self.refine:
             yield from self.while_it_helps("refinement", self.halves)
-        return Found(self.best, self.scores, self.phases, tuple(self.edges()))
+        near, margin = tied({point: row for point, row in self.accuracies.items() if row})
+        chosen = middle(sorted(near, key=self.rank), self.distance)
+        return Found(chosen, self.best, margin, self.scores, self.phases, tuple(self.edges(chosen)))
 
     def while_it_helps(self, phase: Phase, values: Callable[[int], list[Number]]) -> Step:
         """Cycle through the axes, with the values that each needs next, until none needs any."""
@@ -114,12 +124,13 @@ class _Search:
         if new:
             answers = yield new
             for point in new:
-                self.scores[point] = answers[point]
+                self.accuracies[point] = row = answers[point]
+                self.scores[point] = math.fsum(row) / len(row) if row else DIVERGED
                 self.phases[point] = phase
 
     def expanded(self, place: int) -> list[Number]:
         """The next value outwards, if the best is outermost and an expansion is left."""
-        further = self.outward(place) if self.expansions_left[place] else None
+        further = self.outward(place, self.best) if self.expansions_left[place] else None
         if further is None or len(self.scores) >= self.budget:
             return []
         self.expansions_left[place] -= 1
@@ -132,25 +143,28 @@ class _Search:
         return min(alive, key=self.rank, default=None)
 
     def rank(self, point: Point) -> tuple[float, float, Point]:
-        steps = zip(self.axes, point, self.centre, strict=True)
-        distance = math.fsum(abs(axis.position(a) - axis.position(b)) for axis, a, b in steps)
-        return -round(self.scores[point], EQUAL), round(distance, EQUAL), point
+        return -round(self.scores[point], EQUAL), round(self.distance(point, self.centre), EQUAL), point
+
+    def distance(self, here: Point, there: Point) -> float:
+        """How far apart two cells are: the sum over axes, in steps of their grids."""
+        steps = zip(self.axes, here, there, strict=True)
+        return math.fsum(abs(axis.position(a) - axis.position(b)) / axis.step for axis, a, b in steps)
 
     def along(self, place: int, values: Iterable[Number]) -> list[Point]:
         """The cells that differ from the best (before there is one: from the centre) on one axis."""
         here = self.best or self.centre
         return [(*here[:place], value, *here[place + 1 :]) for value in values]
 
-    def end(self, place: int) -> Literal["smallest", "largest"] | None:
-        """The end of its axis at which the best lies; None if it is inside or the only value."""
+    def end(self, place: int, point: Point | None) -> Literal["smallest", "largest"] | None:
+        """The end of its axis at which a cell lies; None if it is inside or the only value."""
         rungs = self.rungs[place]
-        if self.best is None or len(rungs) < 2 or self.best[place] not in (min(rungs), max(rungs)):
+        if point is None or len(rungs) < 2 or point[place] not in (min(rungs), max(rungs)):
             return None
-        return "smallest" if self.best[place] == min(rungs) else "largest"
+        return "smallest" if point[place] == min(rungs) else "largest"
 
-    def outward(self, place: int) -> Number | None:
-        """The next value beyond the end at which the best lies, if the range has one."""
-        end = self.end(place)
+    def outward(self, place: int, point: Point | None) -> Number | None:
+        """The next value beyond the end at which a cell lies, if the range has one."""
+        end = self.end(place, point)
         if end is None:
             return None
         edge, inner = sorted(self.rungs[place], reverse=end == "largest")[:2]
@@ -167,9 +181,9 @@ class _Search:
         middles = [self.axes[place].between(here, side) for side in sides]
         return [middle for middle in middles if middle is not None]
 
-    def edges(self) -> Iterable[Edge]:
+    def edges(self, point: Point) -> Iterable[Edge]:
         for place in range(len(self.axes)):
-            end = self.end(place)
+            end = self.end(place, point)
             if end is not None:
                 spent: Reason = "budget" if self.expansions_left[place] else "expansions"
-                yield Edge(place, end, "range" if self.outward(place) is None else spent)
+                yield Edge(place, end, "range" if self.outward(place, point) is None else spent)

@@ -145,6 +145,7 @@ def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
         Column("hyperparameter", "Hyperparameter"),
         Column("grid", "Values tried"),
         Column("chosen_value", "Chosen"),
+        Column("highest_value", "Of the highest mean"),
         Column("holdout_top1_percent", "Chosen", "Holdout top-1, %", "%"),
         Column("start_top1_percent", "At the start", "Holdout top-1, %", "%"),
         Column("epochs", "Trained", "Epochs"),
@@ -160,18 +161,24 @@ def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
         for tuned in tuning.objectives
         for place, axis in enumerate(tuned.axes or (None,))
     ]
-    note = f"The budget: {budget_text(tuning)}. Standard errors are over seeds."
+    note = (
+        f"The budget: {budget_text(tuning)}. Standard errors are over seeds. Of cells that the seeds cannot"
+        " tell from the best, the middle one is chosen; the value of the highest mean stands beside it."
+    )
     title = f"The search on the holdout of {card(tuning.source).title}"
     return ExhibitTable("tableA1", title, "Objective", columns, tuple(rows), notes=(note,))
 
 
 def _axis_cells(tuned: Tuned, place: int, axis: TunedAxis | None) -> tuple[Cell, ...]:
     if axis is None:
-        return Cell("none"), Cell(MISSING), Cell(MISSING)
+        return Cell("none"), Cell(MISSING), Cell(MISSING), Cell(MISSING)
     tried = ", ".join(f"{value:.6g}" for value in tuned.tried(place))
     first = f"first {', '.join(f'{value:.6g}' for value in axis.grid)}"
-    chosen = _number(tuned.best.values[place]) if tuned.best else Cell(MISSING, detail="every cell diverged")
-    return Cell(axis.symbol, detail=axis.key), Cell(tried, detail=first), chosen
+    values = (
+        _number(cell.values[place]) if cell else Cell(MISSING, detail="every cell diverged")
+        for cell in (tuned.best, tuned.top)
+    )
+    return Cell(axis.symbol, detail=axis.key), Cell(tried, detail=first), *values
 
 
 def _common_cells(tuning: Tuning, tuned: Tuned) -> tuple[Cell, ...]:

@@ -1,0 +1,78 @@
+"""What a recipe amounts to in numbers without a dimension, and the paper's numbers for any length."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from penultimate.training.recipe import Recipe
+from penultimate.training.schedules import learning_rate
+
+
+@dataclass(frozen=True)
+class Regime:
+    """How a recipe trains, whatever its number of steps.
+
+    warmup            the warm-up's share of all steps
+    final_fraction    the last learning rate, as a share of the peak
+    averaging_window  the horizon of the weights' average, as a share of all steps
+    exposure          the weight decay that a weight has met when training ends: weight_decay x the sum of the
+                      learning rates / (1 - momentum). Weights left alone would shrink by exp(-exposure); far
+                      below 1, weight decay hardly acts before training ends
+    """
+
+    warmup: float
+    final_fraction: float
+    averaging_window: float
+    exposure: float
+
+
+def regime(recipe: Recipe, steps: int) -> Regime:
+    """The regime of a recipe over `steps` steps.
+
+    >>> constant = Recipe(learning_rate=1.0, warmup=0.0, schedule="constant", weight_decay=1e-4)
+    >>> round(regime(constant, steps=1000).exposure, 6)
+    1.0
+    """
+    window = 1 / (steps * (1 - recipe.momentum_of_average(steps)))
+    final = 1.0 if recipe.schedule == "constant" else recipe.final_fraction
+    return Regime(recipe.warmup, final, window, weight_decay(recipe, steps) * _reach(recipe, steps))
+
+
+def weight_decay(recipe: Recipe, steps: int) -> float:
+    """The weight decay of a run of `steps` steps: given directly, or by the exposure that it amounts to.
+
+    >>> recipe = Recipe(exposure=17.5)
+    >>> round(weight_decay(recipe, 9000) / weight_decay(recipe, 18000), 2)
+    2.0
+    """
+    return recipe.weight_decay if recipe.exposure is None else recipe.exposure / _reach(recipe, steps)
+
+
+def _reach(recipe: Recipe, steps: int) -> float:
+    """The sum of the learning rates over 1 - momentum: how far a constant gradient would carry a weight."""
+    total = math.fsum(learning_rate(recipe, step, steps) for step in range(steps))
+    return total / (1 - recipe.momentum)
+
+
+IMAGENET = Regime(warmup=10 / 146, final_fraction=0.975**136, averaging_window=0.219, exposure=17.3)
+"""Of softmax in the paper: 10 epochs of warm-up to 1.6, then x 0.975 an epoch, to epoch 146 of 312.8 steps;
+weight decay 8e-5, momentum 0.9, averaging 0.9999."""
+
+
+def matched(recipe: Recipe) -> Recipe:
+    """The recipe in the paper's regime: its shares of warm-up, decay and averaging, and its exposure.
+
+    Nothing of it depends on the number of steps or the learning rate: weight decay is given as exposure, so
+    that a longer run, or an objective with a learning rate of its own, meets as much of it.
+
+    >>> recipe = matched(Recipe(epochs=28))
+    >>> [round(value, 3) for value in (recipe.warmup, recipe.final_fraction, recipe.averaging_window)]
+    [0.068, 0.032, 0.219]
+    >>> round(regime(recipe, 8960).exposure, 1)
+    17.3
+
+    Kornblith et al., NeurIPS 2021, appendix A.1.
+    """
+    return dataclasses.replace(recipe, schedule="exponential", averaging_momentum=None, **vars(IMAGENET))

@@ -1,0 +1,79 @@
+"""Which cell of a search is chosen: the middle of those that its seeds cannot tell from the best.
+
+Strengths of regularisers have flat optima on the holdout, while class separation moves with them by half; the
+highest mean alone would pick among equals by noise. So, the same for all objectives (rule of 2026-11-22,
+written before the first search that it judged):
+
+1. Cells are compared within seeds. The margin is the standard error of the difference between the means of
+   two cells, sqrt(2 s^2 / seeds), s^2 the residual variance of accuracy in the two-way layout of cells and
+   seeds. A cell of which a run diverged takes no part; one more than `FAR` below the best says nothing about
+   noise near the best, and is left out of s^2.
+2. The cells whose mean is less than the margin below the highest are tied with it. With one seed, or one
+   cell, there is no margin, and only equal means are tied.
+3. Of the tied cells the middle one is chosen: that with the smallest sum of distances to all tied cells
+   (along the axes, in steps of their grids); of several, the one with the higher mean, then the one nearest
+   to the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from penultimate.tuning.axes import Number
+
+Point = tuple[Number, ...]
+"""A value for every axis."""
+Distance = Callable[[Point, Point], float]
+
+FAR = 0.05
+"""How far below the best, as a fraction of all images, a cell lies too low to speak of the noise there."""
+EQUAL = 12
+"""Decimals to which means and distances are compared, so that means of equal accuracies are equal."""
+
+
+def margin(accuracies: Sequence[Sequence[float]]) -> float | None:
+    """The standard error of the difference of two cells' means, seeds being blocks; None without any.
+
+    s^2 = sum_cs (a_cs - a_c. - a_.s + a_..)^2 / ((C - 1)(S - 1)), the margin is sqrt(2 s^2 / S).
+
+    >>> margin([[0.80, 0.82], [0.81, 0.83]])  # the seeds agree about the cells
+    0.0
+    >>> margin([[0.80], [0.90]]) is None
+    True
+    """
+    cells, seeds = len(accuracies), len(accuracies[0]) if accuracies else 0
+    if cells < 2 or seeds < 2:
+        return None
+    of_cell = [math.fsum(row) / seeds for row in accuracies]
+    of_seed = [math.fsum(column) / cells for column in zip(*accuracies, strict=True)]
+    middle = math.fsum(of_cell) / cells
+    residuals = [
+        round(value - of_cell[cell] - of_seed[seed] + middle, 15)
+        for cell, row in enumerate(accuracies)
+        for seed, value in enumerate(row)
+    ]
+    variance = math.fsum(value**2 for value in residuals) / ((cells - 1) * (seeds - 1))
+    return math.sqrt(2 * variance / seeds)
+
+
+def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float | None]:
+    """The cells that cannot be told from the best, and the margin; `runs` holds accuracies by cell and seed.
+
+    >>> tied({(1,): [0.80, 0.82], (2,): [0.81, 0.82], (4,): [0.70, 0.80]})[0] == {(1,), (2,)}
+    True
+    """
+    means = {point: round(math.fsum(row) / len(row), EQUAL) for point, row in runs.items()}
+    highest = max(means.values())
+    within = margin([runs[point] for point, value in means.items() if value > highest - FAR])
+    near = (point for point, value in means.items() if value == highest or highest - value < (within or 0))
+    return frozenset(near), within
+
+
+def middle(points: Sequence[Point], distance: Distance) -> Point:
+    """The point nearest to all others together; of several the one that is listed first.
+
+    >>> middle([(8,), (1,), (2,)], lambda a, b: abs(a[0] - b[0]))
+    (2,)
+    """
+    return min(points, key=lambda point: round(math.fsum(distance(point, other) for other in points), EQUAL))
