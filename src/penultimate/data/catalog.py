@@ -135,6 +135,13 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
         entry.name: entry
         for entry in (
             _pretraining("glyphs", "Glyphs", 128, (160, 40, 60, 40), _MULTIMODAL),
+            _pretraining(
+                "glyphs_tuning",
+                "Glyphs (for tuning)",
+                128,
+                (88, 400, 4, 4),
+                f"{_MULTIMODAL} A holdout so large that hyperparameters can be told apart on it.",
+            ),
             _transfer("syllabics", "Canadian syllabics", 40, 40, _NEW_SCRIPT),
             _transfer("georgian", "Georgian letters", 33, 40, _NEW_SCRIPT),
             _transfer("armenian", "Armenian letters", 33, 40, _NEW_SCRIPT),

@@ -18,5 +18,14 @@ for _name, _summary in (
     ),
     ("glyphs_search", "where those of glyphs are chosen: two of its seeds, its own recipe"),
     ("glyphs_sweep_search", "where the learning rate of glyphs' temperature sweep is chosen"),
+    (
+        "matched_search",
+        "where seven objectives' hyperparameters are chosen in the paper's regime: three seeds",
+    ),
+    (
+        "matched_search_scaled",
+        "where those of cosine softmax and squared error are, with their learning rates",
+    ),
+    ("matched_sweep_search", "where the learning rate of a temperature sweep is chosen in that regime"),
 ):
     declare("study", _name, f"penultimate.studies.{_name}:STUDY", _summary)

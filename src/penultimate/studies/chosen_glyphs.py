@@ -9,22 +9,22 @@ Chosen by top-1 on the holdout of glyphs alone (the mean over seeds, after
 28 epochs), by no test set and no transfer task. The budget was
 at most 3 cells an objective, each trained with seeds 0, 1. Every cell is in tuning.json.
 - Softmax: one cell, so there was nothing to choose
-- Label smoothing: the budget held no denser values of alpha
+- Label smoothing: no denser values were tried of alpha
 - Sigmoid: one cell, so there was nothing to choose
-- More final layer L²: the budget held no denser values of lambda_final
+- More final layer L²: no denser values were tried of lambda_final
 - Dropout: keep = 0.9 is the smallest value that was tried, so a better one may lie beyond; the budget held
   no further expansion
-- Dropout: the budget held no denser values of keep
+- Dropout: no denser values were tried of keep
 - Logit penalty: beta = 0.001 is the smallest value that was tried, so a better one may lie beyond; the
   budget held no further expansion
-- Logit penalty: the budget held no denser values of beta
-- Logit normalization: the budget held no denser values of temperature
+- Logit penalty: no denser values were tried of beta
+- Logit normalization: no denser values were tried of temperature
 - Cosine softmax: scale = 0.5 is the smallest value that was tried, so a better one may lie beyond; the
   budget held no further expansion
-- Cosine softmax: the budget held no denser values of scale
+- Cosine softmax: no denser values were tried of scale
 - Squared error: scale = 1 is the largest value that was tried, so a better one may lie beyond; the budget
   held no further expansion
-- Squared error: the budget held no denser values of scale
+- Squared error: no denser values were tried of scale
 """
 
 NINE = (

@@ -61,7 +61,9 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     """
     described = card(name)
     shift = name.removeprefix(f"{described.source}_") if described.source else ""
-    script, nuisances = name.removesuffix(f"_{shift}").removesuffix("_smoke"), Nuisances()
+    script, nuisances = name.removesuffix(f"_{shift}"), Nuisances()
+    for size in ("_smoke", "_tuning"):
+        script = script.removesuffix(size)
     if script == "glyphs":
         classes = _by_character(typefaces, pretraining_classes()[: described.classes], DEJAVU)
     elif script == "newfaces":
