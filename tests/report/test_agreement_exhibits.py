@@ -235,3 +235,46 @@ def test_a_sweep_that_is_left_out_is_said(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
     assert exhibit(name, shuffled(glyphs())) == exhibit(name, glyphs())
+
+
+def of_one_draw(results: StudyResults) -> StudyResults:
+    """The study with an arm of one draw, in which every share is a tenth of what it is in the main one."""
+    first = results.description["networks"][0]
+    arm = {**first, "arm": "one draw", "draws": 0, "measure": ["agreement"]}
+    rows = [
+        dataclasses.replace(row, arm="one draw", value=row.value / 10)
+        for row in results.table
+        if row.metric.startswith(("agreement", "ensemble"))
+    ]
+    return with_rows(described(results, networks=[*results.description["networks"], arm]), rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_networks_that_saw_one_draw_are_shown_where_the_study_has_them(name: str) -> None:
+    main, both = exhibit(name, glyphs()), exhibit(name, of_one_draw(glyphs()))
+    assert any("another seed is another draw of the images" in note for note in main.notes)
+    assert any("all networks saw one draw of the images" in note for note in both.notes)
+    for table, other in zip(main.tables, both.tables, strict=True):
+        if table.source != "ours":
+            continue
+        values = [cell.value for row in table.rows for cell in row.cells if cell.value is not None]
+        tenths = [cell.value for row in other.rows for cell in row.cells if cell.value is not None]
+        assert values
+        assert tenths == pytest.approx([value / 10 for value in values])
+
+
+def test_an_arm_of_one_draw_that_is_not_measured_yet_is_named_as_missing() -> None:
+    results = of_one_draw(glyphs())
+    unmeasured = only(results, lambda row: row.arm != "one draw")
+    built = exhibit("figureC5", unmeasured)
+    assert built.missing
+    assert not [table for table in built.tables if table.source == "ours"]
+
+
+def test_why_of_an_exhibit_of_one_draw_knows_the_rows_of_that_arm() -> None:
+    from penultimate.report.exhibits.agreement import FIGURE_C5
+
+    rows = [row for row in of_one_draw(glyphs()).table if row.metric == "agreement_same"]
+    pairs = [row for row in rows if row.setting is None and row.backbone == "glyphnet"]
+    assert {row.arm for row in pairs} == {None, "one draw"}
+    assert all(FIGURE_C5.shows(row, "glyphnet") for row in pairs)

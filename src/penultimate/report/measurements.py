@@ -16,7 +16,7 @@ from penultimate.records.table import Row, Table
 from penultimate.report.base import ExhibitTable, StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
 from penultimate.report.networks import StudyNetworks, StudyObjective, name_in
-from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.quantity import ONE_DRAW, SWEEP, Quantity
 from penultimate.report.text import counted, plain
 
 FIRST_STUDY = "quickstart"
@@ -67,6 +67,27 @@ class Measurements:
         """The measurements of another arm of the study; empty where it has none of that name."""
         other_arms = self._other_arms
         return self if arm == self.arm else other_arms.setdefault(arm, dataclasses.replace(self, arm=arm))
+
+    @property
+    def of_one_draw(self) -> Measurements:
+        """Those of the arm whose networks all see one draw of the images, if the study has it."""
+        return self.in_arm(ONE_DRAW) if ONE_DRAW in self.arms else self
+
+    @property
+    def seed_in_words(self) -> str:
+        """What the seeds of this arm decide, where it has several in a world that is drawn; else ""."""
+        grids = [block for block in self.networks.grids(self.arm, self.backbone) if "seeds" in block]
+        if len({seed for block in grids for seed in block["seeds"]}) < 2 or not is_embedded(self.source):
+            return ""
+        if all(block["draws"] == "seed" for block in grids):
+            return (
+                "Here another seed is another draw of the images, other first weights and another order; in"
+                " the paper it is other first weights and another order alone."
+            )
+        return (
+            "Here, as in the paper, another seed is other first weights and another order: all networks saw"
+            " one draw of the images."
+        )
 
     @cached_property
     def _other_arms(self) -> dict[str, Measurements]:
@@ -378,6 +399,11 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
     targets = tuple(str(target) for target in description.get("targets", ()))
     measurements = Measurements(results, limited, str(description["source"]), targets)
     return measurements.with_backbone(next(iter(measurements.backbones), ""))
+
+
+def is_embedded(source: str) -> bool:
+    """Whether a data set is pretraining images of the embedded world, which every draw holds others of."""
+    return source.startswith("glyphs")
 
 
 def _is_number(row: Row) -> bool:

@@ -16,6 +16,8 @@ Along: TypeAlias = Literal["", "layers", "epochs"]
 SOURCE, TARGETS = "source", "targets"
 SWEEP = "temperature"
 """The arm of a study that holds a sweep of cosine softmax over temperatures, which Table 4 compares."""
+ONE_DRAW = "one draw"
+"""The arm whose networks all see one draw of the images: a seed is then what it is in the paper."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ A constant like this in any module of `report/exhibits` is all that a new exhibi
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from penultimate import registry
 from penultimate.report.base import Built, ExhibitTable, Figure, Missing, StudyResults, number_of
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.quantity import Quantity
+from penultimate.report.quantity import ONE_DRAW, Quantity
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -81,6 +82,8 @@ class Exhibit:
     place        its place among the exhibits of its section, where tables do not come before figures
     measured_by  the study of this package that measures it
     of_another   whether it shows another architecture than all others do
+    of_one_draw  whether it compares networks of several seeds, and so shows those that saw the same images,
+                 where the study has an arm of such
     summary      its line in `penultimate list exhibits`
     """
 
@@ -95,6 +98,7 @@ class Exhibit:
     place: int = 0
     measured_by: str = "quickstart"
     of_another: bool = False
+    of_one_draw: bool = False
     summary: str = ""
 
     @property
@@ -104,6 +108,8 @@ class Exhibit:
 
     def shows(self, row: Row, backbone: str) -> bool:
         """Whether it shows a row of a study whose main architecture is `backbone`."""
+        if self.of_one_draw and row.arm == ONE_DRAW:
+            row = dataclasses.replace(row, arm=None)
         return self.is_of(row, backbone) and any(quantity.covers(row) for quantity in self.quantities)
 
     def is_of(self, row: Row, backbone: str) -> bool:
@@ -141,6 +147,8 @@ def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     """The exhibit of measurements that are admitted."""
+    if exhibit.of_one_draw:
+        measurements = measurements.of_one_draw
     pieces = [part.build(measurements) for part in exhibit.parts]
     words = measurements.words
     for piece in pieces:
@@ -158,6 +166,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
+        measurements.seed_in_words if exhibit.of_one_draw else "",
         measurements.fewer(exhibit.quantities, tables),
         *measurements.notes(of_one_arm, exhibit.of_another),
     ]

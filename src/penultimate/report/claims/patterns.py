@@ -53,7 +53,7 @@ def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[B
     """The number of each seed, and the smallest that counts."""
     if rule.aspect == "kinship":
         quantity = QUANTITIES["kinship"]
-        gains, others = kinship(pairs_of(evidence.measurements, quantity))
+        gains, others = kinship(pairs_of(evidence.measurements.of_one_draw, quantity))
         scaled = {seed: quantity.scale * gain for seed, gain in gains.items()}
         return scaled, criteria.least_gain.value * (100 - quantity.scale * others)
     if rule.aspect == "shared":

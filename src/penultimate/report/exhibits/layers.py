@@ -43,6 +43,7 @@ FIGURE_2 = Exhibit(
     " hardly depend on the objective, and that the objectives part in the last third, from about block 13"
     " on.",
     section="3.2",
+    of_one_draw=True,
     summary="CKA of the layers of networks with different objectives",
 )
 

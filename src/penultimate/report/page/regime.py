@@ -8,7 +8,7 @@ from typing import Any
 
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.report.base import MISSING
-from penultimate.report.measurements import Measurements
+from penultimate.report.measurements import Measurements, is_embedded
 from penultimate.report.quantity import SWEEP, Quantity, percent
 from penultimate.report.shapes.numbers import printed_rows, summarise
 from penultimate.report.text import counted, fixed, listed, plain
@@ -30,7 +30,7 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
     width = measurements.results.description.get("num_features")
     ratio = f"{source.classes} / {width} = {fixed(source.classes / width, 2)}" if width else MISSING
     tasks = [card(target).title for target in measurements.targets]
-    kind = "images drawn from fonts" if _is_embedded(source) else "images"
+    kind = "images drawn from fonts" if is_embedded(source.name) else "images"
     paper_epochs = [int(row["epochs"]) for row in printed_rows("neurips_tableA1_hyperparameters")]
     return (
         Difference(
@@ -78,7 +78,7 @@ def summary(measurements: Measurements) -> str:
     aim = (
         " It asks whether the paper's effect shows in a world that fits on a laptop; it does not replace the"
         " paper's measurement."
-        if _is_embedded(source)
+        if is_embedded(source.name)
         else ""
     )
     world = f"{source.title} ({size})"
@@ -101,10 +101,6 @@ def _architecture(measurements: Measurements) -> str:
     first, *others = map(plain, measurements.backbones or [""])
     text = f"{first} (and {listed(others)}, in Figure B.1 alone)" if others else first
     return "; ".join(part for part in (text, *given) if part) or MISSING
-
-
-def _is_embedded(source: DatasetCard) -> bool:
-    return source.name.startswith("glyphs")
 
 
 def _objectives(measurements: Measurements) -> str:
