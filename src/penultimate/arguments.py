@@ -94,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
         " fixes it; repeatable (default: factors of two around the start)",
     )
     tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
+    tune.add_argument("--product", action="store_true", help="try every combination of the grids' values")
     tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
     tune.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
     tune.add_argument("--out", default="runs", help="the folder of all results (default: runs)")

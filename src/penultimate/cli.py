@@ -324,6 +324,7 @@ def _tune(options: argparse.Namespace) -> int:
         parse_grids(options.grid),
         options.budget,
         EXPANSIONS if options.expansions is None else options.expansions,
+        options.product,
     )
     _say(*plan_lines(planned))
     display = TuningDisplay(Store(options.out))

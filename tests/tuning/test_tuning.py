@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -437,3 +438,48 @@ def test_only_the_holdout_is_read() -> None:
     others = [{"split": "train"}, {"split": "test"}, {"metric": "mean_loss"}, {"epoch": None}]
     rows = [Row(**{**columns, **other, "value": 0.9}) for other in others]  # type: ignore[arg-type]
     assert holdout_curve([*rows, Row(**columns)]) == {2: 0.5}  # type: ignore[arg-type]
+
+
+def two_axes() -> tuple[Axis, ...]:
+    grids = {"recipe.learning_rate": (0.1, 0.2, 0.4), "recipe.exposure": (4.0, 8.0, 16.0)}
+    return axes_of("softmax", Recipe(), grids)
+
+
+def drive_product(score: Callable[[Point], float], budget: int, expansions: int) -> Found:
+    rounds = search(two_axes(), budget, expansions, product=True)
+    wanted = next(rounds)
+    while True:
+        try:
+            wanted = rounds.send({point: (score(point),) for point in wanted})
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+
+def test_a_product_finds_what_a_cross_through_the_centre_misses() -> None:
+    """A ridge along rate x exposure = constant, as in the paper's grid of learning rate and lambda."""
+
+    def score(point: Point) -> float:
+        rate, exposure = point
+        return -abs(math.log(rate * exposure / 1.6)) - 0.1 * abs(math.log(rate / 0.1))
+
+    found = drive_product(score, 9, 0)
+    assert set(found.scores) == set(itertools.product((0.1, 0.2, 0.4), (4.0, 8.0, 16.0)))
+    assert found.highest == (0.1, 16.0)
+    cross = drive(two_axes(), score, 5, 0)
+    assert cross.scores[cross.highest or ()] < found.scores[(0.1, 16.0)]
+
+
+def test_a_product_is_expanded_by_whole_lines_and_refined_once_around_the_best() -> None:
+    found = drive_product(lambda point: -abs(math.log(point[0] / 0.8)) - abs(math.log(point[1] / 8)), 99, 1)
+    assert {point[1] for point in found.scores if point[0] == 0.8} >= {4.0, 8.0, 16.0}
+    assert [point for point, phase in found.phases.items() if phase == "expansion"] == [
+        (0.8, 4.0),
+        (0.8, 8.0),
+        (0.8, 16.0),
+    ]
+    refined = {point for point, phase in found.phases.items() if phase == "refinement"}
+    rates, exposures = ({point[place] for point in refined} for place in (0, 1))
+    assert len(refined) == len(rates) * len(exposures) - 1 == 2 * 3 - 1  # 0.8 is an edge: one side only
+    with_budget = drive_product(lambda point: point[0], 10, 5)
+    assert len(with_budget.scores) == 10

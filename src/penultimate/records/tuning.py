@@ -177,6 +177,8 @@ class Tuning:
     listed: tuple[str, ...]
     objectives: tuple[Tuned, ...]
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    refine: bool = True
+    product: bool = False
 
     @property
     def name(self) -> str:
@@ -185,7 +187,8 @@ class Tuning:
     @property
     def setting(self) -> tuple[Any, ...]:
         """What has to be equal for the choices of two tunings to stand beside each other."""
-        fields = ("study", "source", "backbone", "draw", "seeds", "threads", "recipe", "budget", "expansions")
+        searched = ("budget", "expansions", "refine", "product")
+        fields = ("study", "source", "backbone", "draw", "seeds", "threads", "recipe", *searched)
         return tuple(getattr(self, name) for name in fields)
 
     def steps(self) -> tuple[str, ...]:
@@ -252,7 +255,9 @@ def accuracy_text(cell: GridCell | None) -> str:
 def budget_text(tuning: Tuning) -> str:
     """What every objective was given."""
     seeds = f"{'seed' if len(tuning.seeds) == 1 else 'seeds'} {', '.join(map(str, tuning.seeds))}"
-    return f"at most {counted(tuning.budget, 'cell')} an objective, each trained with {seeds}"
+    cells = f"at most {counted(tuning.budget, 'cell')} an objective"
+    combined = ", every combination of the grids' values among them" if tuning.product else ""
+    return f"{cells}{combined}, each trained with {seeds}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -120,12 +120,14 @@ class Given:
 class Search:
     """How the hyperparameters of a study are searched: the values to try, by name, and cells an objective.
 
-    Without `refine`, what the grids and their expansions leave of the budget is not spent on denser values.
+    A `product` tries every combination of the values, and not one axis after the other. Without `refine`,
+    what the grids and their expansions leave of the budget is not spent on denser values.
     """
 
     grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     budget: int | None = None
     refine: bool = True
+    product: bool = False
 
     def __post_init__(self) -> None:
         whole = isinstance(self.grids, Mapping) and all(isinstance(name, str) for name in self.grids)
@@ -137,6 +139,7 @@ class Search:
         if self.budget is not None and not (_is_whole(self.budget) and self.budget >= 1):
             raise RequestError(f"a budget is an integer >= 1, or None, not {self.budget!r}")
         _check_bool(self, "refine")
+        _check_bool(self, "product")
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,10 @@ def axes_of(objective: str, recipe: Recipe, grids: Mapping[str, Sequence[Number]
                 f"no setting '{RECIPE}.{name}' that can be tuned.{nearest(name, RECIPE_SETTINGS)}"
                 f" These can: {', '.join(RECIPE_SETTINGS)}."
             )
-        planned.append((key, RECIPE_SETTINGS[name], RECIPE, getattr(recipe, name), grids[key]))
+        start = getattr(recipe, name)
+        if start is None:  # the recipe leaves it open: the search sets out from the middle of the grid
+            start = sorted(grids[key])[len(grids[key]) // 2]
+        planned.append((key, RECIPE_SETTINGS[name], RECIPE, start, grids[key]))
     several = sum(given is None or len(given) > 1 for *_, given in planned) > 1
     rungs = RUNGS_OF_SEVERAL if several else RUNGS
     return tuple(

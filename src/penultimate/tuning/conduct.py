@@ -79,6 +79,7 @@ class TuningPlan:
     budget: int
     expansions: int
     refine: bool = True
+    product: bool = False
 
 
 def plan_tuning(
@@ -87,6 +88,7 @@ def plan_tuning(
     grids: Mapping[str, Sequence[Number]] | None = None,
     budget: int | None = None,
     expansions: int = EXPANSIONS,
+    product: bool = False,
 ) -> TuningPlan:
     """The searches for some objectives of a study, or for all of them (for a sweep, the first).
 
@@ -104,6 +106,7 @@ def plan_tuning(
     if planned is not None:
         grids = planned.grids
         budget = planned.budget if budget is None else budget
+        product = product or planned.product
     grids = grids or {}
     firsts: dict[tuple[str, ...], str] = {}
     for text in study.objectives:
@@ -123,8 +126,8 @@ def plan_tuning(
         for start, recipe in ((start, adjusted.get(start, usual)) for start in starts)
     )
     _check_whole("expansions", expansions, 0)
-    largest = max(candidates, key=lambda candidate: cells_of_grid(candidate.axes))
-    needed = cells_of_grid(largest.axes)
+    largest = max(candidates, key=lambda candidate: cells_of_grid(candidate.axes, product))
+    needed = cells_of_grid(largest.axes, product)
     if budget is None:
         budget = max(BUDGET, needed + REFINEMENT if grids else needed)
     _check_whole("budget", budget, 1)
@@ -139,7 +142,7 @@ def plan_tuning(
                 point = tuple(value if other is axis else other.centre for other in candidate.axes)
                 recipe_with(candidate.recipe, candidate.setting(point)[1])
     refine = planned is None or planned.refine
-    return TuningPlan(study, listed, candidates, budget, expansions, refine)
+    return TuningPlan(study, listed, candidates, budget, expansions, refine, product)
 
 
 def _start(study: Study, name: str, firsts: Mapping[tuple[str, ...], str]) -> str:
@@ -167,7 +170,7 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
     done: dict[str, Tuned] = {}
     candidates = {candidate.slug: candidate for candidate in plan.candidates}
     searches = {
-        slug: search(candidate.axes, plan.budget, plan.expansions, plan.refine)
+        slug: search(candidate.axes, plan.budget, plan.expansions, plan.refine, plan.product)
         for slug, candidate in candidates.items()
     }
     wanted = {slug: next(rounds) for slug, rounds in searches.items()}

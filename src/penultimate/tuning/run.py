@@ -195,7 +195,7 @@ def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
     setting = (study.name, study.source, main.backbones[0], main.draws, main.seeds, study.threads)
     recipe = dataclasses.asdict(main.recipe)
     searched = (plan.budget, plan.expansions, study.limited, plan.listed, tuple(tuned))
-    return Tuning(*setting, recipe, *searched)
+    return Tuning(*setting, recipe, *searched, refine=plan.refine, product=plan.product)
 
 
 def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:

@@ -1,9 +1,11 @@
 """The search for the best cell of a grid, with a fixed budget of cells.
 
-1. Grid: one axis after the other, the others at the best values so far.
+1. Grid: one axis after the other, the others at the best values so far; or, of a product, every combination
+   of values.
 2. Expansion: if the best value is the outermost of its axis, one more is tried beyond it, by the same ratio;
    axis by axis, each a limited number of times and within its range.
-3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent; or none.
+3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent; of a product,
+   once, on all axes together; or not at all.
 
 The search goes where the mean over seeds is highest; among equals, to the cell nearest to the start. A cell
 with a run that diverged is never the best. What is chosen in the end, among cells that the seeds cannot tell
@@ -14,6 +16,7 @@ Kornblith et al., ICLR 2021 submission, appendix A.1 (there done manually; the b
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,12 +65,16 @@ class Found:
     edges: tuple[Edge, ...]
 
 
-def cells_of_grid(axes: Sequence[Axis]) -> int:
-    """The number of cells of the first pass over the grids: a cross through the centre, not a product."""
+def cells_of_grid(axes: Sequence[Axis], product: bool = False) -> int:
+    """The number of cells of the first pass over the grids: a cross through the centre, or a product."""
+    if product:
+        return math.prod(len(axis.grid) for axis in axes)
     return 1 + sum(len(axis.grid) - 1 for axis in axes)
 
 
-def search(axes: Sequence[Axis], budget: int, expansions: int, refine: bool = True) -> Rounds:
+def search(
+    axes: Sequence[Axis], budget: int, expansions: int, refine: bool = True, product: bool = False
+) -> Rounds:
     """The rounds of a search that measures at most `budget` cells, and exactly that many if it can refine.
 
     >>> from penultimate.tuning.axes import axes_of
@@ -82,12 +89,14 @@ def search(axes: Sequence[Axis], budget: int, expansions: int, refine: bool = Tr
     ...         break
     (0.141,) 9
     """
-    return _Search(tuple(axes), budget, expansions, refine).rounds()
+    return _Search(tuple(axes), budget, expansions, refine, product).rounds()
 
 
 class _Search:
-    def __init__(self, axes: tuple[Axis, ...], budget: int, expansions: int, refine: bool) -> None:
-        self.axes, self.budget, self.refine = axes, budget, refine
+    def __init__(
+        self, axes: tuple[Axis, ...], budget: int, expansions: int, refine: bool, product: bool
+    ) -> None:
+        self.axes, self.budget, self.refine, self.product = axes, budget, refine, product
         self.accuracies: dict[Point, Accuracies] = {}
         self.scores: dict[Point, float] = {}
         self.phases: dict[Point, Phase] = {}
@@ -99,11 +108,14 @@ class _Search:
         if not self.axes:
             yield from self.measure([self.centre], "grid")
         for place, axis in enumerate(self.axes):
-            yield from self.measure(self.along(place, axis.grid), "grid")
+            yield from self.measure(self.having(place, axis.grid), "grid")
         yield from self.while_it_helps("expansion", self.expanded)
         if self.best is None:
             return Found(None, None, None, self.scores, self.phases, ())
-        if self.refine:
+        if self.refine and self.product:
+            around = [[value, *self.halves(place)] for place, value in enumerate(self.best)]
+            yield from self.measure(itertools.product(*around), "refinement")
+        elif self.refine:
             yield from self.while_it_helps("refinement", self.halves)
         near, margin = tied({point: row for point, row in self.accuracies.items() if row})
         chosen = middle(sorted(near, key=self.rank), self.distance)
@@ -115,7 +127,7 @@ class _Search:
         while before < len(self.scores) < self.budget:
             before = len(self.scores)
             for place in range(len(self.axes)):
-                yield from self.measure(self.along(place, values(place)), phase)
+                yield from self.measure(self.having(place, values(place)), phase)
 
     def measure(self, points: Iterable[Point], phase: Phase) -> Step:
         """Request the scores of points that are not known yet, as far as the budget allows."""
@@ -154,6 +166,13 @@ class _Search:
         """The cells that differ from the best (before there is one: from the centre) on one axis."""
         here = self.best or self.centre
         return [(*here[:place], value, *here[place + 1 :]) for value in values]
+
+    def having(self, place: int, values: Iterable[Number]) -> Iterable[Point]:
+        """The cells to measure that have these values on one axis."""
+        if not self.product:
+            return self.along(place, values)
+        others = [sorted(rungs) for rungs in self.rungs]
+        return itertools.product(*others[:place], list(values), *others[place + 1 :])
 
     def end(self, place: int, point: Point | None) -> Literal["smallest", "largest"] | None:
         """The end of its axis at which a cell lies; None if it is inside or the only value."""
