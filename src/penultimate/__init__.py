@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penultimate.layers.comparison import compare_networks
     from penultimate.layers.profiles import profile_layers
     from penultimate.metrics.agreement import agreement
+    from penultimate.metrics.auc import auc, auc_interval
     from penultimate.metrics.calibration import expected_calibration_error, negative_log_likelihood
     from penultimate.metrics.collapse import neural_collapse
     from penultimate.metrics.hardness import angular_visual_hardness
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from penultimate.objectives.objective import objective
     from penultimate.probes.knn import KNNProbe
     from penultimate.probes.linear import LinearProbe
+    from penultimate.probes.multilabel import MultiLabelProbe
     from penultimate.records.reading import results
     from penultimate.report import exhibit
 
@@ -42,10 +44,13 @@ _LOCATIONS = {
     "neural_collapse": "penultimate.metrics.collapse",
     "angular_visual_hardness": "penultimate.metrics.hardness",
     "agreement": "penultimate.metrics.agreement",
+    "auc": "penultimate.metrics.auc",
+    "auc_interval": "penultimate.metrics.auc",
     "expected_calibration_error": "penultimate.metrics.calibration",
     "negative_log_likelihood": "penultimate.metrics.calibration",
     "fit_temperature": "penultimate.metrics.temperature",
     "LinearProbe": "penultimate.probes.linear",
+    "MultiLabelProbe": "penultimate.probes.multilabel",
     "KNNProbe": "penultimate.probes.knn",
     "extract": "penultimate.features.extraction",
     "FeatureBank": "penultimate.features.bank",
@@ -59,11 +64,14 @@ __all__ = [
     "FeatureBank",
     "KNNProbe",
     "LinearProbe",
+    "MultiLabelProbe",
     "PenultimateError",
     "RequestError",
     "__version__",
     "agreement",
     "angular_visual_hardness",
+    "auc",
+    "auc_interval",
     "class_separation",
     "compare_networks",
     "exhibit",

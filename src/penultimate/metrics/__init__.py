@@ -18,6 +18,7 @@ _METRICS = """
 accuracy | accuracy:accuracy | Share of predictions that equal the label.
 top_k | accuracy:top_k | Share of examples whose label is among the k largest logits.
 mean_per_class | accuracy:mean_per_class | Mean of the classes' accuracies (official for Pets, Flowers).
+auc | auc:auc | The area under the ROC curve, exact.
 subset_accuracy | accuracy:subset_accuracy | Top-1 accuracy among a subset of the classes.
 mean_corruption_error | robustness:mean_corruption_error | Errors on corruptions relative to a reference's.
 expected_calibration_error | calibration:expected_calibration_error | Confidence against accuracy, 15 bins.

@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 from scipy.special import softmax
 
 from penultimate.errors import RequestError
+from penultimate.metrics.auc import auc
 from penultimate.metrics.inputs import real_number, whole_number
 from penultimate.probes.arrays import Array, NumpyFloats, beside, blocks, cast, dtype_name, library, to_numpy
 from penultimate.probes.estimator import Probe, accuracy_of
@@ -20,6 +21,8 @@ from penultimate.probes.validation import split_off
 
 LAMBDAS: NumpyFloats = np.logspace(-6, 5, 45)
 """The paper's 45 values, relative to the SUM of the examples' losses."""
+AUC = "auc"
+"""The metric that ranks examples and predicts none."""
 LAMBDA_RANGE = (1e-30, 1e30)
 LEAST_PENALTY = 1e-30
 """Relative to the variance of the features: a gradient rounded to eps certifies no smaller lambda."""
@@ -42,9 +45,9 @@ class LinearProbe(Probe):
     This is scikit-learn's `LogisticRegression(C=1/lambda)` for three classes or more. For two, scikit-learn
     penalises one vector w = w_1 - w_0 and this probe both (|W|^2 = |w|^2/2), so there it is `C=2/lambda`.
 
-    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5; `metric`, "top1" or "mean_per_class", by which
-    lambda is chosen and `score` is computed; `tolerance`; `validation_fraction` and `seed` of the stratified
-    split that is made if `fit` is given no validation examples.
+    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5; `metric`, "top1", "mean_per_class" or, for two
+    classes, "auc", by which lambda is chosen and `score` is computed; `tolerance`; `validation_fraction` and
+    `seed` of the stratified split that is made if `fit` is given no validation examples.
 
     Learnt: `classes_` [k]; `lambda_`; `coef_` [k p] and `intercept_` [k] (float64, k rows also for k = 2);
     `lambdas_` ascending, and for each of them `validation_accuracy_`, `certificates_` (bounds on
@@ -89,11 +92,13 @@ class LinearProbe(Probe):
         validation counts as an error there and is learnt in the refit. Raises RequestError for NaN (with the
         rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
         """
-        measure = accuracy_of(self.metric)
+        measure = None if self.metric == AUC else accuracy_of(self.metric)
         lambdas = self._checked_lambdas()
         whole = self._training_set(X, y)
         train, validation, validation_labels = self._divide(whole, X_val, y_val)
         known, truth = encoded(train.classes, validation_labels)
+        if measure is None:
+            _expect_two(whole.classes)
 
         optima = []
         accuracies = []
@@ -106,9 +111,14 @@ class LinearProbe(Probe):
             )
         for penalty in lambdas[::-1]:
             optimum = solver.solve(float(penalty))
-            predicted = _largest(validation, known, optimum.weight, optimum.intercept)
             optima.append(optimum)
-            accuracies.append(measure(predicted, truth))
+            if measure is None:
+                margins = _margins(validation, optimum.weight, optimum.intercept)
+                accuracies.append(auc(margins, truth == known[1]))
+            else:
+                accuracies.append(
+                    measure(_largest(validation, known, optimum.weight, optimum.intercept), truth)
+                )
         del solver
 
         best = int(np.argmax(accuracies))
@@ -143,8 +153,16 @@ class LinearProbe(Probe):
         return np.asarray(softmax(self._all_logits(X), axis=1))
 
     def score(self, X: Data, y: Data, metric: str | None = None) -> float:
-        """The accuracy on (X, y): "top1" or "mean_per_class" (absent classes skipped), else the probe's."""
-        return super().score(X, y, self.metric if metric is None else metric)
+        """The accuracy on (X, y): "top1", "mean_per_class" (absent classes skipped) or, for two classes,
+        "auc" (the second class is the positive one); by default that by which lambda was chosen.
+        """
+        metric = self.metric if metric is None else metric
+        if metric != AUC:
+            return super().score(X, y, metric)
+        queries = self._queries(X)
+        _expect_two(self.classes_)
+        known, truth = encoded(self.classes_, as_labels(y, len(queries)))
+        return auc(_margins(queries, self.coef_, self.intercept_), truth == known[1])
 
     def _all_logits(self, X: Data) -> NumpyFloats:
         parts = _logits(self._queries(X), self.coef_, self.intercept_)
@@ -207,6 +225,17 @@ def _logits(
     weight, intercept = beside(weight, features), beside(intercept, features)
     for block in blocks(len(features), ROWS_SCORED):
         yield cast(features[block], "float64") @ weight.T + intercept
+
+
+def _margins(features: Float[Array, "n p"], weight: NumpyFloats, intercept: NumpyFloats) -> NumpyFloats:
+    """How far the second class's logit lies above the first's."""
+    parts = [to_numpy(part) for part in _logits(features, weight, intercept)]
+    return np.concatenate([part[:, 1] - part[:, 0] for part in parts])
+
+
+def _expect_two(classes: Labels) -> None:
+    if len(classes) != 2:
+        raise RequestError(f"the metric 'auc' is for two classes; y has {len(classes)}")
 
 
 def _largest(

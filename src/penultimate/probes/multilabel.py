@@ -1,0 +1,125 @@
+"""The linear probe of several labels: a binary logistic regression each, with a lambda of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from penultimate.errors import RequestError
+from penultimate.metrics.auc import auc
+from penultimate.probes.arrays import NumpyFloats, to_numpy
+from penultimate.probes.estimator import UnfittedError
+from penultimate.probes.inputs import Data, as_features
+from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe
+
+
+class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
+    """L2-regularised logistic regression of every label by itself; its lambda has the best validation AUC.
+
+        F_l(w, b) = sum_i log(1 + exp(-s_il (w.x_i + b))) + lambda_l/2 |w|^2,    s_il = +1 or -1
+
+    Labels [n l] are 0 or 1 (or booleans); what an uncertain label counts as is said before. Each label's
+    optima are those of a `LinearProbe` of two classes, so certified; its validation examples are split off by
+    the label, so that positives are among them.
+
+    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5 against the sum of losses; `tolerance`,
+    `validation_fraction` and `seed` as for `LinearProbe`.
+
+    Learnt: `lambda_` [l], `coef_` [l p], `intercept_` [l] (float64), `probes_`, one `LinearProbe` a label.
+
+    >>> import numpy as np
+    >>> generator = np.random.default_rng(0)
+    >>> features = generator.normal(size=(200, 4))
+    >>> labels = (features[:, :2] + 0.5 * generator.normal(size=(200, 2)) > 0.5).astype(int)
+    >>> probe = MultiLabelProbe().fit(features[:150], labels[:150])
+    >>> probe.lambda_.shape, bool(probe.score(features[150:], labels[150:]) > 0.9)
+    ((2,), True)
+
+    Kornblith et al., 2021, appendix D.1.
+    """
+
+    def __init__(
+        self,
+        lambdas: Sequence[float] | npt.NDArray[np.floating] | None = None,
+        *,
+        tolerance: float = 1e-4,
+        validation_fraction: float = 0.2,
+        seed: int = 0,
+    ) -> None:
+        self.lambdas = lambdas
+        self.tolerance = tolerance
+        self.validation_fraction = validation_fraction
+        self.seed = seed
+
+    def fit(self, X: Data, y: Data, X_val: Data = None, y_val: Data = None) -> MultiLabelProbe:
+        """Fit every label on X [n p], y [n l]; lambda by (X_val, y_val), or by a fifth of (X, y) split off.
+
+        Raises RequestError for what `LinearProbe.fit` refuses and for labels other than 0 and 1;
+        UndefinedError for a label without a positive or without a negative example. Both name the label.
+        """
+        labels = _as_binary(y, "y")
+        if (X_val is None) != (y_val is None):
+            raise RequestError("X_val and y_val go together; got one of them")
+        of_validation = None if y_val is None else _as_binary(y_val, "y_val", labels.shape[1])
+        grid = LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64)
+        probes = []
+        for place in range(labels.shape[1]):
+            # Two classes are penalised by lambda/2 (|w_0|^2 + |w_1|^2) = lambda/4 |w|^2, w = w_1 - w_0.
+            probe = LinearProbe(
+                2 * grid,
+                metric=AUC,
+                tolerance=self.tolerance,
+                validation_fraction=self.validation_fraction,
+                seed=self.seed,
+            )
+            val = None if of_validation is None else of_validation[:, place]
+            try:
+                probes.append(probe.fit(X, labels[:, place], X_val, val))
+            except RequestError as error:
+                raise type(error)(f"label {place}: {error}") from None
+        self.probes_ = probes
+        self.lambda_ = np.array([probe.lambda_ / 2 for probe in probes])
+        self.coef_ = np.stack([probe.coef_[1] - probe.coef_[0] for probe in probes])
+        self.intercept_ = np.array([probe.intercept_[1] - probe.intercept_[0] for probe in probes])
+        return self
+
+    def decision_function(self, X: Data) -> NumpyFloats:
+        """The log-odds w.x + b [n l] of every label."""
+        if not hasattr(self, "coef_"):
+            raise UnfittedError("this MultiLabelProbe is not fitted yet: call .fit(X, y) first")
+        features = to_numpy(as_features(X, "X")).astype(np.float64)
+        if features.shape[1] != self.coef_.shape[1]:
+            raise RequestError(
+                f"X has {features.shape[1]} features, and the probe was fitted on {self.coef_.shape[1]}"
+            )
+        logits: NumpyFloats = features @ self.coef_.T + self.intercept_
+        return logits
+
+    def predict(self, X: Data) -> npt.NDArray[np.int64]:
+        """1 where a label is more likely than not [n l]."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+    def scores(self, X: Data, y: Data) -> NumpyFloats:
+        """The exact AUC of every label [l] on (X, y)."""
+        logits = self.decision_function(X)
+        labels = _as_binary(y, "y", logits.shape[1])
+        return np.array([auc(logits[:, place], labels[:, place]) for place in range(logits.shape[1])])
+
+    def score(self, X: Data, y: Data) -> float:
+        """The mean over labels of the AUC on (X, y)."""
+        return float(self.scores(X, y).mean())
+
+
+def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArray[np.int64]:
+    """Labels [n l] of zeros and ones."""
+    array = to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
+    if array.ndim != 2 or array.shape[1] < 1 or (labels is not None and array.shape[1] != labels):
+        columns = "l" if labels is None else labels
+        raise RequestError(f"{what} is [n {columns}], a column a label; got {list(array.shape)}")
+    if not np.isin(array, (0, 1)).all():
+        other = array[~np.isin(array, (0, 1))][0]
+        raise RequestError(f"{what} holds 0 and 1, not {other}; say first what an uncertain label counts as")
+    return array.astype(np.int64)
