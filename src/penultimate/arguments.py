@@ -73,6 +73,12 @@ def parser() -> argparse.ArgumentParser:
         )
     keep = command("keep", "Write a finished study's rows and provenance into a folder, small and readable.")
     keep.add_argument("--to", required=True, metavar="FOLDER")
+    join = command(
+        "join", "Write the kept parts of a study, run apart or on several machines, as the kept whole."
+    )
+    join.add_argument("study", help="the whole: its name or its Python file")
+    join.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
+    join.add_argument("--to", required=True, metavar="FOLDER")
     for subcommand in (show, why, report, keep):
         subcommand.add_argument("--study", default="", help="the study's name (default: the one run last)")
         subcommand.add_argument("--out", default="runs")

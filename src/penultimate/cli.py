@@ -220,6 +220,15 @@ def _keep(options: argparse.Namespace) -> int:
     return 0
 
 
+def _join(options: argparse.Namespace) -> int:
+    from penultimate.records.joining import join
+    from penultimate.study import load_study
+
+    study = load_study(options.study)
+    _say(f"Kept: {join(options.parts, study.describe(), study.keys(), options.to)}")
+    return 0
+
+
 def _referred(options: argparse.Namespace) -> StudyResults | None:
     """The reference run that is asked for, if one is."""
     if not options.reference:
@@ -386,6 +395,7 @@ COMMANDS = {
     "why": _why,
     "report": _report,
     "keep": _keep,
+    "join": _join,
     "tune": _tune,
     "list": _list,
     "doctor": _doctor,

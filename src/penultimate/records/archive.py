@@ -12,7 +12,7 @@ import dataclasses
 import io
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -79,19 +79,30 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
             f" {folder.description['command']}"
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
-    networks = list(dict.fromkeys(map(_key, rows)))
-    content = _to_csv(rows, networks).encode("utf-8", "surrogatepass")
+    description = {name: value for name, value in folder.described().items() if name != "steps"}
+    return write_kept(to, [(row, folder) for row in rows], description, folder.provenance())
+
+
+def write_kept(
+    to: Path | str,
+    rows: Sequence[tuple[Row, StudyFolder | KeptStudy]],
+    description: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+) -> Path:
+    """Write rows, each with the study that has the arrays it points to, into the three files of a folder."""
+    networks = list(dict.fromkeys(network_of(row) for row, _ in rows))
+    content = _to_csv((row for row, _ in rows), networks).encode("utf-8", "surrogatepass")
     packed = _pack(
         {
             f"{_place(row, networks)}|{row.metric}|{name}": values
-            for row in rows
+            for row, study in rows
             if row.unit == POINTING_UNIT and row.step
-            for name, values in folder.arrays(row.step, row.metric).items()
+            for name, values in study.arrays(row.step, row.metric).items()
         }
     )
     card = {
-        "description": {name: value for name, value in folder.described().items() if name != "steps"},
-        "provenance": folder.provenance(),
+        "description": description,
+        "provenance": provenance,
         "networks": [dataclasses.asdict(key) for key in networks],
         "rows_sha256": digest_bytes(content),
         **({"arrays_sha256": digest_bytes(packed)} if packed else {}),
@@ -151,14 +162,14 @@ def _verified(file: Path, digest: str) -> bytes:
     return content
 
 
-def _key(row: Row) -> NetworkKey:
+def network_of(row: Row) -> NetworkKey:
     """The network that a row is of; of a row about several, what they share."""
     return NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
 
 
 def _place(row: Row, networks: list[NetworkKey]) -> str:
     """The step that a row with arrays is read back with: its kind, and the number of its network."""
-    return f"{_kind(row)}.{networks.index(_key(row))}"
+    return f"{_kind(row)}.{networks.index(network_of(row))}"
 
 
 def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
@@ -197,7 +208,7 @@ def _to_csv(rows: Iterable[Row], networks: list[NetworkKey]) -> str:
     for row in rows:
         quantity = (_kind(row), *(getattr(row, name) for name in KEYS[1:]))
         values = lines.setdefault(quantity, {})
-        if values.setdefault(_key(row), row.value) != row.value and not math.isnan(row.value):
+        if values.setdefault(network_of(row), row.value) != row.value and not math.isnan(row.value):
             raise RequestError(f"two values of one quantity: {row}")
     table = [[*KEYS, *map(str, networks)]]
     for quantity, values in lines.items():

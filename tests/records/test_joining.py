@@ -1,0 +1,106 @@
+"""Parts of a study that were kept apart, joined: the same as the whole; what does not fit is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.conftest import penultimate
+from tests.records.test_archive import place
+
+from penultimate.errors import RequestError
+from penultimate.records.archive import KeptStudy, keep, read_kept, write_kept
+from penultimate.records.joining import join
+from penultimate.records.reading import study_folder
+
+STUDY = """
+from penultimate.study.spec import Runs, Study
+from penultimate.training.recipe import Recipe
+
+TINY = Recipe(epochs=1, batch_size=32)
+STUDY = Study(
+    name={name!r},
+    title="A part",
+    question="Is a part a part?",
+    source={source!r},
+    targets=(),
+    networks=(Runs(("softmax", "sigmoid"), TINY, ("glyphnet(width=4, features=16)",), seeds={seeds}),),
+    measure={measure!r},
+)
+"""
+MEASURE = ("accuracy", "class_separation", "spectra")
+
+
+def study_file(folder: Path, name: str, seeds: str, measure: tuple[str, ...] = MEASURE) -> Path:
+    path = folder / f"{name}.py"
+    path.write_text(
+        textwrap.dedent(STUDY).format(name=name, seeds=seeds, measure=measure, source="glyphs_smoke")
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two halves of a study and the whole, each run in one store and kept."""
+    root = tmp_path_factory.mktemp("parts")
+    for name, seeds in (("first", "(0,)"), ("second", "(1, 2)"), ("whole", "(0, 1, 2)")):
+        study_file(root, name, seeds)
+        answer = penultimate("run", f"{name}.py", "--out", "runs", cwd=root)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        keep(study_folder(root / "runs", name), root / f"kept-{name}")
+    return root
+
+
+def rows_of(kept: KeptStudy) -> dict[tuple[object, ...], float]:
+    return {place(row): row.value for row in kept.table}
+
+
+def test_joined_parts_are_the_whole(parts: Path) -> None:
+    answer = penultimate("join", "whole.py", "kept-second", "kept-first", "--to", "joined", cwd=parts)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    joined, whole = read_kept(parts / "joined"), read_kept(parts / "kept-whole")
+    assert rows_of(joined) == pytest.approx(rows_of(whole), nan_ok=True)
+    assert len(rows_of(whole)) > 30
+    of_the_run = ("command", "arms")  # what was typed; the arms of steps, which kept rows bear themselves
+    ran = {name: value for name, value in whole.description.items() if name not in of_the_run}
+    assert {name: value for name, value in joined.description.items() if name not in of_the_run} == ran
+    assert joined.provenance["data"] == whole.provenance["data"]
+    assert joined.provenance["steps"]["train"] == whole.provenance["steps"]["train"] == [6, 6]
+    pointing = [row for row in joined.table if row.unit == "points"]
+    assert pointing
+    theirs = {place(row): row for row in whole.table}
+    for row in pointing:
+        other = theirs[place(row)]
+        ours = joined.arrays(str(row.step), row.metric)
+        for name, values in whole.arrays(str(other.step), other.metric).items():
+            assert (ours[name] == values).all()
+
+
+def test_what_is_missing_foreign_or_of_another_source_is_named(parts: Path) -> None:
+    def refused(*names: str, study: str = "whole.py") -> str:
+        answer = penultimate("join", study, *names, "--to", "refused", cwd=parts)
+        assert answer.returncode == 2, answer.stdout
+        assert not (parts / "refused").exists()
+        return answer.stderr
+
+    said = refused("kept-first")
+    assert "no part holds 'softmax | glyphnet(features=16, width=4) | seed 1, draw 1' and 3 more" in said
+    assert "which first does not have; it is of another study" in refused(
+        "kept-first", "kept-second", study="first.py"
+    )
+    assert "no kept study in 'nowhere'" in refused("nowhere")
+    assert "'kept-first' is no part of glyphs: its source is 'glyphs_smoke'" in refused(
+        "kept-first", study="glyphs"
+    )
+
+
+def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> None:
+    kept = read_kept(parts / "kept-first")
+    changed = [(row, kept) for row in kept.table]
+    row, owner = changed[0]
+    changed[0] = (dataclasses.replace(row, value=row.value + 1), owner)
+    write_kept(tmp_path / "other", changed, kept.description, kept.provenance)
+    with pytest.raises(RequestError, match=r"both hold .* with two values: .* in one part only"):
+        join([parts / "kept-first", tmp_path / "other"], kept.description, (), tmp_path / "joined")
