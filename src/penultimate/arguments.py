@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
+from penultimate.checking import CHECKS
 from penultimate.errors import RequestError
 
 LISTS = {
@@ -47,7 +48,9 @@ def parser() -> argparse.ArgumentParser:
         )
         subcommand.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
         subcommand.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
-        subcommand.add_argument("--only", help="some of the study's objectives, such as softmax,sigmoid")
+        subcommand.add_argument(
+            "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
+        )
         subcommand.add_argument(
             "--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments"
         )
@@ -120,7 +123,10 @@ def parser() -> argparse.ArgumentParser:
     )
     doctor.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
     check = command("check", "Check the plug-ins of a file: what is wrong is said in a sentence.")
-    check.add_argument("file", help="a Python file with @register.loss, .head, .penalty, ... in it")
+    check.add_argument(
+        "file", nargs="?", help="a Python file with @register.loss, .head, .penalty, ... in it"
+    )
+    check.add_argument("--example", metavar="KIND", help=f"print a file that works: {', '.join(CHECKS)}")
     return whole
 
 

@@ -123,11 +123,20 @@ def _known_command(name: str) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
-    from penultimate.study.selection import load_study, override, restrict
+    from penultimate.study.selection import load_study, names_in, override, restrict
 
     _load_plugins(options)
-    only = [name.strip() for name in (options.only or "").split(",") if name.strip()]
-    return restrict(override(load_study(options.study), options.assignments), only, _seeds(options.seeds))
+    study = override(load_study(options.study), options.assignments)
+    return restrict(study, names_in(options.only or ""), _seeds(options.seeds))
+
+
+def _tell_of_plugins(study: Study) -> None:
+    """Say of each plug-in file what the study does not use of it."""
+    from penultimate.plugins import loaded
+    from penultimate.study.usage import not_used
+
+    for said in filter(None, (not_used(study, plugin) for plugin in loaded())):
+        _say(f"penultimate: {said}", file=sys.stderr)
 
 
 def _load_plugins(options: argparse.Namespace) -> None:
@@ -169,6 +178,7 @@ def _run(options: argparse.Namespace) -> int:
 
     _check_processes(options)
     study = _study(options)
+    _tell_of_plugins(study)
     display = Display(Store(options.out))
     summary = run(
         study, options.out, options.processes, display, options.line, options.on, verify=options.verify
@@ -248,8 +258,9 @@ def _plan(options: argparse.Namespace) -> int:
     from penultimate.engine.display import seconds_text
     from penultimate.engine.run import plan
 
-    made = plan(_study(options), options.out)
-    study = made.graph.study
+    study = _study(options)
+    _tell_of_plugins(study)
+    made = plan(study, options.out)
     _say(f"{study.name}: {' '.join(study.title.split())}")
     _say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
@@ -380,8 +391,13 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from penultimate.checking import check_file, render_report
+    from penultimate.checking import check_file, example, render_report
 
+    if (options.file is None) == (options.example is None):
+        raise RequestError("give a file to check, or --example KIND for one to start from")
+    if options.example is not None:
+        print(example(options.example), end="")
+        return 0
     report = check_file(options.file)
     _say(render_report(report))
     return 0 if report.ok else 1

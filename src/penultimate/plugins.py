@@ -99,7 +99,7 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
         return old
     tree, code = userfile.compiled(WHAT, name, path, source)
     _refuse_repeats(name, tree)
-    with _all_or_nothing(), userfile.fresh_module(WHAT, path) as module:
+    with all_or_nothing(), userfile.fresh_module(WHAT, path) as module:
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
         before = _snapshot()
@@ -142,7 +142,7 @@ def load_installed() -> Installed:
         package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
         who = f"the plug-in '{point.name}' of the installed package {package}"
         try:
-            with _all_or_nothing():
+            with all_or_nothing():
                 plugins.append(_imported(point.module, who))
         except RequestError as error:
             failures.append(str(error))
@@ -201,7 +201,7 @@ def _holds(entry: Entry) -> bool:
 
 
 @contextlib.contextmanager
-def _all_or_nothing() -> Iterator[None]:
+def all_or_nothing() -> Iterator[None]:
     """If the block fails, every name belongs to its previous owner again."""
     before = _snapshot()
     try:
@@ -292,6 +292,11 @@ def _refuse_ambiguous(name: str, entry: Entry) -> None:
 
 
 def _registers_nothing(name: str, module: ModuleType) -> str:
+    if "STUDY" in vars(module):
+        return (
+            f"'{name}' is a study file, not a plug-in; penultimate plan {name} checks it,"
+            f" penultimate run {name} runs it"
+        )
     defined = [
         attribute
         for attribute, value in vars(module).items()

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import importlib.util
+import inspect
 import os
 import re
 import signal
@@ -27,7 +29,8 @@ LIMIT = 60.0
 ONLY = {"plug-in": "a plug-in only defines and registers", "study file": "a study file only defines STUDY"}
 LARGEST = 10_000_000
 """Bytes."""
-
+UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'$")
+NOT_IN = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 _LEAVE = os._exit
 
@@ -124,7 +127,24 @@ def in_words(error: BaseException, what: str, path: Path | None) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         return _missing(error.name, what, path)
     first = first_line(error)
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    hint = _nearest_meant(error)
+    return f"{type(error).__name__}: {first}{hint and '.'}{hint}" if first else type(error).__name__
+
+
+def _nearest_meant(error: BaseException) -> str:
+    """The nearest name to one that is not there: a field, a variable, an attribute, an import."""
+    first = first_line(error)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    known = {**vars(builtins), **frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
+    if isinstance(error, NameError) and error.name:
+        return nearest(error.name, known)
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType | type):
+        return nearest(error.name, dir(error.obj))
+    if isinstance(error, ImportError) and (said := NOT_IN.match(first)):
+        return nearest(said[1], dir(sys.modules.get(said[2])))
+    if isinstance(error, TypeError) and (said := UNEXPECTED.match(first)) and callable(known.get(said[1])):
+        return nearest(said[2], inspect.signature(known[said[1]]).parameters)
+    return ""
 
 
 def first_line(error: BaseException) -> str:

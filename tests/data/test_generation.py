@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +88,19 @@ def test_values_of_another_type_are_refused_in_words(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def plug_in() -> Iterator[Callable[[dict[str, int]], None]]:
-    """Register `own_images`: its card promises 4 training and 2 test images, it makes what it is told."""
+def plug_in() -> Iterator[Callable[[dict[str, Sequence[int]]], None]]:
+    """Register `own_images`: its card promises 4 training and 2 test images, it makes those of these ids."""
 
-    def add(makes: dict[str, int]) -> None:
+    def add(makes: dict[str, Sequence[int]]) -> None:
         def own_images(draw: int) -> dict[str, ImageSet]:
             return {
                 split: ImageSet(
-                    np.full((n, 4, 4, 3), draw, np.uint8), np.arange(n) % 2, np.arange(n), ("a", "b")
+                    np.full((len(ids), 4, 4, 3), draw, np.uint8),
+                    np.arange(len(ids)) % 2,
+                    np.array(ids),
+                    ("a", "b"),
                 )
-                for split, n in makes.items()
+                for split, ids in makes.items()
             }
 
         own_images.card = DatasetCard(  # type: ignore[attr-defined]
@@ -110,7 +113,7 @@ def plug_in() -> Iterator[Callable[[dict[str, int]], None]]:
 
 
 def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable[..., None]) -> None:
-    plug_in({"train": 4, "test": 2})
+    plug_in({"train": range(4), "test": (4, 5)})
     generate("own_images", 9, tmp_path)
     assert set(load_images(tmp_path, "test").images.reshape(-1)) == {9}
 
@@ -118,13 +121,14 @@ def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable
 @pytest.mark.parametrize(
     ("makes", "message"),
     [
-        ({"train": 4, "tset": 2}, "made a split 'tset'; its card has train, test"),
-        ({"train": 5, "test": 2}, "its card says 4 images of 2 classes, but 5 of 2 were made"),
-        ({"train": 4}, "made no test, which its card promises"),
+        ({"train": range(4), "tset": (4, 5)}, "'tset': its card names no such split; it has train, test"),
+        ({"train": range(5), "test": (5, 6)}, "its card says 4 images of 2 classes; 5 of 2 were made"),
+        ({"train": range(4)}, "makes no test, which its card promises"),
+        ({"train": range(4), "test": (4, 3)}, r"the id 3 is in 'train' too \(1 of 2 do\)"),
     ],
 )
-def test_a_data_set_must_keep_what_its_card_promises(
-    tmp_path: Path, plug_in: Callable[..., None], makes: dict[str, int], message: str
+def test_a_data_set_must_keep_what_its_card_promises_and_share_no_image_between_splits(
+    tmp_path: Path, plug_in: Callable[..., None], makes: dict[str, Sequence[int]], message: str
 ) -> None:
     plug_in(makes)
     with pytest.raises(RequestError, match=message):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penultimate import registry, studies
+from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
 from penultimate.study import Given, Study, load_study
 from penultimate.study.selection import override, restrict
 from penultimate.study.spec import Runs
+from tests.plugged import SAMPLES, plugged
 
 GLYPHS_RUNS = 9 * 5 + 5 * 3 + 4 * 2
 
@@ -222,3 +226,68 @@ def test_every_built_in_study_bears_its_name_and_says_how_it_is_run(name: str) -
     header = importlib.import_module(f"penultimate.studies.{name}").__doc__ or ""
     assert f"\n    {command}\n" in header
     assert isinstance(study.main, Runs)
+
+
+def test_a_plugins_objective_is_named_and_joins_the_first_grid(two_arms: Study) -> None:
+    with plugged("focal", "instruments"):
+        chosen = restrict(two_arms, ["softmax", "focal(gamma=1)", "focal + dropout"], [])
+        assert chosen.main.objectives == ("softmax", "focal(gamma=1)", "dropout(keep=0.7) + focal(gamma=2)")
+        assert list(chosen.slugs().values()) == ["softmax", "focal", "dropout + focal"]
+        assert [block.objectives for block in chosen.runs][1:] == [("softmax",)]
+        assert restrict(chosen, ["focal"], []).objectives == ("focal(gamma=1)",)
+        with pytest.raises(
+            RequestError, match=r"the metric 'feature_scale' is used with --set measure=.*scale"
+        ):
+            restrict(two_arms, ["feature_scale"], [])
+
+
+SMOKE = Path(studies.__file__).with_name("smoke.py").read_text()
+SLIPS = {
+    "'titel'. Did you mean 'title'?": ("line 13: TypeError: Study", "    title=", "    titel="),
+    "'epoch'. Did you mean 'epochs'?": ("line 26: TypeError: Recipe", "epochs=3", "epoch=3"),
+    "'Rnus' is not defined. Did you mean 'Runs'?": ("line 20: NameError", "  Runs(", "  Rnus("),
+    "study/spec.py). Did you mean 'Runs'?": ("line 10: ImportError", "import Runs", "import Rnus"),
+    "'sofmax'. Did you mean 'softmax'?": ("line 20: unknown objective", '"softmax"', '"sofmax"'),
+}
+
+
+@pytest.mark.parametrize("answer", SLIPS)
+def test_a_slip_in_a_study_file_is_told_with_its_line_and_the_nearest_name(
+    answer: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    place, right, wrong = SLIPS[answer]
+    file.write_text(SMOKE.replace(right, wrong))
+    with pytest.raises(RequestError) as error:
+        load_study(str(file))
+    assert f"'{file}', {place}" in str(error.value)
+    assert answer in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (("run", "focal.py"), "'focal.py' is a plug-in, not a study: it registers the loss 'focal'. Use it:"),
+        (("plan", "focal.py"), "run quickstart --plugin focal.py --only softmax,focal; check it:"),
+        (
+            ("check", "smoke.py"),
+            "'smoke.py' is a study file, not a plug-in; penultimate plan smoke.py checks",
+        ),
+        (("run", "named.py"), "must define STUDY = Study(...); its study is called 'MINE'"),
+    ],
+)
+def test_a_file_of_the_other_kind_is_told_its_command(
+    command: tuple[str, str],
+    answer: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "smoke.py").write_text(SMOKE)
+    (tmp_path / "named.py").write_text(SMOKE.replace("STUDY", "MINE"))
+    shutil.copy(SAMPLES / "focal.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before = registry.registered()
+    assert main([*command]) == 2
+    assert answer in capsys.readouterr().err
+    assert registry.registered().keys() - before.keys() <= {("study", "quickstart")}

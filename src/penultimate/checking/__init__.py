@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.checking.report import Finding, Report, render_report
+from penultimate.errors import unknown
 
 if TYPE_CHECKING:
     from penultimate.registry import Entry
@@ -55,7 +56,7 @@ CHECKS = {
 }
 """Where the checks of each kind are."""
 
-__all__ = ["Finding", "Report", "check_entry", "check_file", "render_report"]
+__all__ = ["Finding", "Report", "check_entry", "check_file", "example", "render_report"]
 
 
 def check_file(path: Path | str) -> Report:
@@ -81,6 +82,18 @@ def check_file(path: Path | str) -> Report:
     plugin = load_plugin(path)
     findings = [finding for entry in plugin.entries for finding in check_entry(entry)]
     return Report(plugin.path, plugin.digest, tuple(findings))
+
+
+def example(kind: str) -> str:
+    """A plug-in file of this kind that works, with the commands that use it.
+
+    >>> example("los")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: unknown kind of plug-in 'los'. Did you mean 'loss'? ...
+    """
+    if kind not in CHECKS:
+        raise unknown("kind of plug-in", kind, CHECKS)
+    return (Path(__file__).parent / "examples" / f"{kind}.py").read_text(encoding="utf-8")
 
 
 def check_entry(entry: Entry) -> list[Finding]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.images import MANIFEST, ImageSet, Manifest, prepare_folder, read_manifest, save_images
 from penultimate.errors import DamagedFileError, RequestError
 
@@ -31,18 +33,67 @@ def _clear(folder: Path, name: str, draw: int) -> None:
     (folder / MANIFEST).unlink()
 
 
-def _check(name: str, split: str, images: ImageSet) -> None:
-    expected = card(name)
-    size = expected.sizes.get(split)
-    if size is None:
+def splits_of(name: str, draw: int) -> Iterator[tuple[str, ImageSet]]:
+    """The splits that a data set makes, each held against its card and against the splits before it.
+
+    Raises RequestError for what makes no splits, for a split that is not as the card says, names other
+    classes or lacks one, and for an image of one split that stands in another too: what is tested on is not
+    trained on.
+    """
+    described, made = card(name), registry.entry("dataset", name).resolve()(draw)
+    if not isinstance(made, Iterable):
+        kind = "None" if made is None else f"a value of type {type(made).__name__}"
         raise RequestError(
-            f"data set '{name}' made a split '{split}'; its card has {', '.join(expected.splits)}"
+            f"data set '{name}' returns {kind}; return {{split: ImageSet}}, or yield (split, ImageSet) pairs"
         )
-    if (len(images), images.num_classes) != (size, expected.classes):
+    before: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    for pair in made.items() if isinstance(made, Mapping) else made:
+        match pair:
+            case (str() as split, ImageSet() as images):
+                _check(described, split, images, before)
+                before[split] = images.class_names, images.ids
+                yield split, images
+            case _:
+                parts = pair if isinstance(pair, tuple) else (pair,)
+                kinds = ", ".join(type(part).__name__ for part in parts)
+                raise RequestError(
+                    f"data set '{name}' makes ({kinds}); make pairs of a split's name and an ImageSet(images"
+                    " uint8 [n h w c], labels int64 [n], ids int64 [n], class_names)"
+                )
+    missing = [split for split in described.splits if split not in before]
+    if missing:
+        raise RequestError(f"data set '{name}' makes no {', '.join(missing)}, which its card promises")
+
+
+def _check(
+    described: DatasetCard,
+    split: str,
+    images: ImageSet,
+    before: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
+) -> None:
+    where = f"data set '{described.name}', split '{split}'"
+    promised = described.sizes.get(split)
+    if promised is None:
+        raise RequestError(f"{where}: its card names no such split; it has {', '.join(described.splits)}")
+    if split in before:
+        raise RequestError(f"{where} is made twice; make each split once")
+    if (len(images), images.num_classes) != (promised, described.classes):
         raise RequestError(
-            f"data set '{name}', split '{split}': its card says {size} images of {expected.classes} classes,"
-            f" but {len(images)} of {images.num_classes} were made"
+            f"{where}: its card says {promised} images of {described.classes} classes; {len(images)} of"
+            f" {images.num_classes} were made"
         )
+    absent = sorted(set(range(described.classes)) - set(images.labels.tolist()))
+    if absent:
+        raise RequestError(f"{where}: no image of the class '{images.class_names[absent[0]]}'")
+    for other, (class_names, ids) in before.items():
+        if images.class_names != class_names:
+            raise RequestError(f"{where} names its classes differently from '{other}'")
+        shared = np.intersect1d(images.ids, ids)
+        if shared.size:
+            raise RequestError(
+                f"{where}: the id {shared[0]} is in '{other}' too ({len(shared)} of {len(images)} do); ids"
+                " are unique across the splits, and show that no test image is trained on"
+            )
 
 
 def generate(
@@ -55,7 +106,8 @@ def generate(
     `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them.
 
     Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number from 0 up, a
-    folder that cannot be used or holds something else, and a data set that does not match its card.
+    folder that cannot be used or holds something else, and a data set that does not match its card or shares
+    images between its splits.
 
     >>> import tempfile
     >>> generate("digits_smoke", 0, tempfile.mkdtemp())["splits"]["train"]
@@ -65,17 +117,12 @@ def generate(
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
         raise RequestError(f"a draw is a whole number from 0 up, not {draw!r}")
     _clear(folder, name, draw)
-    made = registry.entry("dataset", name).resolve()(draw)
     about = {"name": name, "draw": draw, "made_with": {package: version(package) for package in MAKERS}}
     manifest: Manifest = {"splits": {}}
     done = 0
-    for split, images in made.items() if isinstance(made, Mapping) else made:
-        _check(name, split, images)
+    for split, images in splits_of(name, draw):
         manifest = save_images(folder, split, images, **about)
         done += len(images)
         if progress is not None:
             progress({"dataset": name, "draw": draw, "split": split, "images": done, "of": described.images})
-    missing = [split for split in described.splits if split not in manifest["splits"]]
-    if missing:
-        raise RequestError(f"data set '{name}' made no {', '.join(missing)}, which its card promises")
     return manifest

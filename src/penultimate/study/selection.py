@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from penultimate import registry, userfile
+from penultimate import plugins, registry, userfile
 from penultimate.errors import RequestError, nearest
 from penultimate.objectives.presets import resolve
+from penultimate.registry import Entry
 from penultimate.study.spec import Given, Runs, Study
+from penultimate.study.usage import way_to
 
 WHAT = "study file"
+COMMA = re.compile(r",(?![^()]*(?:\([^()]*\)[^()]*)*\))")
+"""A comma that stands in no parentheses."""
 
 
 def load_study(name: str) -> Study:
@@ -23,15 +29,34 @@ def load_study(name: str) -> Study:
         source = userfile.read(WHAT, name, path)
         _, code = userfile.compiled(WHAT, name, path, source)
         who = f"the study file '{name}'"
-        with userfile.in_time(WHAT, who, path), userfile.fresh_module(WHAT, path) as module:
+        with (
+            userfile.in_time(WHAT, who, path),
+            plugins.all_or_nothing(),
+            userfile.fresh_module(WHAT, path) as module,
+        ):
+            before = registry.registered()
             userfile.execute(WHAT, name, path, code, module)
-        study = getattr(module, "STUDY", None)
-        if not isinstance(study, Study):
-            raise RequestError(f"the study file '{name}' must define STUDY = Study(...)")
+            study = getattr(module, "STUDY", None)
+            if not isinstance(study, Study):
+                fresh = [entry for key, entry in registry.registered().items() if before.get(key) != entry]
+                raise RequestError(_no_study(name, module, fresh))
         return study
     study = registry.entry("study", name).resolve()
     assert isinstance(study, Study)
     return study
+
+
+def _no_study(name: str, module: ModuleType, registered: Sequence[Entry]) -> str:
+    if registered:
+        what = ", ".join(f"the {entry.kind} '{entry.name}'" for entry in registered)
+        way = way_to(registered[0], load_study("quickstart"))
+        return (
+            f"'{name}' is a plug-in, not a study: it registers {what}. Use it: penultimate run quickstart"
+            f" --plugin {name} {way}; check it: penultimate check {name}"
+        )
+    called = next((key for key, value in vars(module).items() if isinstance(value, Study)), None)
+    hint = f"; its study is called '{called}'" if called else ""
+    return f"the study file '{name}' must define STUDY = Study(...){hint}"
 
 
 def override(study: Study, assignments: Sequence[str]) -> Study:
@@ -137,9 +162,19 @@ def _kept(block: Runs, wanted: Callable[[str], bool]) -> Runs | None:
     return dataclasses.replace(block, objectives=kept) if kept else None
 
 
+def names_in(text: str) -> list[str]:
+    """Objectives and networks, with commas between them.
+
+    >>> names_in("softmax, margin(by=1, on=(0, 1)) + dropout,ours 2,")
+    ['softmax', 'margin(by=1, on=(0, 1)) + dropout', 'ours 2']
+    """
+    return [name.strip() for name in COMMA.split(text) if name.strip()]
+
+
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
     """The study with some of its objectives (by slug or spec) or given networks (by name), and other seeds.
 
+    An objective of a plug-in that the study does not have joins its first grid.
     A grid that has other seeds than the first keeps those of its own that are asked for; where none is, as
     many as it had.
     """
@@ -163,13 +198,15 @@ def _only(study: Study, names: Sequence[str]) -> Study:
     for name in names:
         if name in given:
             continue
-        spec = by_slug.get(name) or resolve(name).canonical
+        spec = by_slug.get(name) or _spec(study, name)
         if spec not in study.objectives:
-            known = [*by_slug, *given]
-            raise RequestError(
-                f"study '{study.name}' has no objective '{name}'.{nearest(name, known)}"
-                f" It has: {', '.join(known)}."
-            )
+            if not resolve(spec).plugin_digests():
+                known = [*by_slug, *given]
+                raise RequestError(
+                    f"study '{study.name}' has no objective '{name}'.{nearest(name, known)}"
+                    f" It has: {', '.join(known)}."
+                )
+            study = _with_objective(study, spec)
         specs.append(spec)
     blocks: list[Runs | Given | None] = []
     for block in study.networks:
@@ -182,3 +219,22 @@ def _only(study: Study, names: Sequence[str]) -> Study:
             networks = {name: source for name, source in block.networks.items() if name in names}
             blocks.append(dataclasses.replace(block, networks=networks) if networks else None)
     return dataclasses.replace(study, networks=tuple(block for block in blocks if block is not None))
+
+
+def _spec(study: Study, name: str) -> str:
+    """The objective that a name means; raises RequestError, with the way to use it, for another plug-in."""
+    for kind in ("metric", "probe", "measurement", "dataset", "backbone"):
+        if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
+            way = way_to(registry.entry(kind, name), study)
+            raise RequestError(f"--only takes objectives; the {kind} '{name}' is used with {way}")
+    return resolve(name).canonical
+
+
+def _with_objective(study: Study, spec: str) -> Study:
+    """One objective more in the first grid."""
+    first = study.main
+    return study.with_runs(
+        lambda block: (
+            dataclasses.replace(block, objectives=(*block.objectives, spec)) if block is first else block
+        )
+    )

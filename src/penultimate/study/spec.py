@@ -295,11 +295,11 @@ class Study:
         return dataclasses.replace(self, networks=tuple(block for block in changed if block is not None))
 
     def slugs(self) -> dict[str, str]:
-        """A short name for each objective: its preset's, or, where taken or none, its spec."""
+        """A short name for each objective: its terms without their settings or, where taken, its spec."""
         slugs: dict[str, str] = {}
         for text in self.objectives:
-            preset = resolve(text).preset
-            slugs[text] = preset if preset and preset not in slugs.values() else text
+            short = " + ".join(term.name for term in resolve(text).terms)
+            slugs[text] = text if short in slugs.values() else short
         return slugs
 
     def describe(self) -> dict[str, Any]:

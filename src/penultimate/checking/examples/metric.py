@@ -1,0 +1,23 @@
+"""A metric: a number, or {name: number}, of a network's features of the source's training and test images.
+
+    penultimate check mine.py
+    penultimate run smoke --plugin mine.py --set "measure=accuracy, linear, dimensions"
+    penultimate show plugins --allow-limited
+
+`bank` has features [n m], labels [n] and ids [n] as NumPy arrays.
+"""
+
+import numpy as np
+
+from penultimate import register
+from penultimate.metrics import UndefinedError
+
+
+@register.metric
+def dimensions(bank, *, power=2):
+    """How many directions the features vary in: from 1 to m, as their principal variances are more equal."""
+    variances = np.linalg.svd(bank.features - bank.features.mean(0), compute_uv=False) ** 2
+    if not variances.any():
+        raise UndefinedError("the features are constant")
+    shares = variances / variances.sum()
+    return float((shares**power).sum() ** (1 / (1 - power)))

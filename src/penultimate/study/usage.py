@@ -1,0 +1,60 @@
+"""Which plug-ins a study uses, and how the others are asked for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from penultimate import registry
+from penultimate.measures.catalogue import measurement
+from penultimate.measures.declaration import Made, Measurement
+from penultimate.objectives.presets import COMPONENT_KINDS, resolve
+from penultimate.plugins import Plugin
+from penultimate.registry import Entry
+from penultimate.study.spec import SOURCE_SPLITS, Study
+
+
+def not_used(study: Study, plugin: Plugin) -> str:
+    """What of a file the study does not use, with the options that use it; "" where it uses everything."""
+    used = {
+        *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
+        *(("dataset", name) for name in (study.source, *study.targets)),
+        *(("backbone", registry.parse(text).name) for text in study.backbones),
+        *((what.kind, what.name) for what in _measured(study)),
+    }
+    idle = [
+        entry for entry in plugin.entries if (entry.kind, entry.name) not in used and not _is_stage(entry)
+    ]
+    ways = [f"the {entry.kind} '{entry.name}', use it with {way_to(entry, study)}" for entry in idle]
+    return f"{plugin.path.name}: loaded, not used: {'; '.join(ways)}" if ways else ""
+
+
+def way_to(entry: Entry, study: Study) -> str:
+    """The option of `penultimate run` by which a study uses a plug-in."""
+    name = entry.name
+    if entry.kind in COMPONENT_KINDS:
+        return "--only " + shlex.quote(",".join([*list(study.slugs().values())[:1], name]))
+    if entry.kind == "backbone":
+        return f"--set backbones={name}"
+    if entry.kind == "dataset":
+        sizes = getattr(getattr(entry.resolve(), "card", None), "sizes", {})
+        as_source = f" or --set source={name}" if all(split in sizes for split in SOURCE_SPLITS) else ""
+        return f"--set targets={','.join((*study.targets, name))}{as_source}"
+    return "--set " + shlex.quote("measure=" + ",".join((*study.measure, name)))
+
+
+def _measured(study: Study) -> Iterator[Measurement]:
+    requests = {request.text: request for asked in study.measured().values() for request in asked}
+    for request in requests.values():
+        yield from _with_stages(request.measurement)
+
+
+def _with_stages(what: Measurement) -> Iterator[Measurement]:
+    yield what
+    for need in what.needs:
+        if isinstance(need, Made):
+            yield from _with_stages(measurement(need.stage))
+
+
+def _is_stage(entry: Entry) -> bool:
+    return bool(getattr(entry.resolve(), "declared", {}).get("stage"))

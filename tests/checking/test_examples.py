@@ -1,0 +1,42 @@
+"""The plug-ins that `penultimate check --example` prints: sound, and used as they say."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.plugged import plugged
+
+from penultimate.checking import CHECKS, check_file, example, render_report
+from penultimate.cli import main
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_an_example_is_sound_and_used_as_it_says(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.py"
+    assert main(["check", "--example", kind]) == 0
+    file.write_text(capsys.readouterr().out)
+    commands = [line.strip() for line in example(kind).splitlines() if line.startswith("    penultimate run")]
+    assert commands
+    with plugged(file) as (plugin,):
+        report = check_file(file)
+        assert report.ok, render_report(report)
+        assert {entry.kind for entry in plugin.entries} == {kind}
+        for command in commands:
+            assert main(["plan", *shlex.split(command)[2:]]) == 0, command
+            assert "not used" not in capsys.readouterr().err
+        assert main(["plan", "smoke", "--plugin", "mine.py"]) == 0
+        way = capsys.readouterr().err.partition(", use it with ")[2].partition(" or ")[0]
+        assert main(["plan", "smoke", "--plugin", "mine.py", *shlex.split(way)]) == 0
+        assert capsys.readouterr().err == ""
+
+
+def test_a_kind_that_is_none_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--example", "metrics"]) == 2
+    assert "Did you mean 'metric'" in capsys.readouterr().err
+    assert main(["check"]) == 2
+    assert "--example KIND" in capsys.readouterr().err
