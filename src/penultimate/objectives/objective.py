@@ -29,9 +29,9 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
 
     `text` joins presets and plug-ins with `+`: one head, one loss, any penalties, dropout and a scale.
     Losses are not added up: `squared_error + sigmoid` is refused, and so is `softmax + squared_error`.
-    `num_features` is M >= 1, `num_classes` K >= 2; the initial weights are drawn from `seed`, without touching
-    torch's global generator. Dropout acts in `.loss` only, in training mode. Squared error's defaults are the
-    paper's, for 1000 classes: with few, left at them, it warns (UserWarning) and says what to set.
+    `num_features` is M >= 1, `num_classes` K >= 2; the initial weights are drawn from `seed`, without
+    touching torch's global generator. Dropout acts in `.loss` only, in training mode. Squared error's
+    defaults are the paper's, for 1000 classes: with few, it warns (UserWarning) and says what to set.
     Raises RequestError for anything that `presets.resolve` refuses, and for sizes out of range.
 
     >>> from penultimate import objective
@@ -58,8 +58,8 @@ class Objective(nn.Module):
     `obj(features)` are the logits; `obj.loss(features, targets)` is one value per example, and so is
     `obj(features, targets)`, which DataParallel and DistributedDataParallel need: they see only what is
     called; the caller takes the mean over the batch. Dropout acts in the loss only, and in training mode
-    only; the logits are always without it. Everything is computed in float32, or in float64 if the features or the weights
-    are, with autocast off, whatever the body of the network runs in.
+    only; the logits are always without it. Everything is computed in float32, or in float64 if the features
+    or the weights are, with autocast off, whatever the body of the network runs in.
 
     Not stated by the paper, and chosen here: W starts normal with standard deviation 0.01, or 1/sqrt(M) for
     the cosine head; b starts at 0 (the paper: at -log K for the sigmoid loss; here with any head); penalties
@@ -95,7 +95,7 @@ class Objective(nn.Module):
     def forward(
         self, features: Array, targets: Array | None = None
     ) -> Float[Tensor, "n k"] | Float[Tensor, " n"]:
-        """The logits [n k] of features [n m], without dropout; with targets, `loss(features, targets)` [n]."""
+        """The logits [n k] of features [n m], always without dropout; with targets, their `loss` [n]."""
         if targets is not None:
             return self.loss(features, targets)
         features = self._checked_features(features)

@@ -73,7 +73,7 @@ class Preset:
     def paper(self) -> str:
         return f"Kornblith et al., NeurIPS 2021, eq. {self.equation}"
 
-    def slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def slots(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """What this preset sets, by slot, for these values of its hyperparameters."""
         slots: dict[str, Any] = {}
         for kind, part in (("head", self.head), ("loss", self.loss), ("penalty", self.penalty)):
@@ -318,8 +318,8 @@ def few_classes(term: Spec, num_classes: int) -> str:
         return ""
     chosen = Spec(term.name, {"kappa": 1, "target": 1, "scale": num_classes})
     return (
-        f"{Spec(term.name, defaults)} is the paper's choice for 1000 classes; with {num_classes} its gradients"
-        f" are {1000 / num_classes:.0f} times as large, and training may end at chance. Set them:"
+        f"{Spec(term.name, defaults)} is the paper's choice for 1000 classes; with {num_classes} its"
+        f" gradients are {1000 / num_classes:.0f} times as large, and training may end at chance. Set them:"
         f" '{chosen}' is plain squared error; penultimate tune searches for others"
     )
 
