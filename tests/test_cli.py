@@ -64,6 +64,10 @@ def test_commands_that_need_no_tensor_import_none(finished_smoke: Path, argument
         (["run", "smoke", "--set", "objectives=('dropout(keep=3)',)"], "keep"),
         (["run", "smoke", "--out", "a-file"], "is, or lies below, a file"),
         (["run", "smoke", "--out", "/proc/nowhere"], "output folder"),
+        (
+            ["run", "smoke", "--set", "objectives=softmax + sigmoid"],
+            "does not add losses up. Leave softmax out",
+        ),
         (["list", "objective"], "Did you mean 'objectives'"),
         (["show", "table11"], "Did you mean 'table1'"),
         (["show", "table1"], "no study has been run"),
@@ -77,6 +81,15 @@ def test_a_wrong_request_is_answered_in_a_sentence(tmp_path: Path, arguments: li
     assert result.returncode == 2, result.stdout + result.stderr
     assert answer in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_what_a_sum_of_objectives_is_stands_where_one_can_be_written(tmp_path: Path) -> None:
+    for arguments in (["list", "objectives"], ["tune", "--help"]):
+        told = " ".join(penultimate(*arguments, cwd=tmp_path).stdout.split())
+        assert (
+            "+ joins one head, one loss, any penalties, dropout and a scale; it does not add losses up"
+            in told
+        )
 
 
 def test_why_traces_a_number_to_its_data(finished_smoke: Path) -> None:

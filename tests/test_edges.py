@@ -27,7 +27,7 @@ from penultimate.errors import DamagedFileError, PenultimateError
 from penultimate.layers.comparison import compare_banks
 from penultimate.layers.profiles import profile_layers
 from penultimate.metrics.accuracy import accuracy, mean_per_class, subset_accuracy, top_k
-from penultimate.metrics.activations import class_centroids, cosine_distances, singular_values, sparsity
+from penultimate.metrics.activations import class_centroids, cosine_distances, nonzero_share, singular_values
 from penultimate.metrics.agreement import (
     AgreementAccumulator,
     agreement,
@@ -127,7 +127,7 @@ CALLS = {
     "singular_values": Call(lambda x, y: singular_values(x), power=1),
     "class_centroids": Call(class_centroids, power=1),
     "cosine_distances": Call(cosine_distances),
-    "sparsity": Call(lambda x, y: sparsity(x)),
+    "nonzero_share": Call(lambda x, y: nonzero_share(x)),
     "knn cosine": Call(knn("cosine")),
     "knn euclidean": Call(knn("euclidean")),
     "linear": Call(linear, power=None),
@@ -173,12 +173,14 @@ CALLS = {
     "of values": Call(lambda x, y: (gaussian_density(y, [0.0, 1.0], 0.1), hardness_density(y, 3).density)),
     "FeatureBank": Call(lambda x, y: FeatureBank(x, y).features, power=1),
     "compare_banks": Call(
-        lambda x, y: compare_banks({"a": FeatureBank(x, y), "b": FeatureBank(X, Y)}).matrix[0, 1]
+        lambda x, y: compare_banks(
+            {"a": FeatureBank(x, y, ids=np.arange(N)), "b": FeatureBank(X, Y, ids=np.arange(N))}
+        ).matrix[0, 1]
     ),
     "extract": Call(lambda x, y: extract(lambda batch: batch, [(x, y)]).features, power=1),
     "profile_layers": Call(
         lambda x, y: [
-            (p.sparsity, p.class_separation)
+            (p.nonzero_share, p.class_separation)
             for p in profile_layers(torch.nn.Sequential(torch.nn.Identity()), [(x, y)], "0")
         ]
     ),
@@ -571,7 +573,7 @@ def test_what_was_refused_with_a_traceback() -> None:
 def test_a_bank_whose_facts_are_something_else(tmp_path: Path) -> None:
     bank = FeatureBank(X, Y)
     for facts in ([], {}, {"digest": 5, "provenance": {}}, {"digest": bank.digest(), "provenance": 5}, None):
-        arrays = {"features": bank.features, "labels": bank.labels, "ids": bank.ids}
+        arrays = {"features": bank.features, "labels": bank.labels, "ids": np.arange(N)}
         np.savez(tmp_path / "bank.npz", facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays)
         with pytest.raises(DamagedFileError, match="the feature bank"):
             FeatureBank.load(tmp_path / "bank.npz")

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from penultimate.checking import CHECKS
 from penultimate.errors import RequestError
+from penultimate.objectives.presets import SUM
 
 LISTS = {
     "objectives": "objective",
@@ -90,7 +91,10 @@ def parser() -> argparse.ArgumentParser:
         _takes_plugins(subcommand)
     tune = command("tune", "Search for an objective's hyperparameters on the holdout; nothing else decides.")
     tune.add_argument(
-        "objectives", nargs="+", metavar="OBJECTIVE", help="an objective, or all of the study's: all"
+        "objectives",
+        nargs="+",
+        metavar="OBJECTIVE",
+        help=f"an objective, such as 'sigmoid + dropout' ({SUM}), or all of the study's: all",
     )
     tune.add_argument("--study", default="quickstart", help="whose data, recipe and values to start from")
     tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")

@@ -123,11 +123,18 @@ def _known_command(name: str) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
+    from penultimate.data.catalog import card
+    from penultimate.objectives.presets import few_classes, resolve
     from penultimate.study.selection import load_study, names_in, override, restrict
 
     _load_plugins(options)
     study = override(load_study(options.study), options.assignments)
-    return restrict(study, names_in(options.only or ""), _seeds(options.seeds))
+    study = restrict(study, names_in(options.only or ""), _seeds(options.seeds))
+    for term in (term for text in study.objectives for term in resolve(text).terms):
+        told = few_classes(term, card(study.source).classes)
+        if told:
+            _say(f"penultimate: {told}", file=sys.stderr)
+    return study
 
 
 def _tell_of_plugins(study: Study) -> None:
@@ -381,6 +388,10 @@ def _list(options: argparse.Namespace) -> int:
     width = max(map(len, kinds), default=0)
     for name, kind in kinds.items():
         _say(f"{name:<{width}}  {entry(kind, name).summary}")
+    if options.kind == "objectives":
+        from penultimate.objectives.presets import SUM
+
+        _say("", f"'sigmoid + dropout(keep=0.8)' is one objective: {SUM}.")
     return 0
 
 

@@ -11,11 +11,14 @@ import torch
 from tests.training.test_loop import RECIPE
 from tests.training.worlds import TINY, squares
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.extraction import extract
+from penultimate.layers.comparison import compare_banks
 from penultimate.networks.trained import load_network
+from penultimate.objectives.objective import objective
 from penultimate.training import train
 
 
@@ -39,7 +42,8 @@ def test_a_bank_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.provenance == {"a": 1}
     without = FeatureBank(one.features, one.labels)
     without.save(tmp_path / "y.npz")
-    assert FeatureBank.load(tmp_path / "y.npz").logits is None
+    again = FeatureBank.load(tmp_path / "y.npz")
+    assert (again.logits, again.ids) == (None, None)
 
 
 def test_a_changed_bank_is_found_out(tmp_path: Path) -> None:
@@ -94,7 +98,7 @@ def test_the_batch_size_changes_nothing_that_matters(tmp_path: Path) -> None:
 
 
 def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
-    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5))
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.ReLU())
     model[1].eval()
     batches = [(torch.ones(2, 3), torch.tensor([0, 1])), (torch.ones(1, 3), torch.tensor([1]))]
     found = extract(model, batches)
@@ -109,9 +113,104 @@ def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
         (nn.Identity(), [], "no batch"),
         (nn.Identity(), [(torch.ones(2, 3, 4), torch.zeros(2))], r"features are \[n m\]"),
         (nn.Identity(), squares(4, 0), "goes with a Network"),
+        (nn.Identity(), [(torch.ones(2, 3),)], r"batch 0 must be \(images, labels\) or .* got a tuple of 1"),
+        (lambda batch: [batch], [(torch.ones(2, 3), torch.zeros(2))], "the model gave none: name one"),
+        (
+            nn.Identity(),
+            [(torch.ones(2, 3), torch.tensor([0, 1]), torch.tensor([5, 6])), (torch.ones(1, 3), [0])],
+            "1 of 2 batches have ids",
+        ),
+        (nn.Identity(), [(torch.ones(2, 3), [0, 1], [7, 7])], "ids must be unique"),
         (nn.Identity(), [(torch.full((1, 2), torch.nan), torch.tensor([0]))], "not finite"),
     ],
 )
 def test_what_cannot_be_extracted_is_said(model, data, answer: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RequestError, match=answer):
         extract(model, data)
+
+
+@pytest.mark.parametrize(
+    ("layer", "answer"),
+    [
+        ("poool", "no layer matches 'poool'; the nearest names: pool"),
+        ("conv", r"features are \[n m\] for labels \[n\]; layer 'conv' gave \[6, 8, 3, 3\] for \[6\]"),
+        ("*", "'\\*' is 4 layers; features are those of one"),
+    ],
+)
+def test_a_layer_that_gives_no_features_is_said(layer: str, answer: str) -> None:
+    with pytest.raises(RequestError, match=answer):
+        extract(Classifier(), BATCHES, layer=layer)
+
+
+def test_a_layer_is_of_a_module() -> None:
+    with pytest.raises(RequestError, match=r"layer 'fc' is of an nn\.Module; the model is a function"):
+        extract(lambda batch: batch, BATCHES, layer="fc")
+
+
+class Classifier(nn.Module):
+    """A small net of torchvision's form: convolution, pooling, flattening, a final linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(8, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.pool(self.relu(self.conv(x))).flatten(1))
+
+
+BATCHES = [(torch.rand(6, 3, 5, 5, generator=torch.Generator().manual_seed(0)), torch.arange(6))]
+
+
+def test_of_a_classifier_it_takes_what_the_final_layer_is_given() -> None:
+    net = Classifier()
+    bank = extract(net, BATCHES)
+    assert bank.features.shape == (6, 8)
+    assert bank.logits is not None
+    assert np.array_equal(bank.features, extract(net, BATCHES, layer="pool").features)
+    with torch.no_grad():
+        assert np.array_equal(bank.logits, net(BATCHES[0][0]).numpy())
+    assert np.array_equal(extract(net, BATCHES, layer="fc").features, bank.logits)
+    for wrapped in (nn.DataParallel(net), torch.compile(net, backend="eager")):
+        assert np.array_equal(extract(wrapped, BATCHES).features, bank.features)
+    with torch.inference_mode():
+        assert np.array_equal(extract(net, BATCHES).features, bank.features)
+
+
+def test_the_final_layer_may_be_an_objective() -> None:
+    head = objective("cosine_softmax", 8, 4)
+    net = Classifier()
+    net.fc = nn.Identity()
+    whole, body = extract(nn.Sequential(net, head), BATCHES), extract(net, BATCHES)
+    assert np.array_equal(whole.features, body.features)
+    assert body.logits is None
+    assert whole.logits is not None
+    assert np.allclose(whole.logits, head(body.features).detach())
+
+
+def test_a_linear_layer_before_the_end_is_none_of_the_final_ones() -> None:
+    """An in-place non-linearity returns the tensor that the linear layer made: a body that was cut off."""
+    cut = nn.Sequential(nn.Flatten(), nn.Linear(75, 7), nn.ReLU(inplace=True), nn.Dropout())
+    bank = extract(cut, BATCHES)
+    assert (bank.features.shape, bank.logits) == ((6, 7), None)
+    assert bank.features.min() == 0
+
+
+def test_ids_come_with_the_data_or_there_are_none() -> None:
+    """Of two loaders that shuffle, banks without ids are not taken for the same order."""
+    images, labels = torch.rand(40, 3), torch.arange(40) % 4
+    data = TensorDataset(images, labels, torch.arange(40))
+    banks = {}
+    for seed, name in enumerate(("one", "other")):
+        order = torch.Generator().manual_seed(seed)
+        banks[name] = extract(nn.Flatten(), DataLoader(data, 10, shuffle=True, generator=order))
+        assert banks[name].ids is not None
+        assert np.array_equal(banks[name].features, images[banks[name].ids].numpy())
+    assert compare_banks(banks, batch_size=20).matrix[0, 1] == pytest.approx(1)
+    bare = {name: extract(nn.Flatten(), [(images, labels)]) for name in banks}
+    assert bare["one"].ids is None
+    with pytest.raises(RequestError, match="bank 'one' has no ids, so nothing says which"):
+        compare_banks(bare)
+    assert compare_banks({"one": bare["one"]}).matrix.shape == (1, 1)

@@ -337,7 +337,7 @@ def test_trained_networks_take_an_image_set_of_which_each_pass_draws_other_batch
 
 def test_banks_of_other_examples_are_refused() -> None:
     features = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
-    one = FeatureBank(features, np.zeros(9, int))
+    one = FeatureBank(features, np.zeros(9, int), ids=np.arange(9))
     other = FeatureBank(features, np.zeros(9, int), ids=np.arange(1, 10))
     with pytest.raises(RequestError, match=r"different examples: 2 ids.*the first is 0"):
         compare_banks({"one": one, "other": other})

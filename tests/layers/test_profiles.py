@@ -58,23 +58,49 @@ def test_values_are_those_of_all_activations_at_once() -> None:
             x = torch.cat([net[:end](batch) for batch, _ in loader])
         assert profile.layer == str(end - 1)
         assert profile.dimensions == x[0].numel()
-        assert profile.sparsity == pytest.approx(float((x != 0).double().mean()), rel=1e-12)
+        assert profile.nonzero_share == pytest.approx(float((x != 0).double().mean()), rel=1e-12)
         truth = oracle.class_separation(x.flatten(1).double().numpy(), labels, "cosine")
         assert profile.class_separation == pytest.approx(truth, rel=1e-6)
     assert net.training is False
-    assert found[0].sparsity == 1  # batch norm's output, before the in-place ReLU overwrote it
+    assert found[0].nonzero_share == 1  # batch norm's output, before the in-place ReLU overwrote it
 
 
 def test_an_image_set_is_visited_class_by_class_and_ends_in_the_penultimate_features() -> None:
     trained, images = network()
-    found = profile_layers(trained, images, output="penultimate", batch_size=10)
+    found = profile_layers(trained, images, batch_size=10)
     assert [one.layer for one in found] == ["block1", "block2", "bottleneck1", "bottleneck2", "penultimate"]
     bank = pu.extract(trained, images)
     assert found[-1].class_separation == pytest.approx(
         pu.class_separation(bank.features, bank.labels), rel=1e-6
     )
-    assert found[-1].sparsity == pytest.approx(float((bank.features != 0).mean()))
+    assert found[-1].nonzero_share == pytest.approx(float((bank.features != 0).mean()))
     assert found[-1].dimensions == 8
+
+
+def test_the_penultimate_layer_of_a_classifier_is_what_its_final_layer_is_given() -> None:
+    net = nn.Sequential(small_net(), nn.Flatten(), nn.Linear(36, 10))
+    loader = batches(9, 12)
+    assert [one.layer for one in profile_layers(net, loader)] == ["0.2", "0.4", "penultimate"]
+    (last,) = profile_layers(net, loader, "penultimate")
+    assert profile_layers(net, loader, ["0.2", "penultimate"])[1] == last
+    bank = pu.extract(net, loader)
+    assert (last.dimensions, bank.features.shape) == (36, (21, 36))
+    assert last.nonzero_share == pytest.approx(float((bank.features != 0).mean()), rel=1e-12)
+    assert last.class_separation == pytest.approx(pu.class_separation(bank.features, bank.labels), rel=1e-6)
+
+
+def test_a_network_whose_output_is_no_tensor_has_no_penultimate_layer() -> None:
+    class Detector(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = small_net()
+
+        def forward(self, x: Tensor) -> dict[str, Tensor]:
+            return {"boxes": self.body(x)}
+
+    assert [one.layer for one in profile_layers(Detector(), batches(9))] == ["body.2", "body.4"]
+    with pytest.raises(RequestError, match="no output of a network that is a tensor"):
+        profile_layers(Detector(), batches(9), "penultimate")
 
 
 def test_a_loader_may_promise_its_order_and_is_held_to_it() -> None:
@@ -94,7 +120,7 @@ def test_a_dead_layer_is_said_and_the_others_are_measured() -> None:
     net = small_net()
     nn.init.constant_(net[3].bias, -100.0)
     alive, dead = profile_layers(net, batches(12), ["2", "4"])
-    assert (dead.sparsity, dead.class_separation) == (0, None)
+    assert (dead.nonzero_share, dead.class_separation) == (0, None)
     assert "equal" in dead.undefined
     assert alive.class_separation is not None
     assert alive.undefined == ""
@@ -116,8 +142,11 @@ def test_bad_input_is_named() -> None:
         profile_layers(net, [(loader[0][0][:7], loader[0][1])], "2")
     with pytest.raises(RequestError, match="no batch"):
         profile_layers(net, [], "2")
-    with pytest.raises(RequestError, match="has a layer '2': call its output something else"):
-        profile_layers(net, loader, "2", output="2")
+    net.add_module("penultimate", nn.ReLU())
+    with pytest.raises(
+        RequestError, match="has a layer 'penultimate', as its penultimate features are called"
+    ):
+        profile_layers(net, loader)
     with pytest.raises(RequestError, match="give a bare module batches"):
         profile_layers(net, network()[1], "2")
 

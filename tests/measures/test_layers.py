@@ -1,4 +1,4 @@
-"""Layers: sparsity and class separation of every block, and the penultimate features last."""
+"""Layers: non-zero activations and class separation of every block, and the penultimate features last."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.measures.steps import Parents, measured
 from tests.measures.worlds import network, world
 
@@ -31,10 +32,10 @@ def test_rows_are_the_profiles_of_the_layers(tmp_path: Path) -> None:
     found = {(row.metric, row.layer): row.value for row in outcome.rows}
     folder, images = tmp_path / "train.softmax-0", load_images(tmp_path / "data", "test")
     profiles = profile_layers(load_network(folder), images)
-    assert [profile.layer for profile in profiles] == LAYERS[:-1]
+    assert [profile.layer for profile in profiles] == LAYERS
     for profile in profiles:
-        assert found["sparsity", profile.layer] == profile.sparsity
-        assert found["class_separation", profile.layer] == profile.class_separation
+        assert found["nonzero_share", profile.layer] == pytest.approx(profile.nonzero_share, rel=1e-12)
+        assert found["class_separation", profile.layer] == pytest.approx(profile.class_separation, rel=1e-6)
     assert len(found) == 2 * len(LAYERS)
 
 
@@ -42,7 +43,7 @@ def test_a_constant_block_leaves_its_reason_and_the_rest_is_measured(tmp_path: P
     outcome = of_layers(tmp_path, dead=True)
     assert "block1" not in [row.layer for row in outcome.rows if row.metric == "class_separation"]
     assert "block1, test images: class separation is undefined" in outcome.facts["undefined"]
-    assert [row.layer for row in outcome.rows if row.metric == "sparsity"] == LAYERS
+    assert [row.layer for row in outcome.rows if row.metric == "nonzero_share"] == LAYERS
 
 
 def rows_of(runs: Path, pattern: str) -> list[dict[str, Any]]:
@@ -53,7 +54,7 @@ def rows_of(runs: Path, pattern: str) -> list[dict[str, Any]]:
 def test_the_last_layer_has_the_values_of_the_steps_that_measure_it_alone(finished_smoke: Path) -> None:
     runs = finished_smoke / "runs"
     rows = rows_of(runs, "layers.squared_error*")
-    assert [row["layer"] for row in rows if row["metric"] == "sparsity"] == LAYERS
+    assert [row["layer"] for row in rows if row["metric"] == "nonzero_share"] == LAYERS
     last = {row["metric"]: row["value"] for row in rows if row["layer"] == PENULTIMATE}
     (separation,) = (
         row["value"]
@@ -64,5 +65,5 @@ def test_the_last_layer_has_the_values_of_the_steps_that_measure_it_alone(finish
     (trained,) = (runs / "steps").glob("train.squared_error*")
     (data,) = (runs / "steps").glob("data.d0-glyphs_smoke.*")
     features = extract(load_network(trained), load_images(data, "test")).features
-    assert last["sparsity"] == (features != 0).mean()
+    assert last["nonzero_share"] == (features != 0).mean()
     assert study_folder(runs, "smoke").described()["layers"] == LAYERS

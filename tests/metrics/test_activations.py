@@ -1,4 +1,4 @@
-"""Sparsity, singular values and cosine distances: literal equations, outside libraries, bad input."""
+"""Non-zero shares, singular values and cosine distances: literal equations, outside libraries, bad input."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from penultimate.metrics.activations import (
     SpectrumAccumulator,
     class_centroids,
     cosine_distances,
+    nonzero_share,
     singular_values,
-    sparsity,
 )
 
 
@@ -31,26 +31,26 @@ def example(seed: int, examples: int = 40, dimensions: int = 6, classes: int = 4
     return features, labels
 
 
-def test_sparsity_is_the_mean_share_of_non_zeros() -> None:
+def test_the_share_of_non_zeros() -> None:
     features, _ = example(0)
-    expected = oracle.sparsity(features.tolist())
+    expected = oracle.nonzero_share(features.tolist())
     assert 0.1 < expected < 0.9
-    assert sparsity(features) == pytest.approx(expected, rel=1e-15)
-    assert sparsity(torch.from_numpy(features).bfloat16()) == pytest.approx(expected)
-    assert sparsity(features.reshape(40, 2, 3)) == sparsity(features)
-    assert sparsity([[0.0, -0.0, 5e-324, -1.0]]) == 0.5
+    assert nonzero_share(features) == pytest.approx(expected, rel=1e-15)
+    assert nonzero_share(torch.from_numpy(features).bfloat16()) == pytest.approx(expected)
+    assert nonzero_share(features.reshape(40, 2, 3)) == nonzero_share(features)
+    assert nonzero_share([[0.0, -0.0, 5e-324, -1.0]]) == 0.5
 
 
-def test_sparsity_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_share_of_non_zeros_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     features, _ = example(1)
-    whole = sparsity(features)
+    whole = nonzero_share(features)
     monkeypatch.setattr(activations, "BLOCK_ELEMENTS", 7)
-    assert sparsity(features) == whole
+    assert nonzero_share(features) == whole
     features[5, 2] = np.nan
     with pytest.raises(RequestError, match="NaN, which is neither zero nor not"):
-        sparsity(features)
+        nonzero_share(features)
     with pytest.raises(UndefinedError, match="0/0"):
-        sparsity(np.zeros((0, 3)))
+        nonzero_share(np.zeros((0, 3)))
 
 
 @pytest.mark.parametrize("shape", [(50, 8), (8, 50), (1, 1), (7, 7)])

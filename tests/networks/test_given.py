@@ -223,7 +223,7 @@ def test_a_stranger_is_measured_by_what_goes_into_its_final_layer(finished_given
     assert rows["class_separation", "glyphs_smoke", "test", "penultimate", None] == pytest.approx(
         separation, rel=1e-3
     )
-    layers = table.where(objective="stranger", metric="sparsity").column("layer")
+    layers = table.where(objective="stranger", metric="nonzero_share").column("layer")
     assert layers == ("layer1.0", "layer2.0", "layer3.0", "layer4.0", "penultimate")
 
 

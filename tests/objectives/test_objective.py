@@ -17,6 +17,7 @@ from tests.oracles import objectives as oracle
 from penultimate import objective, register, registry
 from penultimate.objectives.presets import PRESETS, resolve
 
+pytestmark = pytest.mark.filterwarnings("ignore:squared_error:UserWarning")  # of few classes
 N, M, K = 6, 5, 4
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 every_preset = pytest.mark.parametrize("name", PRESETS)
@@ -25,7 +26,7 @@ seeds = st.integers(0, 10_000)
 # Every combination printed in table C.4 of the paper: rows (a regularizer) x columns (an objective).
 SOFTMAX, SMOOTH, SIGMOID, COSINE = "softmax", "label_smoothing(alpha=0.1)", "sigmoid", "cosine_softmax"
 TABLE_C4 = [
-    *itertools.product((SOFTMAX, SMOOTH, SIGMOID, COSINE), ["softmax"]),
+    *itertools.product((SOFTMAX, COSINE), ["softmax"]),
     *itertools.product((SOFTMAX, SMOOTH, SIGMOID, COSINE), [f"dropout(keep={rho})" for rho in (0.7, 0.8)]),
     *itertools.product((SMOOTH, SIGMOID, COSINE), [f"dropout(keep={rho})" for rho in (0.9, 0.95)]),
     *itertools.product(
@@ -251,6 +252,29 @@ def test_dropout_acts_in_the_training_loss_only():
     assert torch.equal(obj.eval().loss(features, targets), plain.loss(features, targets))
 
 
+@every_preset
+def test_called_with_targets_it_is_the_loss_also_through_what_wraps_modules(name):
+    obj = objective(name, M, K).eval()
+    features, targets = draw()
+    expected = obj.loss(features, targets)
+    replica = torch.nn.Module._replicate_for_data_parallel(obj)
+    replica.head = torch.nn.Module._replicate_for_data_parallel(obj.head)
+    replica.head.weight, replica.head.bias = (torch.clone(tensor) for tensor in obj.parameters())
+    for wrapped in (obj, torch.nn.DataParallel(obj), replica):
+        assert torch.equal(wrapped(features, targets), expected)
+        assert torch.equal(wrapped(features), obj(features))
+
+
+def test_dropout_acts_when_it_is_called_with_targets():
+    obj = objective("dropout(keep=0.5)", M, K)
+    features, targets = draw()
+    obj.reseed(0, 0, 0)
+    expected = obj.loss(features, targets)
+    obj.reseed(0, 0, 0)
+    assert torch.equal(obj(features, targets), expected)
+    assert not torch.equal(obj.eval()(features, targets), expected)
+
+
 def test_masks_come_from_seed_epoch_and_step_alone():
     obj = objective("dropout(keep=0.5)", M, K)
     features, targets = draw()
@@ -294,13 +318,13 @@ def test_without_reseed_masks_come_from_the_global_generator():
 @pytest.mark.parametrize("head", ["softmax", "logit_norm", "cosine_softmax"])
 def test_first_weights(head):
     deviation = 1 / 16 if head == "cosine_softmax" else 0.01
-    for loss, bias in (("softmax", 0.0), ("sigmoid", -math.log(200))):
-        obj = objective(f"{head} + {loss}", 256, 200, seed=1)
+    for text, bias in ((head, 0.0), (f"{head} + sigmoid".removeprefix("softmax + "), -math.log(200))):
+        obj = objective(text, 256, 200, seed=1)
         assert obj.head.weight.std().item() == pytest.approx(deviation, rel=0.02)
         assert abs(obj.head.weight.mean().item()) < 5 * deviation / math.sqrt(256 * 200)
         assert obj.head.bias.tolist() == pytest.approx([bias] * 200)
-        assert torch.equal(obj.head.weight, objective(f"{head} + {loss}", 256, 200, seed=1).head.weight)
-        assert not torch.equal(obj.head.weight, objective(f"{head} + {loss}", 256, 200, seed=2).head.weight)
+        assert torch.equal(obj.head.weight, objective(text, 256, 200, seed=1).head.weight)
+        assert not torch.equal(obj.head.weight, objective(text, 256, 200, seed=2).head.weight)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])

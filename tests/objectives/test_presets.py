@@ -80,10 +80,13 @@ def test_a_sum_commutes(terms, data):
 
 
 @given(terms=st.lists(TERMS, min_size=1, max_size=4))
-def test_softmax_is_neutral_and_the_canonical_string_is_a_fixed_point(terms):
+def test_softmax_names_the_loss_and_the_canonical_string_is_a_fixed_point(terms):
     found = outcome(terms)
-    assert outcome(["softmax", *terms]) == found
-    if found is not RequestError:
+    if found is RequestError:
+        assert outcome(["softmax", *terms]) is RequestError
+    else:
+        other_loss = found.loss != DEFAULTS["loss"]
+        assert outcome(["softmax", *terms]) == (RequestError if other_loss else found)
         assert resolve(found.canonical) == found
         assert resolve(found.canonical).canonical == found.canonical
 
@@ -124,8 +127,36 @@ def test_a_sum_holds_what_each_term_sets():
     ],
 )
 def test_a_slot_set_twice_names_the_slot_and_both_terms(text, slot, first, second):
-    with pytest.raises(RequestError, match=f"the {slot} is set twice, by {first} and by {second};"):
+    with pytest.raises(
+        RequestError, match=rf"the {slot} is set twice, by {first} and by {second}\. \+ joins"
+    ):
         resolve(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "idle", "other", "slot"),
+    [
+        ("softmax + squared_error", "softmax", "squared_error", "loss"),
+        ("sigmoid + softmax", "softmax", "sigmoid", "loss"),
+        ("dropout + softmax + label_smoothing", "softmax", "label_smoothing", "loss"),
+        ("label_smoothing(alpha=0) + sigmoid", "label_smoothing", "sigmoid", "loss"),
+        ("softmax_cross_entropy + sigmoid", "softmax_cross_entropy", "sigmoid", "loss"),
+        ("linear + cosine_softmax", "linear", "cosine_softmax", "head"),
+        ("dropout(keep=1) + dropout(keep=0.5)", "dropout", "dropout", "dropout"),
+    ],
+)
+def test_a_term_that_changes_nothing_beside_another_is_refused(text, idle, other, slot):
+    with pytest.raises(RequestError) as raised:
+        resolve(text)
+    assert f"{idle} changes nothing beside {other}, which sets the {slot}. + joins one head" in str(
+        raised.value
+    )
+    assert "it does not add losses up" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["softmax + dropout", "softmax + logit_norm", "softmax + logit_penalty"])
+def test_softmax_may_be_named_where_its_loss_is_kept(text):
+    assert resolve(text) == resolve(text.removeprefix("softmax + "))
 
 
 @pytest.mark.parametrize(
@@ -133,8 +164,6 @@ def test_a_slot_set_twice_names_the_slot_and_both_terms(text, slot, first, secon
     [
         "cosine_softmax + squared_error",
         "squared_error(scale=1) + cosine_softmax(scale=0.5)",
-        "label_smoothing(alpha=0) + sigmoid",
-        "dropout(keep=1) + dropout(keep=0.5)",
         "logit_penalty(beta=0) + final_layer_l2(lambda_final=0)",
     ],
 )

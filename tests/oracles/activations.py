@@ -1,11 +1,11 @@
-"""Sparsity and pairs of cosine distances, literally, as loops."""
+"""Non-zero shares and pairs of cosine distances, literally, as loops."""
 
 from __future__ import annotations
 
 from math import fsum, sqrt
 
 
-def sparsity(features):
+def nonzero_share(features):
     return fsum(sum(value != 0 for value in row) / len(row) for row in features) / len(features)
 
 

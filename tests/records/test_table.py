@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from penultimate import RequestError
 from penultimate.errors import DamagedFileError
+from penultimate.records.archive import reference
 from penultimate.records.table import COLUMNS, Row, Table, read_rows, setting_text, write_rows
 
 texts = st.none() | st.text(max_size=20)
@@ -273,3 +274,19 @@ def test_a_missing_file_is_a_wrong_request_and_an_empty_one_has_no_rows(tmp_path
     write_rows(tmp_path / "rows.jsonl", [])
     assert read_rows(tmp_path / "rows.jsonl") == []
     assert len(Table().values()) == 0
+
+
+def test_a_quantity_that_was_renamed_is_read_under_its_name(tmp_path: Path) -> None:
+    """What a step left before the renaming; a plug-in's metric of the former name stays its own."""
+    cells = {"metric": "sparsity", "value": 0.25, "layer": "block1"}
+    lines = [json.dumps({"step": step, **cells}) for step in ("layers.s0.0f3c", "sparsity.s0.0f3c")]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    read = read_rows(tmp_path / "rows.jsonl")
+    assert [(row.metric, row.value) for row in read] == [("nonzero_share", 0.25), ("sparsity", 0.25)]
+
+
+def test_the_reference_run_is_read_under_the_names_of_today() -> None:
+    table = reference("glyphs").table
+    assert len(table.where(metric="sparsity")) == 0
+    shares = table.where(metric="nonzero_share", objective="softmax", layer="block1", seed=0)
+    assert shares.values().tolist() == pytest.approx([0.42903578])

@@ -266,7 +266,7 @@ def test_figure_b1_says_how_to_have_a_second_architecture() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "metric", "scale"), [("figure3", "sparsity", 100), ("figure4", "class_separation", 1)]
+    ("name", "metric", "scale"), [("figure3", "nonzero_share", 100), ("figure4", "class_separation", 1)]
 )
 def test_every_layer_has_the_mean_of_its_rows(name: str, metric: str, scale: float) -> None:
     built = exhibit(name, glyphs())
@@ -292,9 +292,9 @@ def test_layers_that_the_study_does_not_list_stand_in_the_order_of_their_numbers
     rows = [
         dataclasses.replace(row, layer=names.get(row.layer or "", row.layer))
         for row in glyphs().table
-        if row.metric == "sparsity"
+        if row.metric == "nonzero_share"
     ]
-    renamed = with_rows(only(described(glyphs(), layers=[]), lambda row: row.metric != "sparsity"), rows)
+    renamed = with_rows(only(described(glyphs(), layers=[]), lambda row: row.metric != "nonzero_share"), rows)
     table = table_of(exhibit("figure3", renamed), "figure3")
     assert [column.label for column in table.columns] == [
         "block1",

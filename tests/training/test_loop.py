@@ -231,7 +231,7 @@ def test_a_checkpoint_that_cannot_be_used_is_set_aside_and_told(
 
 
 def test_a_loss_that_is_no_number_ends_the_run_as_diverged(tmp_path: Path) -> None:
-    result = run(tmp_path / "a", replace(RECIPE, learning_rate=1e30), objective="squared_error")
+    result = run(tmp_path / "a", replace(RECIPE, learning_rate=1e30), objective="squared_error(target=60)")
     assert result.status == "diverged"
     assert "no longer a number" in result.reason
     assert not (tmp_path / "a" / "network.safetensors").exists()

@@ -26,6 +26,9 @@ UNIT = re.compile(r"^(unit|basicconv2d|conv\w*norm\w*(act\w*)?|conv\w*bn\w*act\w
 """Convolution, normalisation and non-linearity in one: the parts of a network without blocks."""
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Hardswish, nn.Mish)
 LISTS = (nn.ModuleList, nn.Sequential)
+WRAPPED = ("_orig_mod", "module")
+"""Where a compiled, a DataParallel and a DistributedDataParallel network hold the wrapped one."""
+WRAPPERS = ("OptimizedModule", "DataParallel", "DistributedDataParallel")
 LISTED = 5
 """How many names an error suggests."""
 
@@ -121,6 +124,22 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
             f"no output of {', '.join(map(repr, silent))}: the forward pass does not call it as a module"
             " (a container, a compiled network, a branch not taken)"
         )
+
+
+def unwrapped(network: Any) -> Any:
+    """The network inside a compiled, DataParallel or DistributedDataParallel one; any other unchanged.
+
+    A compiled network may not call its layers as modules, and a replicated one runs them once per device.
+
+    >>> unwrapped(nn.DataParallel(nn.Linear(2, 3)))
+    Linear(in_features=2, out_features=3, bias=True)
+    """
+    while isinstance(network, nn.Module) and type(network).__name__ in WRAPPERS:
+        attribute = next((name for name in WRAPPED if name in network._modules), None)
+        if attribute is None:
+            break
+        network = network._modules[attribute]
+    return network
 
 
 def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:

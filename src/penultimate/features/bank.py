@@ -17,31 +17,34 @@ from penultimate.files import atomic_write, digest_arrays
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 
 ARRAYS = ("features", "labels", "logits", "ids")
+OPTIONAL = ("logits", "ids")
 
 
 @dataclass(frozen=True)
 class FeatureBank:
-    """Features float32 [n m], labels int64 [n], logits float32 [n k] (or None), ids int64 [n], provenance.
+    """Features float32 [n m], labels int64 [n], logits float32 [n k], ids int64 [n], provenance.
 
-    Raises RequestError if lengths differ, a feature is not finite (with the first such rows), a label is
-    negative or an id occurs twice.
+    `logits` and `ids` may be None. Ids say which example a row is, so that banks can be compared whatever
+    the order of their rows: they come with the data, and are never made up. Raises RequestError if lengths
+    differ, a feature is not finite (with the first such rows), a label is negative or an id occurs twice.
 
     >>> bank = FeatureBank(np.zeros((2, 3), np.float32), np.array([0, 1]))
-    >>> bank.ids.tolist(), bank.logits is None
-    ([0, 1], True)
+    >>> bank.ids is None, bank.logits is None
+    (True, True)
     """
 
     features: npt.NDArray[np.float32]
     labels: npt.NDArray[np.int64]
     logits: npt.NDArray[np.float32] | None = None
-    ids: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+    ids: npt.NDArray[np.int64] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "features", float32("features", self.features))
         set_field(self, "labels", _integers("labels", self.labels))
-        set_field(self, "ids", np.arange(len(self)) if self.ids is None else _integers("ids", self.ids))
+        if self.ids is not None:
+            set_field(self, "ids", _integers("ids", self.ids))
         if self.features.ndim != 2:
             raise RequestError(f"features are [n m], not {list(self.features.shape)}")
         if self.logits is not None:
@@ -52,7 +55,7 @@ class FeatureBank:
                 raise RequestError(f"{len(self.features)} features, but {len(array)} {name}")
         if self.labels.size and self.labels.min() < 0:
             raise RequestError(f"label {self.labels.min()} is negative; labels are 0, 1, ...")
-        if np.unique(self.ids).size != self.ids.size:
+        if self.ids is not None and np.unique(self.ids).size != self.ids.size:
             raise RequestError("ids must be unique; one occurs more than once")
         for name in ("features", "logits"):
             array = getattr(self, name)
@@ -84,7 +87,8 @@ class FeatureBank:
             with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as archive:
                 facts = json.loads(archive["facts"].tobytes())
                 digest, provenance = facts["digest"], dict(facts["provenance"])
-                arrays = {name: archive[name] for name in ARRAYS if name != "logits" or name in archive.files}
+                held = [name for name in ARRAYS if name not in OPTIONAL or name in archive.files]
+                arrays = {name: archive[name] for name in held}
         except FileNotFoundError:
             raise RequestError(f"no feature bank at '{path}'") from None
         except Exception as error:  # a damaged archive can fail in any layer: zip, zlib, struct, json

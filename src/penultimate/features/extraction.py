@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from penultimate.backbones.ending import Ending, ending
+from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank, float32
-from penultimate.metrics.inputs import as_tensor, labelled, whole_number
+from penultimate.metrics.inputs import as_tensor, items, whole_number
 from penultimate.networks.protocol import Network
 
-Batches = Iterable[tuple[Any, Any]]
+Batches = Iterable[tuple[Any, ...]]
 
 
 def extract(
@@ -23,19 +25,31 @@ def extract(
     data: Images | Batches,
     batch_size: int = 256,
     provenance: dict[str, Any] | None = None,
+    *,
+    layer: str | None = None,
 ) -> FeatureBank:
-    """The features of every image, float32, and, from a Network with a final layer, its logits.
+    """The penultimate features of every image, float32, and, where there is a final layer, the logits.
 
-    `model` is a `Network` with `Images` (an ImageSet), or any callable (an `nn.Module` without its last
-    layer) that maps a batch to features [n m], with an iterable of (batch, labels). A module is put into
-    evaluation mode for the duration, and its mode is then restored. Computed in float32, without autocast;
-    the batch size changes features by no more than float32 rounding.
+    `model` is a `Network` with `Images` (an ImageSet), or any `nn.Module` (or other callable) with an
+    iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that say which image a row
+    is, whatever the order of the loader; without them the bank has none. An ImageSet has its own.
 
-    Raises RequestError if features are not [n m] or not finite, or if there are no batches.
+    A module whose output is that of its final linear layer (torchvision's classifiers, a body and an
+    objective) is a classifier: the features are what that layer is given, its output the logits. The output
+    of any other model is the features, [n m]. `layer` names the layer whose output is meant instead, such as
+    "avgpool" or, for the output of a final linear layer, "fc"; maps of one pixel are flattened.
+
+    A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
+    without autocast; the batch size changes features by no more than float32 rounding.
+
+    Raises RequestError if features are not [n m] or not finite, if there are no batches, and for a layer that
+    the model does not have (with the nearest names).
 
     >>> batches = [(torch.ones(2, 3), torch.tensor([0, 1]))]
-    >>> extract(nn.Linear(3, 4), batches).features.shape
-    (2, 4)
+    >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 10))
+    >>> bank = extract(net, batches)
+    >>> bank.features.shape, bank.logits.shape, extract(net, batches, layer="2").features.shape
+    ((2, 4), (2, 10), (2, 10))
     """
     whole_number(batch_size, "batch_size", 1)
     if isinstance(data, Images):
@@ -43,10 +57,14 @@ def extract(
             raise RequestError(
                 "an ImageSet goes with a Network; give another model an iterable of (batch, labels)"
             )
+        if layer is not None:
+            raise RequestError(
+                f"a Network has its penultimate features; for layer '{layer}' give its body, and batches"
+            )
         return _from_images(model, data, batch_size, provenance or {})
     if isinstance(model, Network):
         raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
-    return _from_batches(model, data, provenance or {})
+    return _from_batches(model, data, layer, provenance or {})
 
 
 def _from_images(network: Network, data: Images, size: int, provenance: dict[str, Any]) -> FeatureBank:
@@ -62,34 +80,91 @@ def _from_images(network: Network, data: Images, size: int, provenance: dict[str
 
 
 def _from_batches(
-    model: Callable[[Tensor], Tensor], data: Batches, provenance: dict[str, Any]
+    model: Callable[[Tensor], Tensor], data: Batches, layer: str | None, provenance: dict[str, Any]
 ) -> FeatureBank:
-    module = model if isinstance(model, nn.Module) else None
-    modes = {layer: layer.training for layer in module.modules()} if module is not None else {}
+    module = unwrapped(model) if isinstance(model, nn.Module) else None
+    if layer is not None and module is None:
+        raise RequestError(f"layer '{layer}' is of an nn.Module; the model is a {type(model).__name__}")
+    modes = {part: part.training for part in module.modules()} if module is not None else {}
     device = next((p.device for p in module.parameters()), None) if module is not None else None
-    features, labels = [], []
+    parts: list[tuple[Tensor, Tensor | None]] = []
+    labels: list[np.ndarray] = []
+    ids: list[np.ndarray] = []
     try:
         if module is not None:
             module.eval()
-        with torch.inference_mode():
-            for images, targets in labelled(data):
+        with torch.no_grad():
+            for images, targets, *numbers in _batches(data):
                 batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
-                part = model(batch if device is None else batch.to(device))
-                if not isinstance(part, Tensor):
-                    raise RequestError(f"features are a tensor [n m]; the model gave a {type(part).__name__}")
-                if targets.ndim != 1 or part.ndim != 2 or len(part) != len(targets):
+                batch = batch if device is None else batch.to(device)
+                features, logits = _of(model if module is None else module, batch, layer)
+                if targets.ndim != 1 or features.ndim != 2 or len(features) != len(targets):
                     raise RequestError(
-                        f"features are [n m] for labels [n]; the model gave {list(part.shape)} for"
+                        f"features are [n m] for labels [n]; {_said(layer)} gave {list(features.shape)} for"
                         f" {list(targets.shape)}"
                     )
-                features.append(torch.from_numpy(float32("features", part)))
+                parts.append((features, logits))
                 labels.append(targets.cpu().numpy())
+                ids += [as_tensor(numbers[0], "ids").cpu().numpy()] if numbers else []
     finally:
-        for layer, training in modes.items():
-            layer.training = training
-    if not features:
+        for part, training in modes.items():
+            part.training = training
+    if not parts:
         raise RequestError("no batch to extract features from")
-    return FeatureBank(_joined(features), np.concatenate(labels), provenance=provenance)
+    if ids and len(ids) < len(parts):
+        raise RequestError(
+            f"{len(ids)} of {len(parts)} batches have ids; give them with every batch, or none"
+        )
+    found = [logits for _, logits in parts if logits is not None]
+    return FeatureBank(
+        _joined([features for features, _ in parts]),
+        np.concatenate(labels),
+        _joined(found) if len(found) == len(parts) else None,
+        np.concatenate(ids) if ids else None,
+        provenance,
+    )
+
+
+def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:
+    for number, batch in enumerate(items(data, "batches")):
+        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+            raise RequestError(
+                f"batch {number} must be (images, labels) or (images, labels, ids); got a"
+                f" {type(batch).__name__}{f' of {len(batch)}' if isinstance(batch, tuple | list) else ''}"
+            )
+        yield tuple(batch)
+
+
+def _of(model: Any, batch: Tensor, layer: str | None) -> tuple[Tensor, Tensor | None]:
+    """The features of a batch, and the logits if the model ends in a final layer."""
+    if layer is not None:
+        outputs: list[Tensor] = []
+        with tapped(taps(model, layer), lambda name, output: outputs.append(output)):
+            model(batch)
+        if len(outputs) > 1:
+            raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
+        features = outputs[0]
+        of_one_pixel = features.ndim > 2 and features.shape[2:].numel() == 1
+        return _single(features.flatten(1) if of_one_pixel else features, "features"), None
+    if not isinstance(model, nn.Module):
+        output = model(batch)
+        found = Ending(output, None) if isinstance(output, Tensor) else None
+    else:
+        found = ending(model, lambda: model(batch))
+    if found is None:
+        raise RequestError(
+            "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
+        )
+    logits = None if found.logits is None else _single(found.logits, "logits")
+    return _single(found.features, "features"), logits
+
+
+def _single(values: Tensor, what: str) -> Tensor:
+    return torch.from_numpy(float32(what, values))
+
+
+def _said(layer: str | None) -> str:
+    return "the model" if layer is None else f"layer '{layer}'"
 
 
 def _joined(parts: list[Tensor]) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""The layers of a network: sparsity, class separation, CKA between layers."""
+"""The layers of a network: non-zero activations, class separation, CKA between layers."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
@@ -122,30 +123,42 @@ def compare_banks(
     """Linear CKA between the penultimate features in banks, with examples matched by their ids.
 
     As `compare_networks`, with each bank a network of one layer, "penultimate"; `seed` draws the batches.
-    Raises RequestError if banks hold different ids (how many, and the first).
+    Raises RequestError if banks hold different ids (how many, and the first), and for several banks of which
+    one has none.
 
     >>> features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
-    >>> bank = FeatureBank(features, np.zeros(40, int))
-    >>> turned = FeatureBank(features[::-1], np.zeros(40, int), ids=bank.ids[::-1])
+    >>> ids = np.arange(40)
+    >>> bank = FeatureBank(features, np.zeros(40, int), ids=ids)
+    >>> turned = FeatureBank(features[::-1], np.zeros(40, int), ids=ids[::-1])
     >>> float(compare_banks({"one": bank, "two": turned}, batch_size=20).matrix[0, 1])
     1.0
     """
     if not banks:
         raise RequestError("no bank to compare")
     reference, *others = banks
+    ids = {name: _ids(name, bank) if others else np.arange(len(bank)) for name, bank in banks.items()}
     for name in others:
-        differing = np.setxor1d(banks[reference].ids, banks[name].ids)
+        differing = np.setxor1d(ids[reference], ids[name])
         if len(differing):
             raise RequestError(
                 f"banks '{reference}' and '{name}' hold different examples: {len(differing)} ids are in only"
                 f" one of them (the first is {differing[0]})"
             )
-    orders = {name: np.argsort(bank.ids) for name, bank in banks.items()}
+    orders = {name: np.argsort(of_bank) for name, of_bank in ids.items()}
     batch_products: list[BatchProducts] = []
     for pass_number, _, rows in draws(len(banks[reference]), passes, batch_size, seed):
         vectors = torch.stack([u_vector(bank.features[orders[name][rows]]) for name, bank in banks.items()])
         batch_products.append((products(vectors, len(rows)), len(rows), pass_number))
     return _comparison([(name, "penultimate") for name in banks], batch_products)
+
+
+def _ids(name: str, bank: FeatureBank) -> npt.NDArray[np.int64]:
+    if bank.ids is None:
+        raise RequestError(
+            f"bank '{name}' has no ids, so nothing says which of its rows is which example: give extract"
+            " batches of (images, labels, ids), or FeatureBank(features, labels, ids=...)"
+        )
+    return bank.ids
 
 
 def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 
-from penultimate.backbones.taps import taps
+from penultimate.backbones.ending import ending
+from penultimate.backbones.taps import taps, unwrapped
 from penultimate.data.images import Images
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
@@ -32,9 +33,6 @@ MOST_PASSES = 10_000
 """More would not end; the paper makes 10."""
 IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
 """Keys that are passed to a network only if its forward pass takes them."""
-WRAPPED = ("_orig_mod", "module")
-"""Where a compiled, a DataParallel and a DistributedDataParallel network hold the wrapped one."""
-WRAPPERS = ("OptimizedModule", "DataParallel", "DistributedDataParallel")
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,16 @@ class ObservedNetwork:
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
         return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
-    def run(self, batch: Any) -> None:
-        """A forward pass on a batch as the loader yields it.
+    def penultimate(self, batch: Any) -> Tensor | None:
+        """The penultimate features of a batch; None if the network's output is no tensor."""
+        if self.prepare is not None:  # the body of a Network gives them
+            output = self.run(batch)
+            return output if isinstance(output, Tensor) else None
+        found = ending(self.module, lambda: self.run(batch))
+        return None if found is None else found.features
+
+    def run(self, batch: Any) -> Any:
+        """The output of a forward pass on a batch as the loader yields it.
 
         Raises RequestError for a mapping with keys that the forward pass does not take; a single key is taken
         to be the image, whatever its name.
@@ -84,10 +90,10 @@ class ObservedNetwork:
         if isinstance(values, dict):
             values = self._arguments(values)
         if isinstance(values, dict):
-            self.module(**{key: as_tensor(value, key).to(self.device) for key, value in values.items()})
-            return
+            tensors = {key: as_tensor(value, key).to(self.device) for key, value in values.items()}
+            return self.module(**tensors)
         values = values.to(self.device)
-        self.module(values if self.prepare is None else self.prepare(values))
+        return self.module(values if self.prepare is None else self.prepare(values))
 
     def _arguments(self, values: dict[str, Any]) -> Tensor | dict[str, Any]:
         parameters = inspect.signature(self.module.forward).parameters
@@ -103,22 +109,6 @@ class ObservedNetwork:
                 f" {', '.join(map(repr, other))}: give batches with only what it takes"
             )
         return given
-
-
-def unwrapped(network: Any) -> Any:
-    """The network inside a compiled, DataParallel or DistributedDataParallel one; any other unchanged.
-
-    A compiled network may not call its layers as modules, and a replicated one runs them once per device.
-
-    >>> unwrapped(nn.DataParallel(nn.Linear(2, 3)))
-    Linear(in_features=2, out_features=3, bias=True)
-    """
-    while isinstance(network, nn.Module) and type(network).__name__ in WRAPPERS:
-        attribute = next((name for name in WRAPPED if name in network._modules), None)
-        if attribute is None:
-            break
-        network = network._modules[attribute]
-    return network
 
 
 def observed(

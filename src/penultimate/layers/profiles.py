@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,14 @@ from penultimate.data.images import Images
 from penultimate.errors import RequestError
 from penultimate.layers.observed import LABELS, AnyNetwork, ObservedNetwork, evaluating, expect_batches
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.activations import sparsity
+from penultimate.metrics.activations import nonzero_share
 from penultimate.metrics.inputs import as_classes, whole_number
 from penultimate.metrics.separation import SeparationAccumulator
 
 __all__ = ["LayerProfile", "profile_layers"]
+
+PENULTIMATE = "penultimate"
+"""The layer of the penultimate features, where no layer of the network has that name."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class LayerProfile:
 
     layer: str
     dimensions: int
-    sparsity: float
+    nonzero_share: float
     class_separation: float | None
     undefined: str = ""
 
@@ -43,20 +46,19 @@ def profile_layers(
     loader: Images | Iterable[Any],
     layers: str | Sequence[str] | None = None,
     *,
-    output: str = "",
     by_class: bool = False,
     batch_size: int = 256,
 ) -> list[LayerProfile]:
-    """Sparsity and class separation of all tapped layers, in one pass over the data; in running order.
+    """Non-zero activations and class separation of all layers, in one pass over the data; in running order.
 
-    sparsity: mean_i #{j: x_ij != 0} / m;    class separation: R^2 of the outputs, flattened over space
+    nonzero_share: mean_i #{j: x_ij != 0} / m;   class separation: R^2 of the outputs, flattened over space
 
     - `loader`: batches (inputs, labels), or mappings with the key "labels"; or, for a trained Network, an
       ImageSet. An ImageSet is visited class by class, so the state is O(m) per layer, as it is with
       `by_class`, which promises that a loader goes class by class. Otherwise it is O(K m) for K classes.
-    - `layers`: patterns of names (see `backbones.taps.taps`); by default every residual block or stage.
-    - `output`: a name for the output of the whole network (a trained Network's penultimate features), which
-      is then measured too, as its last layer.
+    - `layers`: patterns of names (see `backbones.taps.taps`), and "penultimate" for the penultimate features,
+      which come last: what the final linear layer is given, or the output of a network without one. By
+      default every residual block or stage, and these. A network whose output is no tensor has none.
 
     No activation is kept. The network runs on its own device, in evaluation mode, without gradients. Raises
     RequestError for patterns that match nothing, activations that are not finite (with layer and batch) and
@@ -65,13 +67,13 @@ def profile_layers(
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.ReLU())
     >>> _ = net[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, -1.0]]))
     >>> batches = [(torch.tensor([[1.0, 2.0], [3.0, -1.0]]), torch.tensor([0, 1]))]
-    >>> [(layer.layer, layer.sparsity, layer.class_separation) for layer in profile_layers(net, batches, "1")]
-    [('1', 0.75, 1.0)]
+    >>> [(one.layer, one.nonzero_share, one.class_separation) for one in profile_layers(net, batches)]
+    [('1', 0.75, 1.0), ('penultimate', 0.75, 1.0)]
 
     Kornblith et al., 2021, figures 3 and 4, eq. 11.
     """
     whole_number(batch_size, "batch_size", 1)
-    watched = ObservedNetwork.of("0", network, layers, output)
+    watched, wanted = _watched(network, layers)
     if isinstance(loader, Images) and watched.prepare is None:
         raise RequestError(
             "an ImageSet goes with a trained Network, which normalises it; give a bare module batches of"
@@ -92,12 +94,31 @@ def profile_layers(
 
             try:
                 with tapped(watched.layers, observe):
-                    watched.run(batch)
+                    features = watched.penultimate(batch)
+                if wanted and features is not None:
+                    observe(PENULTIMATE, features)
             except RequestError as error:
                 raise RequestError(f"batch {number}: {error}") from None
     if not gauges:
-        raise RequestError("no batch to measure layers on")
+        raise RequestError("no batch to measure layers on, or no output of a network that is a tensor")
     return [gauge.profile(layer) for layer, gauge in gauges.items()]
+
+
+def _watched(network: AnyNetwork, layers: str | Sequence[str] | None) -> tuple[ObservedNetwork, bool]:
+    """The network with the layers that are asked for, and whether its penultimate features are, too."""
+    listed = [layers] if isinstance(layers, str) else layers
+    if layers is not None and not (isinstance(listed, Sequence) and PENULTIMATE in listed):
+        return ObservedNetwork.of("0", network, layers), False
+    others = [name for name in listed or () if name != PENULTIMATE]
+    if listed and not others:
+        return replace(ObservedNetwork.of("0", network, "**"), layers={}), True
+    watched = ObservedNetwork.of("0", network, others or None)
+    if PENULTIMATE in watched.layers:
+        raise RequestError(
+            f"the network has a layer '{PENULTIMATE}', as its penultimate features are called here: leave it"
+            " out of the patterns"
+        )
+    return watched, True
 
 
 class _Gauge:
@@ -116,7 +137,7 @@ class _Gauge:
             )
         matrix = flattened(activations)
         self.separation.update(matrix, labels)
-        self.nonzero += len(matrix) * sparsity(matrix)
+        self.nonzero += len(matrix) * nonzero_share(matrix)
         self.examples += len(matrix)
         self.dimensions = matrix.shape[1]
 

@@ -63,6 +63,8 @@ def _predictions(banks: Mapping[NetworkKey, FeatureBank]) -> tuple[dict[NetworkK
     first = next(iter(banks.values()), None)
     for key, bank in banks.items():
         assert first is not None
+        assert first.ids is not None
+        assert bank.ids is not None
         labels = first.labels
         if not (np.array_equal(bank.ids, first.ids) and np.array_equal(bank.labels, labels)):
             raise RequestError(f"'{key}' was measured on other examples than the first network")

@@ -47,6 +47,7 @@ def dynamics(inputs: Inputs, *, images: int = 5120) -> Iterator[Number]:
     for split in splits if last not in kept else ():
         whole, rows = inputs.features(split), places[split]
         assert whole.logits is not None
+        assert whole.ids is not None
         bank = FeatureBank(whole.features[rows], whole.labels[rows], whole.logits[rows], whole.ids[rows])
         yield from _measured(bank, split, last)
 

@@ -1,4 +1,4 @@
-"""Sparsity and class separation of every layer of a network."""
+"""Non-zero activations and class separation of every layer of a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PENULTIMATE = "penultimate"
     version=2,
     per="network",
     needs=(Layers(), Pixels("test"), Features("test")),
-    yields=(Yield("sparsity", "fraction"), Yield("class_separation", "ratio")),
+    yields=(Yield("nonzero_share", "fraction"), Yield("class_separation", "ratio")),
     seconds=1.1,
     paper="Kornblith et al., 2021, figures 3 and 4",
 )
@@ -28,20 +28,20 @@ def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
     left out.
     """
     from penultimate.layers.profiles import LayerProfile, profile_layers
-    from penultimate.metrics.activations import sparsity
+    from penultimate.metrics.activations import nonzero_share
     from penultimate.metrics.separation import class_separation
 
-    profiles = profile_layers(inputs.network, inputs.images("test"))
+    *profiles, _ = profile_layers(inputs.network, inputs.images("test"))
     bank = inputs.features("test")
     separation, undefined = None, ""
     try:
         separation = class_separation(bank.features, bank.labels)
     except UndefinedError as error:
         undefined = str(error)
-    width, share = bank.features.shape[1], sparsity(bank.features)
+    width, share = bank.features.shape[1], nonzero_share(bank.features)
     profiles.append(LayerProfile(PENULTIMATE, width, share, separation, undefined))
     for profile in profiles:
-        yield Number("sparsity", profile.sparsity, "fraction", "test", profile.layer)
+        yield Number("nonzero_share", profile.nonzero_share, "fraction", "test", profile.layer)
         if profile.class_separation is None:
             yield Undefined(f"{profile.layer}, test images: {profile.undefined}")
         else:

@@ -28,7 +28,7 @@ class_separation | separation:class_separation | R^2 of the features on their cl
 cka | similarity:minibatch_cka | Linear centred kernel alignment of two layers.
 neural_collapse | collapse:neural_collapse | How near class means and weights are to a simplex ETF.
 angular_visual_hardness | hardness:angular_visual_hardness | The angle to the own class's weight.
-sparsity | activations:sparsity | Share of activations that are not zero.
+nonzero_share | activations:nonzero_share | Share of activations that are not zero.
 singular_values | activations:singular_values | The singular values of activations, weights or centroids.
 cosine_distances | activations:cosine_distances | Densities of cosine distances within and between classes.
 """

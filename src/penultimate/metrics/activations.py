@@ -1,4 +1,4 @@
-"""Properties of activations: how sparse they are, their singular values, the distances between them."""
+"""Properties of activations: how many are not zero, their singular values, the distances between them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BINS = 1 << 14
 BANDWIDTH = 0.01
 
 
-def sparsity(activations: ArrayLike) -> float:
-    """The mean share of activations that are not zero; 1 is dense.
+def nonzero_share(activations: ArrayLike) -> float:
+    """The mean share of activations that are not zero: 1 where none is zero, 0 where all are.
 
     mean_i #{j: x_ij != 0} / m
 
     `activations` [n ...]: features, or maps of any shape; -0 is zero. Over batches, average with their sizes
     as weights. Raises RequestError for NaN, UndefinedError without activations.
 
-    >>> sparsity([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]])
+    >>> nonzero_share([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]])
     0.375
 
     Kornblith et al., 2021, figure 3.

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import math
 import operator
+import warnings
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
@@ -17,7 +18,8 @@ from torch import Tensor, nn
 from penultimate.errors import RequestError
 from penultimate.objectives.heads import Head, initial_deviation
 from penultimate.objectives.losses import reading_of
-from penultimate.objectives.presets import Composition, resolve
+from penultimate.objectives.presets import Composition, few_classes, resolve
+from penultimate.registry import parse_sum
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
 
@@ -25,8 +27,11 @@ Array: TypeAlias = Tensor | npt.NDArray[Any]
 def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> Objective:
     """The objective that a spec string names, with its own weight and bias.
 
-    `text` joins presets and plug-ins with `+`; `num_features` is M >= 1, `num_classes` K >= 2; the initial
-    weights are drawn from `seed`, without touching torch's global generator.
+    `text` joins presets and plug-ins with `+`: one head, one loss, any penalties, dropout and a scale.
+    Losses are not added up: `squared_error + sigmoid` is refused, and so is `softmax + squared_error`.
+    `num_features` is M >= 1, `num_classes` K >= 2; the initial weights are drawn from `seed`, without
+    touching torch's global generator. Dropout acts in `.loss` only, in training mode. Squared error's
+    defaults are the paper's, for 1000 classes: with few, it warns (UserWarning) and says what to set.
     Raises RequestError for anything that `presets.resolve` refuses, and for sizes out of range.
 
     >>> from penultimate import objective
@@ -39,15 +44,22 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
 
     Kornblith et al., NeurIPS 2021, section 2.
     """
-    return Objective(resolve(text), num_features, num_classes, seed)
+    made = Objective(resolve(text), num_features, num_classes, seed)
+    for term in parse_sum(text):
+        told = "" if term.arguments else few_classes(term, made.num_classes)
+        if told:
+            warnings.warn(told, stacklevel=2)
+    return made
 
 
 class Objective(nn.Module):
     """A head x a loss x penalties on penultimate features [n m]; labels are class indices or distributions.
 
-    `obj(features)` are the logits; `obj.loss(features, targets)` is one value per example; the caller takes
-    the mean over the batch. Everything is computed in float32, or in float64 if the features or the weights
-    are, with autocast off, whatever the body of the network runs in.
+    `obj(features)` are the logits; `obj.loss(features, targets)` is one value per example, and so is
+    `obj(features, targets)`, which DataParallel and DistributedDataParallel need: they see only what is
+    called; the caller takes the mean over the batch. Dropout acts in the loss only, and in training mode
+    only; the logits are always without it. Everything is computed in float32, or in float64 if the features
+    or the weights are, with autocast off, whatever the body of the network runs in.
 
     Not stated by the paper, and chosen here: W starts normal with standard deviation 0.01, or 1/sqrt(M) for
     the cosine head; b starts at 0 (the paper: at -log K for the sigmoid loss; here with any head); penalties
@@ -80,8 +92,12 @@ class Objective(nn.Module):
         """The canonical spec string: `objective(obj.spec, ...)` builds the same objective."""
         return self.composition.canonical
 
-    def forward(self, features: Array) -> Float[Tensor, "n k"]:
-        """The logits [n k] of features [n m], as the head defines them; dropout never acts here."""
+    def forward(
+        self, features: Array, targets: Array | None = None
+    ) -> Float[Tensor, "n k"] | Float[Tensor, " n"]:
+        """The logits [n k] of features [n m], always without dropout; with targets, their `loss` [n]."""
+        if targets is not None:
+            return self.loss(features, targets)
         features = self._checked_features(features)
         with _full_precision(features.device.type):
             return self.head(features)  # type: ignore[no-any-return]

@@ -1,10 +1,10 @@
 """The nine objectives of the paper as data, and the algebra that combines them with `+` (no tensor library).
 
 An objective is a head x a loss x penalties, with dropout on the features and a scale of the data loss. A
-preset names only the slots in which it differs from {linear head, softmax cross-entropy, no penalty, no
-dropout, scale 1}; `+` fills the slots of several presets at once, in any order, each slot at most once.
-`softmax` differs in nothing and is the neutral element. A slot set to its default value counts as unset (so
-`cosine_softmax(scale=1)` leaves the scale to others).
+preset names only its own slots; the others are {linear head, softmax cross-entropy, no penalty, no dropout,
+scale 1}. `+` fills the slots of several presets at once, in any order, each slot at most once: it does not
+add losses up. A slot set to its default value counts as unset (so `cosine_softmax(scale=1)` leaves the scale
+to others); a term that sets nothing else is refused beside one that sets that slot (`softmax + sigmoid`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from penultimate.objectives.hyperparameters import Hyperparameter, Interval, bin
 from penultimate.registry import Spec
 
 COMPONENT_KINDS = ("head", "loss", "penalty")
+SUM = "+ joins one head, one loss, any penalties, dropout and a scale; it does not add losses up"
+"""What a sum of objectives is, as it is said wherever one can be written."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ DEFAULTS: dict[str, Any] = {
 class Preset:
     """An objective of the paper: the slots it sets, and the hyperparameters that fill them.
 
-    `head`, `loss` and `penalty` are (function, {argument of the function: hyperparameter of the preset});
+    `head`, `loss` and `penalty` are (function, {argument of the function: hyperparameter of the preset, or a
+    number that is fixed});
     `keep` and `scale` name the hyperparameters for the dropout's keep probability and the loss's scale.
     `label` is the paper's, `equation` its number in the NeurIPS text.
     """
@@ -61,7 +64,7 @@ class Preset:
     summary: str
     hyperparameters: tuple[Hyperparameter, ...] = ()
     head: tuple[str, Mapping[str, str]] | None = None
-    loss: tuple[str, Mapping[str, str]] | None = None
+    loss: tuple[str, Mapping[str, str | int]] | None = None
     penalty: tuple[str, Mapping[str, str]] | None = None
     keep: str | None = None
     scale: str | None = None
@@ -70,13 +73,15 @@ class Preset:
     def paper(self) -> str:
         return f"Kornblith et al., NeurIPS 2021, eq. {self.equation}"
 
-    def slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def slots(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """What this preset sets, by slot, for these values of its hyperparameters."""
         slots: dict[str, Any] = {}
         for kind, part in (("head", self.head), ("loss", self.loss), ("penalty", self.penalty)):
             if part is not None:
                 name, sources = part
-                arguments = tuple(sorted((argument, values[source]) for argument, source in sources.items()))
+                arguments = tuple(
+                    sorted((argument, values.get(source, source)) for argument, source in sources.items())
+                )
                 slots[_slot(kind, name)] = Component(kind, name, arguments)
         if self.keep is not None:
             slots["dropout"] = values[self.keep]
@@ -89,7 +94,11 @@ _POSITIVE = Interval(low=0)
 _NOT_NEGATIVE = Interval(low=0, closed="left")
 
 SOFTMAX = Preset(
-    "softmax", "Softmax", 1, "Softmax cross-entropy: the default that every other objective changes."
+    "softmax",
+    "Softmax",
+    1,
+    "Softmax cross-entropy: the default that every other objective changes.",
+    loss=("softmax_cross_entropy", {"smoothing": 0}),
 )
 LABEL_SMOOTHING = Preset(
     "label_smoothing",
@@ -103,7 +112,7 @@ DROPOUT = Preset(
     "dropout",
     "Dropout",
     3,
-    "Dropout on the penultimate features, in training only.",
+    "Dropout on the penultimate features, in the training loss only.",
     (Hyperparameter("keep", 0.7, "the probability of keeping a feature", "ρ", Interval(0, 1, "right")),),
     keep="keep",
 )
@@ -163,6 +172,9 @@ SQUARED_ERROR = Preset(
     loss=("weighted_squared_error", {"kappa": "kappa", "target": "target"}),
     scale="scale",
 )
+
+FEW = 100
+"""Classes below which squared error's defaults give gradients more than ten times ImageNet's."""
 
 # In the order of the paper's tables.
 PRESETS: dict[str, Preset] = {
@@ -241,8 +253,10 @@ class Composition:
 def resolve(text: str) -> Composition:
     """The composition that a spec string names: presets and plug-ins, joined with `+` in any order.
 
-    Raises RequestError for an unknown name (with the nearest one), a hyperparameter that is unknown, of the
-    wrong type or out of range, and a slot that two terms set (with the slot and both terms).
+    One head, one loss, any penalties, dropout and a scale: a sum names the parts of one objective, and does
+    not add losses up. Raises RequestError for an unknown name (with the nearest one), a hyperparameter that
+    is unknown, of the wrong type or out of range, a slot that two terms set (with the slot and both terms),
+    and a term that changes nothing beside another that sets its slot.
 
     >>> resolve("dropout(keep=0.8) + label_smoothing").canonical
     'dropout(keep=0.8) + label_smoothing(alpha=0.1)'
@@ -251,26 +265,34 @@ def resolve(text: str) -> Composition:
     >>> resolve("sigmoid + label_smoothing")
     Traceback (most recent call last):
     penultimate.errors.RequestError: 'sigmoid + label_smoothing': the loss is set twice, by sigmoid and by
-    label_smoothing; a combination sets each slot at most once. Leave one of them out.
+    label_smoothing. + joins one head, one loss, any penalties, dropout and a scale; it does not add losses
+    up. Leave one of them out.
     """
     if not isinstance(text, str):
         raise RequestError(f"an objective is named by a string such as 'cosine_softmax', got {text!r}")
     filled: dict[str, Any] = {}
     setter: dict[str, str] = {}
     terms: list[Spec] = []
+    idle: dict[str, str] = {}
     for written in registry.parse_sum(text):
         term, slots = _contribution(written)
         terms.append(term)
-        for slot, value in slots.items():
-            if DEFAULTS.get(slot) == value:
-                continue
+        changed = {slot: value for slot, value in slots.items() if DEFAULTS.get(slot) != value}
+        if not changed:
+            idle.update(dict.fromkeys(slots, term.name))
+        for slot, value in changed.items():
             if slot in filled:
                 raise RequestError(
-                    f"'{text}': the {slot} is set twice, by {setter[slot]} and by {term.name}; a combination"
-                    " sets each slot at most once. Leave one of them out."
+                    f"'{text}': the {slot} is set twice, by {setter[slot]} and by {term.name}. {SUM}. Leave"
+                    " one of them out."
                 )
             filled[slot] = value
             setter[slot] = term.name
+    for slot in sorted(idle.keys() & setter.keys()):
+        raise RequestError(
+            f"'{text}': {idle[slot]} changes nothing beside {setter[slot]}, which sets the {slot}. {SUM}."
+            f" Leave {idle[slot]} out."
+        )
     named = [term for term in terms if term.name != SOFTMAX.name] or terms[:1]
     return Composition(
         terms=tuple(sorted(named, key=str)),
@@ -279,6 +301,26 @@ def resolve(text: str) -> Composition:
         penalties=tuple(filled[slot] for slot in sorted(filled) if slot.startswith("penalty ")),
         keep=filled.get("dropout", DEFAULTS["dropout"]),
         scale=filled.get("scale", DEFAULTS["scale"]),
+    )
+
+
+def few_classes(term: Spec, num_classes: int) -> str:
+    """What to set where squared error has the paper's values, chosen for 1000 classes, and few classes.
+
+    Its gradients go with 1/K: at K = 10 they are 100 times ImageNet's, and training ends at chance. '' for
+    any other term, and from FEW classes up.
+
+    >>> few_classes(resolve("squared_error").terms[0], 1000)
+    ''
+    """
+    defaults = {item.name: item.default for item in SQUARED_ERROR.hyperparameters}
+    if term.name != SQUARED_ERROR.name or {**defaults, **term.arguments} != defaults or num_classes >= FEW:
+        return ""
+    chosen = Spec(term.name, {"kappa": 1, "target": 1, "scale": num_classes})
+    return (
+        f"{Spec(term.name, defaults)} is the paper's choice for 1000 classes; with {num_classes} its"
+        f" gradients are {1000 / num_classes:.0f} times as large, and training may end at chance. Set them:"
+        f" '{chosen}' is plain squared error; penultimate tune searches for others"
     )
 
 

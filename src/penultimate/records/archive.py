@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import atomic_write, digest_bytes, make_folder, read_sealed, write_sealed
 from penultimate.networks.key import NetworkKey
-from penultimate.records.table import INTEGERS, Row, Table
+from penultimate.records.table import INTEGERS, Row, Table, renamed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -233,6 +233,7 @@ def _from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
     for line in reader:
         quantity: dict[str, Any] = {name: cell or None for name, cell in zip(KEYS, line, strict=False)}
         quantity["step"] = f"{quantity['step']}.kept" if quantity["step"] else None
+        quantity = renamed(quantity)
         quantity.update({name: int(quantity[name]) for name in INTEGERS if quantity.get(name) is not None})
         for key, cell in zip(networks, line[len(KEYS) :], strict=True):
             if cell:

@@ -38,6 +38,20 @@ ROWS = "rows.jsonl"
 Value: TypeAlias = str | int | float | None
 
 
+FORMER = {"sparsity": ("layers", "nonzero_share")}
+"""What finished steps of earlier call a metric: the kind of step that did, and its name now."""
+
+
+def renamed(cells: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a row that was stored, with its metric as it is called now.
+
+    >>> renamed({"step": "layers.s0.0f3c", "metric": "sparsity", "value": 0.25})["metric"]
+    'nonzero_share'
+    """
+    kind, metric = FORMER.get(cells["metric"], ("", ""))
+    return {**cells, "metric": metric} if kind and str(cells.get("step")).startswith(f"{kind}.") else cells
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One measured number. A column that does not apply is None; a value that does not exist is NaN.
@@ -278,7 +292,7 @@ def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -
                 cells["arm"] = arm
             if limited and cells.get("status", "done") == "done":
                 cells["status"] = "limited"
-            rows.append(Row(**cells))
+            rows.append(Row(**renamed(cells)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedFileError(f"'{path}', line {number} is not a row of results: {error}") from None
     return rows

@@ -16,7 +16,7 @@ from typing import Any
 from penultimate.data.catalog import remember
 from penultimate.errors import PenultimateError
 from penultimate.records.reading import StudyFolder, study_folders
-from penultimate.records.table import ROWS, Row
+from penultimate.records.table import ROWS, Row, renamed
 from penultimate.report.quantity import Quantity
 from penultimate.report.spec import Exhibit, all_exhibits
 
@@ -147,7 +147,7 @@ def _rows(file: Path, arm: str) -> list[Row]:
     """One row of each sort that a step has left, marked as of this arm."""
     sorts: dict[tuple[object, ...], dict[str, Any]] = {}
     for line in file.read_text(encoding="utf-8").split("\n")[:-1]:
-        cells = json.loads(line)
+        cells = renamed(json.loads(line))
         sorts["epoch" in cells, "layer" in cells, *map(cells.get, SORTING)] = cells
     return [Row(**{**cells, "value": math.nan, "arm": arm or None}) for cells in sorts.values()]
 

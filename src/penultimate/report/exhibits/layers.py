@@ -1,4 +1,4 @@
-"""What happens layer by layer: likeness, sparsity and class separation (figures 2, 3, 4, B.1 and D.3)."""
+"""Layer by layer: likeness, non-zero activations, class separation (figures 2, 3, 4, B.1 and D.3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CKA = (
     "Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the"
     " scale of their activations, 0 where they have nothing in common.{layers}"
 )
-SPARSITY = percent("sparsity", "non-zero activations", group="Not zero, %", over="layers")
+NONZERO = percent("nonzero_share", "non-zero activations", group="Not zero, %", over="layers")
 SEPARATION = Quantity("class_separation", over="layers", label="class separation R²", group="R²")
 SAID_IN_TEXT = {"softmax": "92.8", "logit_norm": "< 25", "cosine_softmax": "< 25", "squared_error": "< 25"}
 """Non-zero penultimate activations in per cent: the text of section 3.2, which is all that is printed."""
@@ -83,16 +83,16 @@ FIGURE_D3 = Exhibit(
 
 FIGURE_3 = Exhibit(
     name="figure3",
-    title="How many activations does each objective leave at zero?",
+    title="How many activations are not zero?",
     caption="The share of activations that are not zero, on the test images of the pretraining set, from the"
-    " first block to the penultimate features. A low share: sparse, each image uses few of them.",
+    " first block to the penultimate features. Where the share is low, each image uses few of them.",
     parts=(
         OverLayers(
             "figure3",
             "Share of non-zero activations on {source}",
-            "Sparsity over the layers",
+            "Non-zero activations over the layers",
             "The share of non-zero activations over the layers, a line an objective.",
-            (SPARSITY,),
+            (NONZERO,),
             missing="The share of non-zero activations",
         ),
         PrintedTable(
@@ -107,7 +107,7 @@ FIGURE_3 = Exhibit(
     " first three stages of ResNet-50 hardly depend on the objective, and that the last stage and the"
     " penultimate features do.",
     section="3.2",
-    summary="Sparsity of the activations, layer by layer",
+    summary="Non-zero activations, layer by layer",
 )
 
 
