@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from penultimate.metrics.hardness import angular_visual_hardness
     from penultimate.metrics.separation import class_separation
     from penultimate.metrics.similarity import minibatch_cka
+    from penultimate.metrics.source_classes import assignment_accuracy, leep, nce
     from penultimate.metrics.temperature import fit_temperature
+    from penultimate.metrics.transferability import h_score, logme, transrate
     from penultimate.objectives.objective import objective
     from penultimate.probes.knn import KNNProbe
     from penultimate.probes.linear import LinearProbe
@@ -45,6 +47,12 @@ _LOCATIONS = {
     "expected_calibration_error": "penultimate.metrics.calibration",
     "negative_log_likelihood": "penultimate.metrics.calibration",
     "fit_temperature": "penultimate.metrics.temperature",
+    "logme": "penultimate.metrics.transferability",
+    "h_score": "penultimate.metrics.transferability",
+    "transrate": "penultimate.metrics.transferability",
+    "leep": "penultimate.metrics.source_classes",
+    "nce": "penultimate.metrics.source_classes",
+    "assignment_accuracy": "penultimate.metrics.source_classes",
     "LinearProbe": "penultimate.probes.linear",
     "KNNProbe": "penultimate.probes.knn",
     "extract": "penultimate.features.extraction",
@@ -64,13 +72,18 @@ __all__ = [
     "__version__",
     "agreement",
     "angular_visual_hardness",
+    "assignment_accuracy",
     "class_separation",
     "compare_networks",
     "exhibit",
     "expected_calibration_error",
     "extract",
     "fit_temperature",
+    "h_score",
+    "leep",
+    "logme",
     "minibatch_cka",
+    "nce",
     "negative_log_likelihood",
     "neural_collapse",
     "objective",
@@ -79,6 +92,7 @@ __all__ = [
     "register",
     "results",
     "run",
+    "transrate",
 ]
 
 
