@@ -40,7 +40,11 @@ from penultimate.metrics.calibration import (
     expected_calibration_error,
     negative_log_likelihood,
 )
-from penultimate.metrics.collapse import neural_collapse, streamed_neural_collapse
+from penultimate.metrics.collapse import (
+    neural_collapse,
+    streamed_neural_collapse,
+    variability_collapse,
+)
 from penultimate.metrics.dendrogram import dendrogram
 from penultimate.metrics.density import gaussian_density
 from penultimate.metrics.hardness import angular_visual_hardness, hardness_density
@@ -52,7 +56,9 @@ from penultimate.metrics.separation import (
     variance_ratios,
 )
 from penultimate.metrics.similarity import linear_cka, minibatch_cka
+from penultimate.metrics.source_classes import assignment_accuracy, leep, nce
 from penultimate.metrics.temperature import fit_temperature
+from penultimate.metrics.transferability import h_score, logme, transrate
 from penultimate.statistics import (
     bold,
     bold_averages,
@@ -118,6 +124,15 @@ CALLS = {
     "neural_collapse": Call(lambda x, y: neural_collapse(x, y, W)),
     "neural_collapse of weights": Call(lambda x, y: neural_collapse(X, np.arange(N), x)),
     "streamed_neural_collapse": Call(lambda x, y: streamed_neural_collapse([(x, y)], W)),
+    "variability_collapse": Call(variability_collapse),
+    "logme": Call(logme),
+    "h_score": Call(h_score),
+    "transrate": Call(transrate, power=None),
+    "leep": Call(leep, P, None),
+    "nce": Call(lambda x, y: nce(y, Y)),
+    "nce of labels": Call(lambda x, y: nce(Y, y)),
+    "assignment_accuracy": Call(lambda x, y: assignment_accuracy(y, Y, y, Y)),
+    "assignment_accuracy on labels": Call(lambda x, y: assignment_accuracy(Y, y, Y, y)),
     "angular_visual_hardness": Call(lambda x, y: angular_visual_hardness(x, y, W)),
     "angular_visual_hardness of weights": Call(lambda x, y: angular_visual_hardness(X, np.arange(N), x)),
     "minibatch_cka": Call(lambda x, y: minibatch_cka([x], [X])),

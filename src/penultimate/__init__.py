@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from penultimate.metrics.hardness import angular_visual_hardness
     from penultimate.metrics.separation import class_separation
     from penultimate.metrics.similarity import minibatch_cka
+    from penultimate.metrics.source_classes import assignment_accuracy, leep, nce
     from penultimate.metrics.temperature import fit_temperature
+    from penultimate.metrics.transferability import h_score, logme, transrate
     from penultimate.objectives.objective import objective
     from penultimate.probes.knn import KNNProbe
     from penultimate.probes.linear import LinearProbe
@@ -49,6 +51,12 @@ _LOCATIONS = {
     "expected_calibration_error": "penultimate.metrics.calibration",
     "negative_log_likelihood": "penultimate.metrics.calibration",
     "fit_temperature": "penultimate.metrics.temperature",
+    "logme": "penultimate.metrics.transferability",
+    "h_score": "penultimate.metrics.transferability",
+    "transrate": "penultimate.metrics.transferability",
+    "leep": "penultimate.metrics.source_classes",
+    "nce": "penultimate.metrics.source_classes",
+    "assignment_accuracy": "penultimate.metrics.source_classes",
     "LinearProbe": "penultimate.probes.linear",
     "MultiLabelProbe": "penultimate.probes.multilabel",
     "KNNProbe": "penultimate.probes.knn",
@@ -70,6 +78,7 @@ __all__ = [
     "__version__",
     "agreement",
     "angular_visual_hardness",
+    "assignment_accuracy",
     "auc",
     "auc_interval",
     "class_separation",
@@ -78,7 +87,11 @@ __all__ = [
     "expected_calibration_error",
     "extract",
     "fit_temperature",
+    "h_score",
+    "leep",
+    "logme",
     "minibatch_cka",
+    "nce",
     "negative_log_likelihood",
     "neural_collapse",
     "objective",
@@ -87,6 +100,7 @@ __all__ = [
     "register",
     "results",
     "run",
+    "transrate",
 ]
 
 

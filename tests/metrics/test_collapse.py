@@ -21,6 +21,7 @@ from penultimate.metrics.collapse import (
     NeuralCollapse,
     neural_collapse,
     streamed_neural_collapse,
+    variability_collapse,
 )
 from penultimate.metrics.separation import class_separation
 
@@ -280,3 +281,14 @@ def test_linearly_dependent_means_lower_the_rank() -> None:
     assert found.rank == 1
     along = np.mean([flat[labels == c, 0].var() for c in range(4)])
     assert found.trace_sw_pinv_sb_over_c == pytest.approx(along / np.var([0, 1, 2, 3]) / 4)
+
+
+def test_variability_is_the_trace_alone_whatever_the_classes_are_called() -> None:
+    features, labels, weight, _ = example(4, (9, 1, 40, 3), 6, offset=5.0)
+    trace = neural_collapse(features, labels, weight).trace_sw_pinv_sb_over_c
+    assert variability_collapse(features, labels) == pytest.approx(trace, rel=1e-12)
+    assert variability_collapse(features, 1000 - 7 * labels) == pytest.approx(trace, rel=1e-12)
+    with pytest.raises(UndefinedError, match="saw class 0 alone"):
+        variability_collapse(features, np.full(len(labels), 5))
+    with pytest.raises(UndefinedError, match="means of all 2 classes are equal"):
+        variability_collapse(np.ones((4, 3)), [0, 0, 1, 1])

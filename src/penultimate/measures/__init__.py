@@ -11,6 +11,7 @@ import pkgutil
 
 from penultimate.measures.catalogue import measurement, names, requested
 from penultimate.measures.declaration import (
+    ClassNames,
     Features,
     Head,
     Layers,
@@ -27,6 +28,7 @@ from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 
 __all__ = [
     "Arrays",
+    "ClassNames",
     "Fact",
     "Features",
     "Head",

@@ -68,6 +68,11 @@ class Pixels:
 
 
 @dataclass(frozen=True)
+class ClassNames:
+    """The names of the source's and of the target's classes, and which of them the study says correspond."""
+
+
+@dataclass(frozen=True)
 class Shifted:
     """A shifted test set of the source ("v2", "a", "r", "sketch"); nothing for a source that has none."""
 
@@ -99,7 +104,7 @@ class Made:
     optional: bool = False
 
 
-Need: TypeAlias = Features | Pixels | Shifted | Layers | Head | Snapshots | Made
+Need: TypeAlias = Features | Pixels | ClassNames | Shifted | Layers | Head | Snapshots | Made
 
 
 @dataclass(frozen=True)

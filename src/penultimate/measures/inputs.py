@@ -137,6 +137,18 @@ class Inputs:
         """The images of a split of the target (of the source, for a measurement per network)."""
         return self._images(self._one("images", split, self.target), split)
 
+    def class_names(self, of: str) -> tuple[str, ...]:
+        """What the classes of the source or of the target are called."""
+        from penultimate.data.images import read_manifest
+
+        folder = self.folders[self._one("images", "train", of).parent]
+        return tuple(read_manifest(folder)["class_names"])
+
+    @property
+    def counterparts(self) -> Mapping[str, list[str]]:
+        """The source classes that the study says a class of the target corresponds to, by its name."""
+        return dict(self.step.config.get("counterparts", {}))
+
     def shifted(self) -> dict[str, Path]:
         """The folders of the source's shifted test sets that the measurement asked for, by data set."""
         return {

@@ -30,6 +30,12 @@ neural_collapse | collapse:neural_collapse | How near class means and weights ar
 angular_visual_hardness | hardness:angular_visual_hardness | The angle to the own class's weight.
 nonzero_share | activations:nonzero_share | Share of activations that are not zero.
 singular_values | activations:singular_values | The singular values of activations, weights or centroids.
+logme | transferability:logme | Log evidence of regression on a task's classes, per example.
+h_score | transferability:h_score | Variance between a task's classes, shrunk covariance (regularised).
+transrate | transferability:transrate | Nats that knowing a task's classes saves in coding its features.
+leep | source_classes:leep | Log likelihood of a task's labels, guessed from the source classes.
+nce | source_classes:nce | Negative conditional entropy of a task's labels, given predictions.
+assignment_accuracy | source_classes:assignment_accuracy | Accuracy of source classes that stand for a task's.
 cosine_distances | activations:cosine_distances | Densities of cosine distances within and between classes.
 """
 

@@ -109,7 +109,7 @@ class CalibrationAccumulator:
         part = CalibrationAccumulator(self.bins)
         matrix, classes = pair(probabilities, labels, "probabilities")
         for start, block in blocks(matrix):
-            _refuse_no_distribution(block, start, matrix.dtype)
+            refuse_no_distribution(block, start, matrix.dtype)
             truth = classes[start : start + len(block)]
             confidence = block.amax(1)
             loss = -own_values(block, truth).double().log()
@@ -230,7 +230,7 @@ def refuse_unreal(logits: Float[Tensor, "b k"], start: int) -> None:
         raise RequestError(f"logits hold NaN or +inf, or only -inf, in {where}; they have no softmax")
 
 
-def _refuse_no_distribution(rows: Float[Tensor, "b k"], start: int, dtype: torch.dtype) -> None:
+def refuse_no_distribution(rows: Float[Tensor, "b k"], start: int, dtype: torch.dtype) -> None:
     # Half-precision probabilities are already rounded to 3 digits before they are summed.
     tolerance = 1e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-3
     sums = rows.sum(1)

@@ -86,6 +86,25 @@ def neural_collapse(
     return CollapseAccumulator(means, weight, bias).update(matrix, labels, predictions).compute()
 
 
+def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
+    """Tr(Sigma_W Sigma_B^+) / C alone, of features [n m] that no head goes with; 0 at collapse.
+
+    Classes of equal weight, as in `neural_collapse`, which says how it is computed and what it raises.
+
+    >>> round(variability_collapse([[2.0, 0.0], [4.0, 0.0], [0.0, 2.0], [0.0, 4.0]], [3, 3, 9, 9]), 4)
+    0.0556
+
+    Papyan, Han and Donoho, 2020 (NC1).
+    """
+    matrix = as_features(features)
+    given = as_classes(labels, "labels", len(matrix), device=matrix.device)
+    present, classes = torch.unique(given, return_inverse=True)
+    means = ClassMeans(max(len(present), 1)).update(matrix, classes)
+    # The means stand in for the weights of a head, on which this measure does not depend.
+    weight = means.moments.means() if len(present) > 1 else matrix.new_ones(1, matrix.shape[1])
+    return CollapseAccumulator(means, weight).update(matrix, classes).compute().trace_sw_pinv_sb_over_c
+
+
 def streamed_neural_collapse(
     batches: Iterable[tuple[ArrayLike, ArrayLike]], weight: ArrayLike, bias: ArrayLike | None = None
 ) -> NeuralCollapse:

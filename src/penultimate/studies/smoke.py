@@ -33,7 +33,7 @@ STUDY = Study(
             backbones=("glyphnet(width=8, features=32)",),
         ),
     ),
-    measure=MEASURE,
+    measure=(*MEASURE, "overlap", "transferability", "nce", "leep"),
     limited=True,
     expected_seconds={"train": 1.0, "hard": 1.0, "similarity": 1.0, "distances": 0.2, "robustness": 0.5},
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from penultimate import registry
 from penultimate.data.catalog import card
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
@@ -152,6 +152,8 @@ class Study:
     exhibits refuse them unless asked. `tuned_by` is the study whose search chose the hyperparameters,
     `search` says how this study's own are searched. `expected_seconds` are the costs of steps by kind, on one
     core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
+    `counterparts` says which classes of the source those of a target correspond to, or are superclasses of,
+    beyond the ones of equal names, {target: {class: (source class, ...)}}; with none, a name means nothing.
     """
 
     name: str
@@ -166,6 +168,7 @@ class Study:
     tuned_by: str = ""
     search: Search | None = None
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
+    counterparts: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -195,6 +198,7 @@ class Study:
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
         self._check_seconds()
+        self._check_counterparts()
         if any(isinstance(block, Runs) for block in self.networks):
             _expect_splits(self.source, SOURCE_SPLITS, "be trained on")
         for target in self.targets:
@@ -207,6 +211,14 @@ class Study:
             isinstance(name, str) and _is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
         ):
             raise RequestError(f"expected_seconds is {{step: seconds}}, not {costs!r}")
+
+    def _check_counterparts(self) -> None:
+        told = self.counterparts
+        if not isinstance(told, Mapping) or not all(map(_is_correspondence, told.values())):
+            raise RequestError(f"counterparts are {{target: {{class: (source class, ...)}}}}, not {told!r}")
+        for target in told:
+            if target not in self.targets:
+                raise unknown("target in counterparts", target, self.targets)
 
     def _check_keys(self) -> None:
         recipes: dict[NetworkKey, Recipe] = {}
@@ -424,6 +436,16 @@ def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= sys.float_info.max
+
+
+def _is_correspondence(value: object) -> bool:
+    """Whether it is {class: (source class, ...)}."""
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(names, tuple | list)
+        and all(isinstance(one, str) for one in names)
+        for name, names in value.items()
+    )
 
 
 def _is_words(text: object) -> bool:

@@ -103,6 +103,9 @@ class _Unfolding:
         extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
         if what.of_targets:
             extra["accuracy"] = card(place.target).accuracy
+        if needs.ClassNames() in what.needs:
+            told = self.study.counterparts.get(place.target, {})
+            extra |= filled(counterparts={name: list(names) for name, names in told.items()})
         if what.scope == "study":  # of all networks of the group, though the step may be given fewer
             extra["seeds"] = sorted({key.seed for key in place.networks if key.seed is not None})
         step = Step(
@@ -128,6 +131,9 @@ class _Unfolding:
             case needs.Pixels():
                 self._expect_split(place.target, need.split, what)
                 return [Supply("images", self.base.data(place.target, draw), need.split, place.target)]
+            case needs.ClassNames():
+                places = dict.fromkeys((self.study.source, place.target))
+                return [Supply("images", self.base.data(name, draw), "train", name) for name in places]
             case needs.Shifted():
                 name = shifted(self.study.source).get(need.shift)
                 return [Supply("images", self.base.data(name, draw), "test", name)] if name else []

@@ -41,6 +41,7 @@ SECTIONS = {
     "C.3": "Similarity of predictions",
     "D": "More on transfer",
     "E": "More on class separation",
+    "F": "Class overlap",
     "": "Beyond the paper",
 }
 """What the page calls the paper's sections; one that has no name here is called by its number."""

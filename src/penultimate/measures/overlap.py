@@ -1,0 +1,38 @@
+"""How far the classes of a target are those of the source: by name, and by the network's predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import ClassNames, Logits, Yield
+from penultimate.measures.inputs import Inputs, Number
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Logits("train"), Logits("test"), ClassNames()),
+    yields=(
+        Yield("assignment_accuracy", "fraction"),
+        Yield("assignment_copies", "count"),
+        Yield("semantic_overlap", "count"),
+    ),
+    seconds=0.05,
+    paper="Kornblith et al., 2021, appendix F",
+)
+def overlap(inputs: Inputs) -> Iterator[Number]:
+    """Accuracy of source classes that stand for the target's, assigned on training images; equal names."""
+    from penultimate.metrics.source_classes import class_assignment, semantic_overlap
+
+    assignment = None
+    for split in ("train", "test"):
+        bank = inputs.features(split)
+        assert bank.logits is not None
+        predictions = bank.logits.argmax(1)
+        assignment = assignment or class_assignment(predictions, bank.labels)
+        yield Number("assignment_accuracy", assignment.score(predictions, bank.labels), "fraction", split)
+    assert assignment is not None
+    yield Number("assignment_copies", assignment.copies, "count", "train")
+    names, source = inputs.class_names(inputs.target), inputs.class_names(inputs.source)
+    yield Number("semantic_overlap", semantic_overlap(names, source, inputs.counterparts), "count", "train")

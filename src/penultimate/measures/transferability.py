@@ -1,0 +1,86 @@
+"""Scores that are meant to foretell transfer, of features and predictions on a target's training images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from penultimate.measures.declaration import Features, Head, Logits, LogProbabilities, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Features("train"),),
+    yields=(
+        Yield("logme", "nats"),
+        Yield("h_score", "ratio"),
+        Yield("transrate", "nats"),
+        Yield("target_nc1", "ratio"),
+        Yield("target_separation", "ratio"),
+    ),
+    seconds=0.3,
+    paper="You et al., 2021; Ibrahim et al., 2021; Huang et al., 2022; Papyan, Han and Donoho, 2020",
+)
+def transferability(inputs: Inputs) -> Iterator[Number | Undefined]:
+    """LogME, regularised H-score, TransRate, NC1 and class separation of the target's training images."""
+    from penultimate.metrics.collapse import variability_collapse
+    from penultimate.metrics.separation import class_separation
+    from penultimate.metrics.transferability import FeatureScores
+
+    bank = inputs.features("train")
+    scores = FeatureScores(bank.features, bank.labels)
+    yield _defined("logme", "nats", scores.logme)
+    yield _defined("h_score", "ratio", scores.h_score)
+    yield _defined("transrate", "nats", scores.transrate)
+    yield _defined("target_nc1", "ratio", lambda: variability_collapse(bank.features, bank.labels))
+    yield _defined("target_separation", "ratio", lambda: class_separation(bank.features, bank.labels))
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Logits("train"),),
+    yields=(Yield("nce", "nats"),),
+    seconds=0.01,
+    paper="Tran et al., ICCV 2019",
+)
+def nce(inputs: Inputs) -> Iterator[Number]:
+    """NCE of the source classes that the network predicts on the target's training images."""
+    from penultimate.metrics.source_classes import nce as measured
+
+    bank = inputs.features("train")
+    assert bank.logits is not None
+    yield Number("nce", measured(bank.logits.argmax(1), bank.labels), "nats", "train")
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(LogProbabilities("train"), Head()),
+    yields=(Yield("leep", "nats"),),
+    seconds=0.02,
+    paper="Nguyen et al., ICML 2020",
+)
+def leep(inputs: Inputs) -> Iterator[Number]:
+    """LEEP of the source classes' probabilities on the target's training images, where there are any."""
+    import numpy as np
+    import torch
+
+    from penultimate.metrics.source_classes import leep as measured
+
+    bank = inputs.features("train")
+    assert bank.logits is not None
+    logits = torch.from_numpy(bank.logits.astype(np.float64))
+    probabilities = inputs.network.log_probabilities(logits).exp()
+    yield Number("leep", measured(probabilities, bank.labels), "nats", "train")
+
+
+def _defined(metric: str, unit: str, value: Callable[[], float]) -> Number | Undefined:
+    """A number, or why there is none."""
+    try:
+        return Number(metric, value(), unit, "train")
+    except UndefinedError as error:
+        return Undefined(f"{metric}: {error}")

@@ -1,0 +1,203 @@
+"""What the classes that a network was trained on say of a task's: LEEP, NCE, and how they overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from penultimate.errors import RequestError, unknown
+from penultimate.metrics.blocks import ELEMENTS, float64_blocks
+from penultimate.metrics.calibration import refuse_no_distribution
+from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix
+
+
+def leep(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """The log likelihood of the labels when they are guessed from the source classes alone, per example.
+
+    LEEP = (1/n) sum_i log sum_z P(y_i | z) p_iz,    P(y | z) = sum_{i: y_i = y} p_iz / sum_i p_iz
+
+    `probabilities` [n k] are distributions over the classes that the network was trained on, `labels` [n] the
+    task's classes; in nats, at most 0. A source class of probability 0 everywhere has no part in it. Rows are
+    scaled to sum to 1 in float64. Raises RequestError for rows that are not distributions (with their
+    numbers), labels that are not class indices, unequal lengths, or no examples.
+
+    >>> round(leep([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.1, 0.9, 0.0]], [0, 0, 1]), 4)
+    -0.2449
+
+    Nguyen et al., ICML 2020, eq. 2.
+    """
+    matrix = as_matrix(probabilities, "probabilities", "classes")
+    matrix = matrix if matrix.device.type in ELEMENTS else matrix.cpu()
+    classes, truth = torch.unique(_task_classes(labels, len(matrix), matrix.device), return_inverse=True)
+    joint = matrix.new_zeros(len(classes), matrix.shape[1], dtype=torch.float64)
+    for start, block in float64_blocks(matrix):
+        refuse_no_distribution(block, start, matrix.dtype)
+        joint.index_add_(0, truth[start : start + len(block)], block.div_(block.sum(1, keepdim=True)))
+    overall = joint.sum(0)
+    given = joint / overall.masked_fill(overall == 0, 1)
+    total = 0.0
+    for start, block in float64_blocks(matrix, matrix.shape[1]):
+        block /= block.sum(1, keepdim=True)
+        total += float((given[truth[start : start + len(block)]] * block).sum(1).log().sum())
+    return total / len(matrix)
+
+
+def nce(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """The negative conditional entropy of the labels, given the source classes that are predicted.
+
+    NCE = -H(Y | Z) = sum_{y, z} P(y, z) log P(y | z)
+
+    `predictions` [n] are classes that the network was trained on, `labels` [n] the task's; in nats, at most
+    0, where each prediction goes with one label. Raises RequestError for what are not class indices, unequal
+    lengths, or no examples.
+
+    >>> round(nce([5, 5, 7, 7], [0, 1, 2, 2]), 4)  # half of a bit is open
+    -0.3466
+
+    Tran et al., ICCV 2019, eq. 3.
+    """
+    counts = _matching(predictions, labels).counts.double()
+    overall = counts.sum(1)
+    return float((torch.xlogy(counts, counts).sum() - torch.xlogy(overall, overall).sum()) / counts.sum())
+
+
+class ClassAssignment(NamedTuple):
+    """The class of the task [s] that each source class [s] stands for, and the accuracy where that was found.
+
+    `copies` is the number of source classes that stand for one class at most.
+    """
+
+    source: Int[Tensor, " s"]
+    target: Int[Tensor, " s"]
+    copies: int
+    accuracy: float
+
+    def score(self, predictions: ArrayLike, labels: ArrayLike) -> float:
+        """The accuracy on examples [n]; a prediction that stands for no class is wrong."""
+        predicted = as_classes(predictions, "predictions", device=self.source.device)
+        truth = _task_classes(labels, len(predicted), self.source.device)
+        places = torch.searchsorted(self.source, predicted).clamp_max(len(self.source) - 1)
+        right = (self.source[places] == predicted) & (self.target[places] == truth)
+        return int(right.sum()) / len(truth)
+
+
+def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignment:
+    """The map from source classes to a task's classes under which the predictions are right most often.
+
+    max over maps of sum_i C_{i, map(i)},    C_ij = |{examples of class j that are predicted as i}|
+
+    A class of the task may stand for `copies` source classes: the least number beyond which another brings
+    nothing. The maximum is concave in that number, as that of every assignment in its capacities, so where it
+    stops to grow it has reached sum_i max_j C_ij: every source class stands for the class that it meets most,
+    and only equal counts are left to an assignment. A source class that is not predicted stands for none.
+
+    `predictions` [n] and `labels` [n] are class indices. Raises RequestError as `nce` does.
+
+    >>> class_assignment([5, 5, 6, 7, 7], [0, 0, 0, 1, 0])
+    ClassAssignment(source=tensor([5, 6, 7]), target=tensor([0, 0, 1]), copies=2, accuracy=0.8)
+
+    Kornblith et al., 2021, appendix F.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    matching = _matching(predictions, labels)
+    counts = matching.counts.cpu()
+    most = counts.amax(1)
+    ties = counts == most[:, None]
+    is_tied = ties.sum(1) > 1
+    chosen = counts.argmax(1)
+    load = torch.bincount(chosen[~is_tied], minlength=counts.shape[1])
+    copies = max(int(load.max()), 1)
+    while bool(is_tied.any()):
+        columns = torch.arange(len(load)).repeat_interleave(copies - load)
+        allowed = ties[is_tied][:, columns]
+        rows, places = linear_sum_assignment(allowed.numpy(), maximize=True)
+        if len(rows) == len(allowed) and bool(allowed[rows, places].all()):
+            chosen[is_tied] = columns[places]
+            break
+        copies += 1
+    target = matching.labels[chosen.to(matching.labels.device)]
+    return ClassAssignment(matching.predictions, target, copies, int(most.sum()) / int(counts.sum()))
+
+
+def assignment_accuracy(
+    train_predictions: ArrayLike,
+    train_labels: ArrayLike,
+    test_predictions: ArrayLike,
+    test_labels: ArrayLike,
+) -> float:
+    """How often a network is right on a task whose classes are taken for the ones that it was trained on.
+
+    sum_i 1[map(p_i) = y_i] / n,    over the test examples, with `class_assignment` of the training examples
+
+    All are class indices [n]: predictions of classes that the network was trained on, labels of the task's.
+    The paper does not say on which examples it measures; these are the test examples, each of equal weight. A
+    prediction that no training example had is wrong. Raises RequestError as `nce` does.
+
+    >>> assignment_accuracy([5, 5, 6, 7], [0, 0, 0, 1], [5, 6, 7, 8], [0, 0, 0, 1])
+    0.5
+
+    Kornblith et al., 2021, table F.1.
+    """
+    return class_assignment(train_predictions, train_labels).score(test_predictions, test_labels)
+
+
+def semantic_overlap(
+    classes: Sequence[str],
+    source_classes: Sequence[str],
+    counterparts: Mapping[str, Sequence[str]] | None = None,
+) -> int:
+    """How many of a task's classes are also classes that the network was trained on, by their names.
+
+    A class overlaps that has the name of a source class (however they are capitalised, an underscore being a
+    space), or to which `counterparts` names source classes: those that it corresponds to, or is a superclass
+    of. An empty list there says that a class has nothing but its name in common with one. Raises
+    RequestError for a name in `counterparts` that no class has.
+
+    >>> semantic_overlap(["dog", "Tiger_Cat", "crane"], ["tiger cat", "beagle", "crane"],
+    ...                  {"dog": ["beagle"], "crane": []})
+    2
+
+    Kornblith et al., 2021, table F.1.
+    """
+    told = counterparts or {}
+    for name in told:
+        if name not in classes:
+            raise unknown("class of the task", name, classes)
+    for name in (name for names in told.values() for name in names):
+        if name not in source_classes:
+            raise unknown("class of the source", name, source_classes)
+    known = {_plain(name) for name in source_classes}
+    return sum(bool(told[name]) if name in told else _plain(name) in known for name in classes)
+
+
+class _Matching(NamedTuple):
+    """How many examples were predicted as each class and have each label [s k]; which classes these are."""
+
+    counts: Int[Tensor, "s k"]
+    predictions: Int[Tensor, " s"]
+    labels: Int[Tensor, " k"]
+
+
+def _matching(predictions: ArrayLike, labels: ArrayLike) -> _Matching:
+    predicted = as_classes(predictions, "predictions")
+    truth = _task_classes(labels, len(predicted), predicted.device)
+    rows, row = torch.unique(predicted, return_inverse=True)
+    columns, column = torch.unique(truth, return_inverse=True)
+    flat = torch.bincount(row * len(columns) + column, minlength=len(rows) * len(columns))
+    return _Matching(flat.reshape(len(rows), len(columns)), rows, columns)
+
+
+def _task_classes(labels: ArrayLike, examples: int, device: torch.device) -> Int[Tensor, " n"]:
+    truth = as_classes(labels, "labels", examples, device=device)
+    if len(truth) == 0:
+        raise RequestError("there are no examples: the labels are empty")
+    return truth
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.replace("_", " ").split()).casefold() or name

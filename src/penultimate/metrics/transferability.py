@@ -1,0 +1,241 @@
+"""Scores of features on a task, meant to foretell transfer without a classifier: LogME, H-score, TransRate.
+
+With F [n m] the features, Y [n k] the classes as indicators and F = U S V', all that LogME and the H-score
+need are the squares of S and the projections U'Y: from the covariance [m m], or, for fewer examples than
+dimensions, from the products of examples [n n]. TransRate needs the eigenvalues of the classes' own besides.
+Everything is in float64 and about the mean, whose strong direction would cost digits; for LogME, which is of
+the features as they are, the mean is put back.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.blocks import as_features, float64_blocks, lengths
+from penultimate.metrics.inputs import ArrayLike, as_classes, real_number
+from penultimate.metrics.moments import EPS
+
+EPSILON = 1e-4
+"""The distortion of TransRate's coding rate, as in its authors' listing."""
+GRID = torch.logspace(-20, 20, 81, dtype=torch.float64)
+"""Ratios of noise to prior at which LogME's evidence is looked at first, in units of the largest s^2."""
+HALVINGS = 32
+"""From two steps of the grid to 5e-10 of log t, where the evidence is flat to its last bit."""
+
+
+def logme(features: ArrayLike, labels: ArrayLike) -> float:
+    """The log evidence of linear regression on the classes' indicators, per example; the mean over classes.
+
+    LogME = mean_c max_{a, b} log p(y_c | F, a, b) / n,    y_c = F w + N(0, 1/b),  w ~ N(0, 1/a)
+
+    `features` [n m], `labels` [n] class indices; a class without examples does not count. The features are
+    taken as they are, as the authors do: without an intercept. The maximum is the global one over t = a/b,
+    where the authors stop after a few steps of a fixed-point iteration. Unchanged when the features are
+    scaled or rotated.
+
+    Raises RequestError for NaN or infinity (with the rows), labels that are not class indices, unequal
+    lengths; UndefinedError for one class only, and for features of lower rank than n from which the
+    indicators follow to within rounding: the evidence then has no bound.
+
+    >>> corners = [[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]
+    >>> round(logme(corners, [0, 0, 1, 1]), 4), round(logme(corners, [0, 1, 0, 1]), 4)
+    (-0.2148, -1.0583)
+
+    You et al., ICML 2021, eq. 2 and algorithm 1.
+    """
+    return FeatureScores(features, labels).logme()
+
+
+def h_score(features: ArrayLike, labels: ArrayLike) -> float:
+    """The variance between classes in units of the variance overall, shrunk as Ledoit and Wolf do.
+
+    H = (1 - a) tr(S_a^-1 S_B),    S_a = (1 - a) S + a tr(S)/m I,    S_B = sum_c n_c/n (mu_c - mu)(mu_c - mu)'
+
+    S is the covariance of the features [n m], a the shrinkage that is best for it; classes weigh as many
+    examples as they have. It lies in [0, k - 1], and is unchanged when the features are moved, scaled or
+    rotated.
+
+    Raises RequestError as `logme` does; UndefinedError for one class only, or features that vary by less than
+    their rounding.
+
+    >>> corners = [[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]
+    >>> round(h_score(corners, [0, 0, 1, 1]), 4), round(h_score(corners, [0, 1, 0, 1]), 4)
+    (0.9861, 0.5935)
+
+    Ibrahim et al., 2021, "Newer is not always better", eq. 4, after Bao et al., ICIP 2019, definition 2.
+    """
+    return FeatureScores(features, labels).h_score()
+
+
+def transrate(features: ArrayLike, labels: ArrayLike, epsilon: float = EPSILON) -> float:
+    """How many fewer nats the features take to code, to within `epsilon`, when their classes are known.
+
+    R(Z) - sum_c n_c/n R(Z_c),    R(Z) = log det(I + Z'Z / (n epsilon)) / 2,    Z = F - mean F
+
+    `features` [n m], `labels` [n]; never negative. The authors' listing weighs all classes alike, which is
+    the same where they are of one size. As there, features are not scaled, so the value depends on their
+    scale against `epsilon`.
+
+    Raises RequestError as `logme` does, and for an `epsilon` that is not positive; UndefinedError for one
+    class only.
+
+    >>> corners = [[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]
+    >>> round(transrate(corners, [0, 0, 1, 1]), 4), round(transrate(corners, [0, 1, 0, 1]), 4)
+    (0.041, 0.0207)
+
+    Huang et al., ICML 2022, eqs. 4 and 5.
+    """
+    return FeatureScores(features, labels).transrate(epsilon)
+
+
+class FeatureScores:
+    """LogME, H-score and TransRate of the same features [n m] and labels [n], which share most of their work.
+
+    Raises as the functions do.
+
+    >>> scores = FeatureScores([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]], [0, 0, 1, 1])
+    >>> round(scores.logme(), 4), round(scores.h_score(), 4)
+    (-0.2148, 0.9861)
+    """
+
+    def __init__(self, features: ArrayLike, labels: ArrayLike) -> None:
+        self._matrix = as_features(features)
+        given = as_classes(labels, "labels", len(self._matrix), device=self._matrix.device)
+        present, self._classes, counts = torch.unique(given, return_inverse=True, return_counts=True)
+        if len(present) < 2:
+            seen = f"class {int(present[0])} alone" if len(present) else "no examples"
+            raise UndefinedError(f"a score of features for a task needs two classes or more; saw {seen}")
+        self._counts = counts.double()
+        self._n, self._m = self._matrix.shape
+        total = self._counts.new_zeros(self._m)
+        longest = 0.0
+        for start, block in float64_blocks(self._matrix):
+            longest = max(longest, float(lengths(block, start).amax()))
+            total += block.sum(0)
+        self._scale = longest or 1.0
+        self._mean = total / (self._n * self._scale)
+        self._products, self._sums = self._moments()
+
+    def logme(self) -> float:
+        """The maximum evidence of regression on each class, per example; the mean over classes.
+
+        For noise and prior in the ratio t, y ~ N(0, (FF' + t I)/a), and the best a is n over the misfit
+        y'(FF' + t I)^-1 y: one unknown is left, of which the evidence may have several maxima.
+        """
+        squares, projections = self._spectrum(self._mean)
+        rank = projections.shape[1]
+        squares, free = squares[len(squares) - rank :], self._n - rank
+        explained = projections.square()
+        left = (self._counts - explained.sum(1)).clamp_min(0) if free else 0 * self._counts
+        if free and bool((left <= 64 * max(self._n, self._m) * EPS * self._counts).any()):
+            raise UndefinedError(
+                "LogME is undefined: the labels follow from the features to within rounding, and the evidence"
+                " of regression without noise has no bound"
+            )
+        squares = squares / squares.amax() if rank else squares
+        grid = GRID.to(squares.device)
+        shifted = squares[:, None] + grid
+        misfit = explained @ shifted.reciprocal() + left[:, None] / grid
+        best = _evidence(misfit, shifted.log().sum(0) + free * grid.log(), self._n).argmax(1)
+        low, high = (grid[(best + step).clamp(0, len(grid) - 1)].log() for step in (-1, 1))
+        for _ in range(HALVINGS):
+            t = ((low + high) / 2).exp()
+            inverse = (squares + t[:, None]).reciprocal()
+            weighted = explained * inverse
+            misfit = weighted.sum(1) + left / t
+            falling = t * (weighted * inverse).sum(1) + left / t
+            rises = falling / misfit > (t * inverse.sum(1) + free) / self._n
+            low, high = torch.where(rises, t.log(), low), torch.where(rises, high, t.log())
+        shifted = squares + t[:, None]
+        misfit = (explained / shifted).sum(1) + left / t
+        return float(_evidence(misfit, shifted.log().sum(1) + free * t.log(), self._n).mean())
+
+    def h_score(self) -> float:
+        """The regularised H-score."""
+        squares, projections = self._centred
+        squares = squares[len(squares) - projections.shape[1] :]
+        n, m = self._n, self._m
+        variance = float(squares.sum()) / n
+        resolution = torch.finfo(self._matrix.dtype).eps if self._matrix.dtype.is_floating_point else 0.0
+        if variance <= (resolution**2 / 4 + (8 * EPS) ** 2) * (variance + float(self._mean.square().sum())):
+            raise UndefinedError(
+                f"the H-score is undefined: the features of all {n} examples are equal to within their"
+                " rounding, so there is no variance to compare with"
+            )
+        overall = float(squares.square().sum()) / n**2
+        apart = overall - variance**2 / m
+        wavering = (self._fourth_moment() - overall) / n
+        shrinkage = min(max(wavering / apart, 0.0), 1.0) if apart > 8 * EPS * overall else 0.0
+        between = squares * (projections.square() / self._counts[:, None]).sum(0) / n
+        shrunk = (1 - shrinkage) * squares / n + shrinkage * variance / m
+        return (1 - shrinkage) * float((between / shrunk).sum())
+
+    def transrate(self, epsilon: float = EPSILON) -> float:
+        """TransRate, to within `epsilon`."""
+        epsilon = real_number(epsilon, "epsilon", above=0)
+        rate = self._coding_rate(self._centred[0], self._n, epsilon)
+        order = self._classes.argsort(stable=True)
+        for rows in order.split([int(count) for count in self._counts.tolist()]):
+            points = self._matrix[rows].double() / self._scale - self._mean
+            gram = points @ points.T if len(points) <= self._m else points.T @ points
+            squares = torch.linalg.eigvalsh(gram)
+            rate -= len(points) / self._n * self._coding_rate(squares, len(points), epsilon)
+        return max(rate, 0.0)  # log det is concave: less than 0 is rounding
+
+    def _coding_rate(self, squares: Float[Tensor, " r"], count: int, epsilon: float) -> float:
+        """log det(I + Z'Z / (count epsilon)) / 2 from eigenvalues, by their logarithms: nothing overflows."""
+        logs = squares.clamp_min(0).log() + 2 * math.log(self._scale) - math.log(count) - math.log(epsilon)
+        return float(torch.logaddexp(logs, torch.zeros_like(logs)).sum()) / 2
+
+    def _moments(self) -> tuple[Tensor, Tensor | None]:
+        """About the mean: the points [n m]; of more points than dimensions, products [m m] and sums [k m]."""
+        if self._n <= self._m:
+            return self._matrix.double() / self._scale - self._mean, None
+        products = self._mean.new_zeros(self._m, self._m)
+        sums = self._mean.new_zeros(len(self._counts), self._m)
+        for start, block in float64_blocks(self._matrix):
+            points = block.div_(self._scale).sub_(self._mean)
+            products.addmm_(points.T, points)
+            sums.index_add_(0, self._classes[start : start + len(points)], points)
+        return products, sums
+
+    def _fourth_moment(self) -> float:
+        """The mean of |x - mu|^4."""
+        total = 0.0
+        for _, block in float64_blocks(self._matrix):
+            total += float(block.div_(self._scale).sub_(self._mean).square_().sum(1).square_().sum())
+        return total / self._n
+
+    @cached_property
+    def _centred(self) -> tuple[Tensor, Tensor]:
+        return self._spectrum(torch.zeros_like(self._mean))
+
+    def _spectrum(self, origin: Float[Tensor, " m"]) -> tuple[Tensor, Tensor]:
+        """The squares of S, ascending, and U'Y [k r] of the last r, which are above rounding.
+
+        Of the points about their mean, moved by `origin`.
+        """
+        if self._sums is None:
+            points = self._products + origin
+            squares, vectors = torch.linalg.eigh(points @ points.T)
+            projections = vectors.new_zeros(len(self._counts), self._n).index_add_(0, self._classes, vectors)
+        else:
+            gram = torch.addr(self._products, origin, origin, alpha=self._n)
+            squares, vectors = torch.linalg.eigh(gram)
+            sums = torch.addr(self._sums, self._counts, origin)
+            projections = sums @ vectors / squares.clamp_min(torch.finfo(torch.float64).tiny).sqrt()
+        kept = squares > 8 * max(self._n, self._m) * EPS * squares.amax()
+        return squares, projections[:, kept]
+
+
+def _evidence(
+    misfit: Float[Tensor, "k *g"], log_det: Float[Tensor, " g"], examples: int
+) -> Float[Tensor, "k *g"]:
+    """log N(y; 0, (FF' + t I)/a) / n at the best a, from y'(FF' + t I)^-1 y and log det(FF' + t I)."""
+    return -((2 * math.pi * misfit / examples).log() + 1 + log_det / examples) / 2

@@ -1,0 +1,109 @@
+"""How far the classes of the tasks are those of the pretraining set (section F of the paper)."""
+
+from __future__ import annotations
+
+from penultimate.data.catalog import card
+from penultimate.objectives.presets import resolve
+from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.measurements import Measurements, official_accuracy
+from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.shapes.cells import MEAN_PER_CLASS, published_cell, run_cell
+from penultimate.report.shapes.numbers import printed_rows, summarise
+from penultimate.report.shapes.table import PAPER_TARGETS
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import listed
+
+SOFTMAX = resolve("softmax").canonical
+CLASSES = Column("classes", "Classes")
+SEMANTIC = Quantity(
+    "semantic_overlap",
+    "train",
+    TARGETS,
+    label="Shared by name",
+    group="Classes",
+    key="semantic_class_overlap_classes",
+    digits=0,
+)
+ASSIGNED = percent(
+    "assignment_accuracy",
+    "As assigned",
+    "assignment_accuracy_percent",
+    target=TARGETS,
+    group="Accuracy, %",
+)
+LINEAR = percent(
+    "linear_{accuracy}",
+    "Linear",
+    "linear_transfer_accuracy_percent",
+    target=TARGETS,
+    group="Accuracy, %",
+)
+SHOWN = (SEMANTIC, ASSIGNED, LINEAR)
+HEADS = (
+    Column("classes", "All", "Classes"),
+    *(Column(shown.key, shown.label, shown.group, shown.unit) for shown in SHOWN),
+)
+
+
+def _build(measurements: Measurements) -> Piece:
+    """A row for each task that the network of the softmax objective was measured on."""
+    rows = []
+    halves: dict[str, bool] = {}
+    for target in measurements.targets:
+        runs = [measurements.on_target(shown, target).get(SOFTMAX, {}) for shown in SHOWN]
+        if not runs[1]:
+            continue
+        if runs[2]:
+            assigned, linear = (summarise(list(one.values())).mean for one in runs[1:])
+            halves[card(target).title] = assigned < linear / 2
+        cells = [run_cell(one, shown.digits, shown.scale) for one, shown in zip(runs, SHOWN, strict=True)]
+        mark = MEAN_PER_CLASS if official_accuracy(target) == "mean_per_class" else ""
+        count = card(target).classes
+        rows.append(TableRow(card(target).title + mark, (Cell(f"{count:,}", float(count)), *cells)))
+    if not rows:
+        return Piece(missing=(Missing("Class overlap of a softmax network"),))
+    notes = [f"{MEAN_PER_CLASS} the linear accuracy is the mean over classes; all others top-1."]
+    title = f"Softmax networks of {measurements.title} on each task"
+    table = ExhibitTable("tableF1", title, "Task", HEADS, tuple(rows))
+    has_mark = any(row.label.endswith(MEAN_PER_CLASS) for row in rows)
+    return Piece((table,), notes=(*(notes if has_mark else []), *_finding(halves)))
+
+
+def _finding(halves: dict[str, bool]) -> list[str]:
+    """On how many tasks the classes as assigned do less than half as well; and in the paper."""
+    if not halves:
+        return []
+    near = [title for title, is_less in halves.items() if not is_less]
+    but = f", not on {listed(near)}" if near else ""
+    return [
+        f"The accuracy as assigned is less than half of the linear one on {sum(halves.values())} of"
+        f" {len(halves)} tasks{but}. In the paper on all but CIFAR-10 and Pets."
+    ]
+
+
+def _printed(_: Measurements) -> Piece:
+    columns = ("classes", *(shown.key for shown in SHOWN))
+    rows = tuple(
+        TableRow(PAPER_TARGETS[row["dataset"]], tuple(published_cell(row[key]) for key in columns))
+        for row in printed_rows("neurips_tableF1_class_overlap")
+    )
+    title = "The paper's Table F.1: a softmax ResNet-50 of ImageNet"
+    return Piece((ExhibitTable("tableF1_published", title, "Data set", HEADS, rows, "published"),))
+
+
+TABLE_F1 = Exhibit(
+    name="tableF1",
+    title="Are the new tasks' classes new?",
+    caption="For each task: its classes, those that are pretraining classes by their names or as the study"
+    " says they correspond, how often the network is right when every pretraining class stands for the class"
+    " of the task that it meets most on the training images, and, beside it, a linear classifier on the"
+    " frozen features.",
+    parts=(Bespoke(_build, SHOWN), Bespoke(_printed)),
+    method=(
+        "A class of the task may stand for as many pretraining classes as brings something; accuracies are of"
+        " test images. The paper says of neither its split nor its measure.",
+    ),
+    section="F",
+    measured_by="smoke",
+    summary="Class overlap: by name, and by assignment of the predictions",
+)

@@ -1,0 +1,284 @@
+"""Scores that are meant to foretell transfer, beside the transfer that was measured: whom would they pick?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penultimate.objectives.presets import resolve
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Missing, TableRow
+from penultimate.report.measurements import ByRun, Measurements, short_title
+from penultimate.report.networks import name_in
+from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.shapes.numbers import (
+    average,
+    best_of,
+    best_on_average,
+    rank_correlation,
+    summarise,
+)
+from penultimate.report.shapes.scatter import ScatterPanel
+from penultimate.report.shapes.table import run_column, run_table
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import counted, fixed, listed, p_value
+
+SOFTMAX = resolve("softmax").canonical
+SMALL = (210.0, 176.0)
+LINEAR = percent(
+    "linear_{accuracy}",
+    "Linear",
+    "linear_percent",
+    target=TARGETS,
+    group="Transfer",
+)
+MEAN = ""
+"""In the place of a task: all of them together, by means over tasks."""
+BEST, ALWAYS, AT_RANDOM = "The best, as measured", "Always softmax", "At random"
+OF_TASKS = "On the task's training images"
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score, and whether a higher one promises more transfer."""
+
+    quantity: Quantity
+    promises: bool = True
+
+    @property
+    def label(self) -> str:
+        return self.quantity.label
+
+    def of(self, measurements: Measurements, target: str) -> ByRun:
+        """Its values for a task, or their means over all; the same for all, where it is of the source."""
+        if target == MEAN or self.quantity.target != TARGETS:
+            return measurements.values(self.quantity)
+        return measurements.on_target(self.quantity, target)
+
+
+def _on_task(metric: str, label: str, digits: int = 3, promises: bool = True) -> Score:
+    return Score(
+        Quantity(metric, "train", TARGETS, label=label, key=metric, group=OF_TASKS, digits=digits), promises
+    )
+
+
+ON_TASKS = (
+    _on_task("logme", "LogME"),
+    _on_task("h_score", "H-score", 2),
+    _on_task("transrate", "TransRate", 1),
+    _on_task("leep", "LEEP"),
+    _on_task("nce", "NCE"),
+    _on_task("target_nc1", "NC1", 2, promises=False),
+    _on_task("target_separation", "R²"),
+)
+BEFOREHAND = (
+    Score(percent("top1", "Pretraining accuracy", "top1")),
+    Score(Quantity("class_separation", "train", label="Pretraining R²", key="source_r2"), promises=False),
+    Score(Quantity("nc_trace_sw_pinv_sb_over_c", "train", label="Pretraining NC1", key="source_nc1")),
+)
+"""What is known before any task is seen; of R² and NC1 in the direction that the paper finds."""
+SCORES = (*ON_TASKS, *BEFOREHAND)
+
+
+@dataclass(frozen=True)
+class Task:
+    """The accuracies on a task, or on all in the mean, and whose are not worse than the best."""
+
+    name: str
+    measured: ByRun
+    right: frozenset[str]
+
+    @property
+    def key(self) -> str:
+        return self.name or "mean"
+
+    @property
+    def heading(self) -> str:
+        return short_title(self.name) if self.name else "All, in the mean"
+
+    @property
+    def means(self) -> dict[str, float]:
+        return {spec: summarise(list(runs.values())).mean for spec, runs in self.measured.items()}
+
+    @property
+    def best(self) -> str:
+        means = self.means
+        return max(means, key=means.__getitem__)
+
+    def loss(self, spec: str) -> float:
+        """By how many points an objective is below the best."""
+        return LINEAR.scale * (self.means[self.best] - self.means[spec])
+
+    def promise(self, measurements: Measurements, score: Score) -> dict[str, float]:
+        """What a score promises of every objective that has both: its mean over runs, the more the better."""
+        values = score.of(measurements, self.name)
+        sign = 1 if score.promises else -1
+        return {
+            spec: sign * summarise(list(values[spec].values())).mean
+            for spec in self.measured
+            if spec in values
+        }
+
+
+def _tasks(measurements: Measurements) -> list[Task]:
+    """The tasks on which transfer was measured, and the mean over all where there are several."""
+    by_target = {target: measurements.on_target(LINEAR, target) for target in measurements.targets}
+    tasks = [Task(target, runs, best_of(runs)) for target, runs in by_target.items() if runs]
+    mean = measurements.values(LINEAR)
+    if len(tasks) > 1 and mean:
+        tasks.append(Task(MEAN, mean, best_on_average(mean, list(by_target.values()))))
+    return tasks
+
+
+def _build(measurements: Measurements) -> Piece:
+    """How each score ranks the objectives, and whom it would have picked."""
+    scores = [score for score in ON_TASKS if measurements.values(score.quantity)]
+    tasks = _tasks(measurements)
+    if not scores or not tasks:
+        asked = set(map(name_in, measurements.networks.asked)) & {"transferability", "leep", "nce"}
+        lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not tasks)
+        return Piece(missing=tuple(map(Missing, lacking)), wanted=bool(asked or scores))
+    scores += [score for score in BEFOREHAND if measurements.values(score.quantity)]
+    columns = tuple(Column(task.key, task.heading, "Task") for task in tasks)
+    ranks = tuple(
+        TableRow(score.label, tuple(_correlation(measurements, score, task) for task in tasks))
+        for score in scores
+    )
+    ranked = ExhibitTable(
+        "scores_ranks", "Rank correlation of each score with linear transfer", "Score", columns, ranks
+    )
+    picks, said = _picks(measurements, scores, tasks)
+    lacks = [score.label for score in scores if len(score.of(measurements, MEAN)) < len(tasks[0].measured)]
+    notes = [f"{listed(lacks)}: not of every objective, for not all give probabilities."] if lacks else []
+    shown = [score.quantity for score in ON_TASKS if score in scores] + [LINEAR]
+    values = run_table(
+        measurements,
+        "scores",
+        "The scores and linear transfer, means over the tasks",
+        [run_column(quantity, measurements.values(quantity)) for quantity in shown],
+    )
+    return Piece((ranked, picks, *([values] if values else [])), notes=(*said, *notes))
+
+
+def _correlation(measurements: Measurements, score: Score, task: Task) -> Cell:
+    promise, means = task.promise(measurements, score), task.means
+    found = rank_correlation(list(promise.values()), [means[spec] for spec in promise])
+    if found is None:
+        return Cell(MISSING, detail="too few different values")
+    return Cell(fixed(found.rho, 2), found.rho, detail=f"{p_value(found.p)}, {counted(found.n, 'objective')}")
+
+
+def _picks(
+    measurements: Measurements, scores: list[Score], tasks: list[Task]
+) -> tuple[ExhibitTable, list[str]]:
+    """Whom each score would have picked for each task, what that costs, and which does best."""
+    single = [task for task in tasks if task.name != MEAN]
+    over = f"Over {counted(len(single), 'task')}"
+    columns = (
+        *(Column(task.key, task.heading, "Picked for the task") for task in tasks),
+        Column("right", "Right", over),
+        Column("loss", "Lost, points", over),
+    )
+    rows = []
+    outcome: dict[str, tuple[float, float]] = {}
+    for label, specs in _chosen(measurements, scores, tasks).items():
+        cells = [
+            _name(measurements, task, spec) if spec else Cell(MISSING)
+            for task, spec in zip(tasks, specs, strict=True)
+        ]
+        of_tasks = [(task, spec) for task, spec in zip(single, specs, strict=False) if spec]
+        if len(of_tasks) == len(single):
+            right = float(sum(spec in task.right for task, spec in of_tasks))
+            outcome[label] = right, average([task.loss(spec) for task, spec in of_tasks])
+        rows.append(
+            TableRow(label, (*cells, *_outcome(*outcome[label])))
+            if label in outcome
+            else TableRow(label, (*cells, Cell(MISSING), Cell(MISSING)))
+        )
+    blank = Cell(MISSING, detail="any objective, as likely as any other")
+    chance = (
+        sum(len(task.right & {*task.measured}) / len(task.measured) for task in single),
+        average([average([task.loss(spec) for spec in task.measured]) for task in single]),
+    )
+    rows.append(TableRow(AT_RANDOM, (*[blank] * len(tasks), *_outcome(*chance))))
+    title = "Which objective each score would have picked"
+    table = ExhibitTable("scores_picks", title, "Score", columns, tuple(rows))
+    return table, _said(outcome, len(single), chance[1])
+
+
+def _chosen(
+    measurements: Measurements, scores: list[Score], tasks: list[Task]
+) -> dict[str, list[str | None]]:
+    """For each task whom the measurement finds best, whom each score picks (if anybody), and softmax."""
+    chosen: dict[str, list[str | None]] = {BEST: [task.best for task in tasks]}
+    for score in scores:
+        promises = [task.promise(measurements, score) for task in tasks]
+        chosen[score.label] = [max(one, key=one.__getitem__) if one else None for one in promises]
+    if all(SOFTMAX in task.measured for task in tasks):
+        chosen[ALWAYS] = [SOFTMAX] * len(tasks)
+    return chosen
+
+
+def _name(measurements: Measurements, task: Task, spec: str) -> Cell:
+    lost = task.loss(spec)
+    detail = "the best" if spec == task.best else f"{fixed(lost, 1)} points below the best"
+    return Cell(measurements.objective(spec).label, lost, best=spec in task.right, detail=detail)
+
+
+def _outcome(right: float, lost: float) -> tuple[Cell, Cell]:
+    return Cell(fixed(right, 0 if right.is_integer() else 1), right), Cell(fixed(lost, 1), lost)
+
+
+def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float) -> list[str]:
+    """Which scores lose least, and what is lost without one."""
+    of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS)}
+    if not of_scores:
+        return []
+    most = max(right for right, _ in of_scores.values())
+    least = min(lost for _, lost in of_scores.values())
+    surest = [label for label, (right, _) in of_scores.items() if right == most]
+    cheapest = [label for label, (_, lost) in of_scores.items() if lost == least]
+    always = ""
+    if ALWAYS in outcome:
+        right, lost = outcome[ALWAYS]
+        always = f"; softmax throughout is right for {right:.0f} and loses {fixed(lost, 1)}"
+    return [
+        f"Picked right most often: {listed(surest)}, for {most:.0f} of {tasks} tasks. Lost least:"
+        f" {listed(cheapest)}, {fixed(least, 1)} points in the mean over tasks. A pick at random loses"
+        f" {fixed(chance, 1)}{always}."
+    ]
+
+
+def _figure(measurements: Measurements) -> Piece:
+    """A small panel for each score: its mean over tasks against that of transfer."""
+    if not _tasks(measurements):
+        return Piece(wanted=False)
+    panels = [
+        ScatterPanel(f"scores-{score.quantity.key}", score.label, score.quantity, up, score.label, "means")
+        for score in ON_TASKS
+        for up in [replace(LINEAR, label="")]
+    ]
+    drawn = [panel for panel in (shape.panel(measurements) for shape in panels) if panel]
+    if not drawn:
+        return Piece(wanted=False)
+    small = tuple(replace(panel, x_label="", labelled=False, size=SMALL) for panel in drawn)
+    said = "Scatter plots of mean linear transfer accuracy against each score, means over the tasks."
+    title = "Each score against linear transfer, means over the tasks"
+    return Piece(figures=(Figure("scores", title, said, small, legend=True),))
+
+
+EXHIBIT = Exhibit(
+    name="scores",
+    title="Would a score have picked the right objective?",
+    caption="Scores that promise to tell, from the frozen features or the predictions of a network on a"
+    " task's training images, how well it will transfer, beside the linear transfer that was measured; and"
+    " three numbers that are known before any task is seen. Objectives are compared by their means over"
+    " runs. A rank correlation of 1 means that a score ranks them as transfer does: NC1 on the task and"
+    " pretraining R² promise more where they are lower, and are turned round. Bold: an objective that is not"
+    " significantly worse than the task's best.",
+    parts=(
+        Bespoke(_build, (*(score.quantity for score in SCORES), LINEAR)),
+        Bespoke(_figure),
+    ),
+    place=3,
+    measured_by="smoke",
+    summary="LogME, H-score, LEEP, NCE, TransRate, NC1 and R² beside measured transfer",
+)

@@ -1,0 +1,169 @@
+"""LogME, H-score and TransRate against their literal equations and scikit-learn; invariances; bad input."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.covariance import LedoitWolf
+from sklearn.linear_model import BayesianRidge
+from tests.oracles import transferability as oracle
+
+import penultimate as pu
+from penultimate import RequestError
+from penultimate.metrics import UndefinedError, blocks
+from penultimate.metrics.transferability import FeatureScores
+
+SIZES = [((9, 1, 40, 3), 6), ((5, 5, 5), 4), ((2, 30), 3), ((4, 3, 5), 12), ((4, 3, 5), 30), ((20, 9), 1)]
+IDS = ["unbalanced", "balanced", "two classes", "as many dimensions", "more dimensions", "one dimension"]
+seeds = st.integers(0, 10_000)
+
+
+def example(seed: int, sizes: tuple[int, ...] = (9, 1, 40, 3), m: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    """Clustered post-ReLU features in random order, of classes of the given sizes."""
+    random = np.random.default_rng(seed)
+    labels = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    centers = random.normal(size=(len(sizes), m))
+    return np.maximum(centers[labels] + random.normal(size=(len(labels), m)) + 0.7, 0), labels
+
+
+def rotation(m: int, seed: int = 0) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(m, m)))[0]
+
+
+@pytest.mark.parametrize(("sizes", "m"), SIZES, ids=IDS)
+def test_scores_equal_the_literal_equations(sizes: tuple[int, ...], m: int) -> None:
+    features, labels = example(1, sizes, m)
+    assert pu.h_score(features, labels) == pytest.approx(oracle.h_score(features, labels), rel=1e-9)
+    for epsilon in (1e-4, 1.0):
+        expected = oracle.transrate(features, labels, epsilon)
+        assert pu.transrate(features, labels, epsilon) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+    if m < len(labels):
+        assert pu.logme(features, labels) == pytest.approx(oracle.logme(features, labels), abs=1e-9)
+
+
+def test_logme_of_more_dimensions_than_examples_is_that_of_a_model_without_noise() -> None:
+    """The limit t -> 0 of log N(y; 0, (FF' + tI)/a), where the literal matrices lose digits."""
+    features, labels = example(2, (4, 3, 5), 30)
+    products, n = features @ features.T, len(labels)
+    limits = []
+    for c in range(3):
+        y = (labels == c).astype(float)
+        misfit = y @ np.linalg.solve(products, y) / n
+        limits.append(-(math.log(2 * math.pi * misfit) + 1 + np.linalg.slogdet(products)[1] / n) / 2)
+    assert pu.logme(features, labels) == pytest.approx(np.mean(limits), rel=1e-10)
+    assert pu.logme(features, labels) == pytest.approx(oracle.logme(features, labels), abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_logme_is_scikit_learns_evidence(seed: int) -> None:
+    features, labels = example(seed, (30, 50, 20), 7)
+    model = BayesianRidge(
+        max_iter=5000,
+        tol=1e-12,
+        alpha_1=0,
+        alpha_2=0,
+        lambda_1=0,
+        lambda_2=0,
+        compute_score=True,
+        fit_intercept=False,
+    )
+    evidences = [model.fit(features, (labels == c).astype(float)).scores_[-1] for c in range(3)]
+    assert pu.logme(features, labels) == pytest.approx(np.mean(evidences) / len(labels), rel=1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "m"), SIZES, ids=IDS)
+def test_the_h_score_is_that_of_scikit_learns_shrinkage(sizes: tuple[int, ...], m: int) -> None:
+    features, labels = example(3, sizes, m)
+    fitted = LedoitWolf().fit(features)
+    means = np.stack([features[labels == c].mean(0) for c in range(len(sizes))])[labels]
+    between = np.cov(means, rowvar=False, bias=True).reshape(m, m)
+    score = (1 - fitted.shrinkage_) * np.trace(np.linalg.solve(fitted.covariance_, between))
+    assert pu.h_score(features, labels) == pytest.approx(score, rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.sampled_from([3, 9, 60]), st.floats(1e-3, 1e3))
+def test_what_does_not_change_the_scores(seed: int, m: int, scale: float) -> None:
+    """Order, names of classes, rotation; for LogME and the H-score scale; for the other two a shift."""
+    features, labels = example(seed, (8, 3, 12), m)
+    order = np.random.default_rng(seed).permutation(len(labels))
+    turned = features[order] @ rotation(m, seed)
+    renamed = np.array([70, 5, 1000])[labels[order]]
+    before, after = FeatureScores(features, labels), FeatureScores(turned, renamed)
+    assert after.logme() == pytest.approx(before.logme(), abs=1e-7)
+    assert after.h_score() == pytest.approx(before.h_score(), rel=1e-8)
+    assert after.transrate() == pytest.approx(before.transrate(), rel=1e-6, abs=1e-8)
+    assert pu.logme(scale * turned, renamed) == pytest.approx(before.logme(), abs=1e-7)
+    assert pu.h_score(scale * turned + 3, renamed) == pytest.approx(before.h_score(), rel=1e-7)
+    assert pu.transrate(turned + 3, renamed) == pytest.approx(before.transrate(), rel=1e-6, abs=1e-8)
+    assert -1e-12 <= before.h_score() <= 2
+    assert before.transrate() >= 0
+
+
+def test_classes_weigh_as_many_examples_as_they_have() -> None:
+    """TransRate's authors' listing weighs them alike: the same for equal sizes, and else another value."""
+    for sizes, same in (((10, 10, 10), True), ((4, 6, 20), False)):
+        features, labels = example(5, sizes)
+        centred = features - features.mean(0)
+        rates = [oracle.coding_rate(centred[labels == c], 1e-4) for c in range(3)]
+        listing = oracle.coding_rate(centred, 1e-4) - sum(rates) / 3
+        assert (pu.transrate(features, labels) == pytest.approx(listing, rel=1e-6)) == same
+
+
+def test_a_strong_common_direction_does_not_cancel() -> None:
+    features, labels = example(6, (30, 20, 10), 8)
+    far = (features + 300).astype(np.float32)
+    expected = oracle.h_score(far.astype(float), labels), oracle.transrate(far, labels, 1e-4)
+    assert pu.h_score(far, labels) == pytest.approx(expected[0], rel=1e-9)
+    assert pu.transrate(far, labels) == pytest.approx(expected[1], rel=1e-9)
+    assert pu.logme(far, labels) == pytest.approx(oracle.logme(far.astype(float), labels), abs=1e-7)
+
+
+def test_labels_that_say_nothing_score_lower() -> None:
+    features, labels = example(7, (40, 40, 40), 10)
+    shuffled = np.random.default_rng(0).permutation(labels)
+    for score in (pu.logme, pu.h_score, pu.transrate):
+        assert score(features, labels) > 1.2 * score(features, shuffled)
+
+
+def test_blocks_do_not_change_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, labels = example(8)
+    whole = FeatureScores(features, labels)
+    monkeypatch.setitem(blocks.ELEMENTS, "cpu", 20)
+    parts = FeatureScores(features, labels)
+    assert parts.logme() == pytest.approx(whole.logme(), rel=1e-12)
+    assert parts.h_score() == pytest.approx(whole.h_score(), rel=1e-12)
+
+
+def test_features_that_fit_without_noise_have_no_logme() -> None:
+    """Fewer directions than examples, and no example off its class's corner: the evidence has no bound."""
+    labels = np.arange(3000) % 3
+    corners = np.eye(3)[labels]
+    with pytest.raises(UndefinedError, match="follow from the features"):
+        pu.logme(corners, labels)
+    assert pu.h_score(corners, labels) == pytest.approx(2, rel=1e-2)
+
+
+def test_what_has_no_value_is_said() -> None:
+    labels = np.arange(6) % 2
+    with pytest.raises(UndefinedError, match="equal to within their rounding"):
+        pu.h_score(np.full((6, 3), 0.1, np.float32), labels)
+    assert pu.transrate(np.full((6, 3), 0.1), labels) == pytest.approx(0, abs=1e-9)
+    noise = -math.log(2 * math.pi * 0.5) / 2 - 0.5
+    assert pu.logme(np.zeros((6, 3)), labels) == pytest.approx(noise)
+    for score in (pu.logme, pu.h_score, pu.transrate):
+        with pytest.raises(UndefinedError, match="saw class 4 alone"):
+            score(np.ones((3, 2)), [4, 4, 4])
+        with pytest.raises(UndefinedError, match="saw no examples"):
+            score(np.ones((0, 2)), torch.zeros(0, dtype=torch.int64))
+        with pytest.raises(RequestError, match="row 1"):
+            score(np.array([[0.0], [np.nan], [1.0]]), [0, 1, 1])
+        with pytest.raises(RequestError, match="3 examples but 2 labels"):
+            score(np.ones((3, 2)), [0, 1])
+    with pytest.raises(RequestError, match="epsilon must be a number in"):
+        pu.transrate(np.eye(4), [0, 0, 1, 1], epsilon=0)
