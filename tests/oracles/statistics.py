@@ -1,11 +1,9 @@
-"""Statistics, literally: sums over runs, least squares on dummy variables, all permutations."""
+"""Statistics, literally: sums over runs, all permutations."""
 
 from __future__ import annotations
 
 from itertools import permutations
 from math import exp, log, sqrt
-
-import numpy as np
 
 
 def standard_error(values):
@@ -44,36 +42,3 @@ def spearman_p(x, y):
     observed = abs(spearman(x, y))
     all_rhos = [abs(pearson(ranks(x), order)) for order in permutations(ranks(y))]
     return sum(rho >= observed - 1e-9 for rho in all_rhos) / len(all_rhos)
-
-
-def objective_f(cells):
-    """F of the objective: residual squares with and without its main effect, dummies coded to sum to 0.
-
-    `cells[a][d]` is a list of runs. The full model has objective, data set and their interaction; where
-    every cell holds one run, the interaction is left out and so becomes the error.
-    """
-    A, D = len(cells), len(cells[0])
-    single = all(len(runs) == 1 for row in cells for runs in row)
-
-    def code(level, levels):
-        return (
-            [-1.0] * (levels - 1) if level == levels - 1 else [float(level == j) for j in range(levels - 1)]
-        )
-
-    full, reduced, y = [], [], []
-    for a in range(A):
-        for d in range(D):
-            for run in cells[a][d]:
-                of_a, of_d = code(a, A), code(d, D)
-                interaction = [] if single else [p * q for p in of_a for q in of_d]
-                full.append([1.0, *of_d, *interaction, *of_a])
-                reduced.append([1.0, *of_d, *interaction])
-                y.append(run)
-
-    def residual(design):
-        X, target = np.array(design), np.array(y)
-        return float(((target - X @ np.linalg.lstsq(X, target, rcond=None)[0]) ** 2).sum())
-
-    error_degrees = len(y) - len(full[0])
-    f = (residual(reduced) - residual(full)) / (A - 1) / (residual(full) / error_degrees)
-    return f, A - 1, error_degrees

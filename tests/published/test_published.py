@@ -8,7 +8,8 @@ import re
 import pytest
 
 from penultimate import RequestError, published
-from penultimate.statistics import Summary, bold, spearman, welch
+from penultimate.report.claims.effects import contrast
+from penultimate.statistics import Summary, spearman
 
 ROWS = {
     "iclr_table1_accuracy": 9,
@@ -148,8 +149,9 @@ def test_squared_error_against_softmax_from_the_printed_errors() -> None:
         str(row["objective"]): Summary(row["imagenet_top1_percent"], row["imagenet_top1_se"], 8)
         for row in published.table("table3")
     }
-    assert round(welch(summaries["squared_error"], summaries["softmax"]).p, 3) == 0.017
-    assert set(bold(summaries).best) == {"sigmoid", "cosine_softmax"}
+    effect = contrast([summaries["squared_error"], summaries["softmax"]], [1, -1])
+    assert effect is not None
+    assert round(effect.p, 3) == 0.017
 
 
 def test_names_and_values() -> None:

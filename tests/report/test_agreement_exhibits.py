@@ -156,9 +156,9 @@ def test_mixtures_are_compared_with_pure_ensembles_of_their_size() -> None:
     best = [
         max(row.value for row in rows if (row.objective == row.objective_b) == pure) for pure in (False, True)
     ]
-    sentence = next(note for note in built.notes if note.startswith("Ours:"))
-    assert f"has {100 * best[0]:.1f} %, the best of one objective" in sentence
-    assert f"{100 * best[1]:.1f} %." in sentence
+    sentence = next(note for note in built.notes if note.startswith("Ours, the highest means:"))
+    assert f": {100 * best[0]:.1f} % for a mixture" in sentence
+    assert f", {100 * best[1]:.1f} % for one objective" in sentence
     larger = [
         dataclasses.replace(row, setting="models=8") for row in rows if row.objective == row.objective_b
     ]

@@ -25,13 +25,12 @@ from penultimate.report.claims.effects import (
     decide,
     difference,
     each,
-    holm,
     negated,
     rank_effect,
     trend_effect,
 )
 from penultimate.report.claims.stated import spoken
-from penultimate.statistics import Summary, summarise
+from penultimate.statistics import Summary, holm, summarise
 from tests.oracles import claims as oracle
 
 VERDICTS = ("holds", "does not hold", "undecided")

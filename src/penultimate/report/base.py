@@ -14,6 +14,8 @@ Source: TypeAlias = Literal["ours", "published"]
 """Whose numbers: measured here, or printed in the paper. One table and one panel holds one kind only."""
 
 MISSING = "–"
+UNBEATEN = "no other in the column is better beyond chance"
+"""What bold says of a value, and a star in a terminal."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Column:
 class Cell:
     """One entry: the text that is shown, and the unrounded number behind it in the column's unit.
 
-    `best` marks a value that is not significantly worse than the best of its column, `of_runs` a mean over
-    the `count` runs of an objective.
+    `best` marks a value than which no other in its column is better beyond chance, `of_runs` a mean over the
+    `count` runs of an objective.
     """
 
     text: str

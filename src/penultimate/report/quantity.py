@@ -37,7 +37,7 @@ class Quantity:
     key         its column in a CSV file
     scale       what a number is multiplied by before it is shown
     digits      how many decimals are shown
-    best        whether the best of a column are bold, and which are best: "high" or "low"
+    best        whether what none beats in a column is bold, and which is better: "high" or "low"
     with_error  whether the standard error stands beside the mean
     """
 

@@ -9,7 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator
 
-from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Raster, TableRow
+from penultimate.report.base import UNBEATEN, Built, Cell, Column, ExhibitTable, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.text import fixed, plain
 
@@ -98,7 +98,7 @@ def latex_escape(text: str) -> str:
 
 
 def to_latex(table: ExhibitTable, caption: str = "") -> str:
-    """A booktabs tabular; values not significantly worse than the best are bold."""
+    """A booktabs tabular; values that no other beats are bold."""
     layout = "l" + "r" * len(table.columns)
     lines = [
         r"% needs \usepackage{booktabs}; " + f"source: {TAGS[table.source]}",
@@ -148,7 +148,7 @@ def width(text: str) -> int:
 def to_text(table: ExhibitTable) -> str:
     """Aligned columns, words to the left and wrapped, numbers to the right.
 
-    `*` marks values not significantly worse than the best of their column.
+    `*` marks values that no other in their column beats.
     """
     columns = range(len(table.columns))
     words = [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
@@ -263,5 +263,5 @@ def render_exhibit_text(exhibit: Built) -> str:
     if exhibit.notes:
         parts.append("\n".join(map(_wrapped, exhibit.notes)))
     if any(cell.best for table in exhibit.tables for row in table.rows for cell in row.cells):
-        parts.append("* not significantly worse than the best of its column")
+        parts.append(f"* {UNBEATEN}")
     return "\n\n".join(parts) + "\n"

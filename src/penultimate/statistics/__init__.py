@@ -1,4 +1,4 @@
-"""Statistics of results: means over runs, entries not significantly worse than a column's best, ranks.
+"""Statistics of results: means over runs, the entries of a column that none beats, rank correlations.
 
 Names are resolved on first use; nothing here needs a tensor library.
 """
@@ -9,35 +9,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penultimate.statistics.anova import Anova, bold_averages, two_way_anova
-    from penultimate.statistics.comparison import BoldSet, TTest, bold, welch
+    from penultimate.statistics.comparison import Bold, bold, holm
     from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, spearman
     from penultimate.statistics.summary import Summary, mean, standard_error, summarise
 
 _MODULES = {
     "summary": ("Summary", "mean", "standard_error", "summarise"),
-    "comparison": ("BoldSet", "TTest", "bold", "welch"),
-    "anova": ("Anova", "bold_averages", "two_way_anova"),
+    "comparison": ("Bold", "bold", "holm"),
     "correlation": ("Correlation", "WithoutTwo", "leave_two_out", "spearman"),
 }
 _LOCATIONS = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "Anova",
-    "BoldSet",
+    "Bold",
     "Correlation",
     "Summary",
-    "TTest",
     "WithoutTwo",
     "bold",
-    "bold_averages",
+    "holm",
     "leave_two_out",
     "mean",
     "spearman",
     "standard_error",
     "summarise",
-    "two_way_anova",
-    "welch",
 ]
 
 

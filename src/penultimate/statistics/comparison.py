@@ -1,128 +1,121 @@
-"""Which entries of a column are bold: those not significantly worse than its best."""
+"""Which entries of a column are beaten: the rule of significance that every table and verdict shares."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from penultimate.errors import RequestError
-from penultimate.statistics.summary import Runs, summarise, unit_of
+from penultimate.statistics.summary import numbers, summarise
+
+_Seed = TypeVar("_Seed", bound=Hashable)
 
 LEVEL = 0.05
+LEAST_RUNS = 3
+"""One run shows no spread, and two leave a t-test one degree of freedom."""
+ROUNDING = 1e-12
+"""Differences that vary by less, as a share of the largest value, are taken for equal."""
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values corrected for being m of them.
+
+    p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)),    p_(1) <= p_(2) <= ...
+
+    Rejecting where p' <= a errs anywhere among the m with probability at most a, however they depend.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+
+    Holm, 1979.
+    """
+    corrected = [1.0] * len(p_values)
+    so_far = 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        so_far = max(so_far, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = so_far
+    return corrected
 
 
 @dataclass(frozen=True)
-class TTest:
-    """t, its degrees of freedom, and the two-sided p."""
+class Bold:
+    """The bold entries of a column, and the p that an entry is no worse than another.
 
-    t: float
-    degrees_of_freedom: float
-    p: float
-
-
-def welch(first: Runs, second: Runs) -> TTest:
-    """Welch's t-test: do two sets of runs, whose variances may differ, have the same mean?
-
-    t = (m_1 - m_2) / sqrt(e_1^2 + e_2^2),    df = (e_1^2 + e_2^2)^2 / (e_1^4/(n_1 - 1) + e_2^4/(n_2 - 1))
-
-    with means m and standard errors e; p is two-sided. Runs that do not vary at all differ with p = 0 or
-    agree with p = 1. Raises RequestError when either has only one run.
-
-    >>> from penultimate.statistics import Summary
-    >>> sigmoid, softmax = Summary(77.2, 0.04, 8), Summary(77.0, 0.06, 8)
-    >>> round(welch(sigmoid, softmax).p, 3)
-    0.017
-
-    Welch, 1947. The paper only says "t-test"; Welch's assumes least about the variances.
-    """
-    a, b = summarise(first), summarise(second)
-    if a.is_single or b.is_single:
-        raise RequestError("a t-test needs two runs or more of each; got one")
-    unit = unit_of((a.standard_error, b.standard_error))
-    errors = a.standard_error / unit, b.standard_error / unit
-    variance = errors[0] ** 2 + errors[1] ** 2
-    if variance == 0:
-        same = a.mean == b.mean
-        return TTest(0.0 if same else math.copysign(math.inf, a.mean - b.mean), a.n + b.n - 2, float(same))
-    from scipy.special import stdtr
-
-    share_a, share_b = errors[0] ** 2 / variance, errors[1] ** 2 / variance
-    degrees = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
-    t = (a.mean - b.mean) / unit / math.sqrt(variance)
-    return TTest(t, degrees, 2 * float(stdtr(degrees, -abs(t))))
-
-
-@dataclass(frozen=True)
-class BoldSet:
-    """The best of a column, its bold entries, the p of tested entries against the best, and a remark.
-
-    `note` is empty or says what could not be tested.
+    `p_values[a][b]` is twice the one-sided p against "b is no better than a", corrected for the comparisons
+    of a; pairs that cannot be tested are missing.
     """
 
-    best: tuple[str, ...]
-    bold: frozenset[str]
-    p_values: dict[str, float]
-    note: str = ""
+    entries: frozenset[str]
+    p_values: Mapping[str, Mapping[str, float]]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.bold
+        return name in self.entries
 
 
-def bold(column: Mapping[str, Runs], higher_is_better: bool = True, level: float = LEVEL) -> BoldSet:
-    """The entries whose mean is not significantly worse than the column's best (Welch's t-test, p < level).
+def bold(
+    column: Mapping[str, Mapping[_Seed, float]], higher_is_better: bool = True, level: float = LEVEL
+) -> Bold:
+    """The entries of a column that no other is better than beyond chance.
 
-    `column` maps names to runs or summaries. An entry with a single run cannot be tested: it is bold only
-    when it is the best. Raises RequestError for an empty column or a level outside (0, 1).
+    `column` maps names to runs by seed. Two entries are compared within the seeds that both have, which
+    share what the seed decides, such as a draw of the data:
 
-    >>> from penultimate.statistics import Summary
-    >>> top1 = {"softmax": Summary(77.0, 0.06, 8), "sigmoid": Summary(77.9, 0.05, 8)}
-    >>> top1["cosine_softmax"] = Summary(77.9, 0.02, 8)
-    >>> sorted(bold(top1).bold)
-    ['cosine_softmax', 'sigmoid']
-    >>> bold({"softmax": [77.0], "sigmoid": [77.9]}).note
-    'only the best is bold: one run cannot be tested (softmax, sigmoid)'
+    d_s = x_bs - x_as,    t = mean d / (s_d / sqrt(n)),    df = n - 1
 
-    Kornblith et al., 2021, table 1.
+    An entry is beaten where the one-sided p of one of its comparisons, corrected by Holm for all of them, is
+    at most level / 2. Where one entry is ahead of each other, every comparison tested by itself, it alone is
+    bold: "each of them" needs no correction. Pairs with fewer than three common seeds, or with the same
+    difference in all, cannot be tested; an entry without any test is not bold.
+
+    Raises RequestError for a level outside (0, 1), or a value that is no finite number.
+
+    >>> softmax, sigmoid = {0: 70.0, 1: 75.0, 2: 80.0}, {0: 71.1, 1: 75.9, 2: 81.0}
+    >>> found = bold({"softmax": softmax, "sigmoid": sigmoid})
+    >>> sorted(found.entries), round(found.p_values["softmax"]["sigmoid"], 4)
+    (['sigmoid'], 0.0033)
+    >>> bold({"softmax": {0: 70.0}, "sigmoid": {0: 71.1}}).entries
+    frozenset()
+
+    Student, 1908; Holm, 1979.
     """
-    summaries = {name: summarise(runs) for name, runs in column.items()}
-    single = [name for name, summary in summaries.items() if summary.is_single]
-
-    def p_value(name: str, best: str) -> float | None:
-        if name in single or best in single:
-            return None
-        return welch(summaries[name], summaries[best]).p
-
-    means = {name: summary.mean for name, summary in summaries.items()}
-    return against_best(means, p_value, higher_is_better, level, untested(single, len(summaries)))
-
-
-def against_best(
-    means: Mapping[str, float],
-    p_value: Callable[[str, str], float | None],
-    higher_is_better: bool,
-    level: float,
-    note: str,
-) -> BoldSet:
-    """The bold set by any test `p_value(name, best)`; None stands for "cannot be tested"."""
-    if not means:
-        raise RequestError("the best of an empty column: at least one entry is needed")
     if not isinstance(level, int | float) or not 0 < level < 1:
         raise RequestError(f"the level of a test lies between 0 and 1; got {level!r}")
-    top = (max if higher_is_better else min)(means.values())
-    best = tuple(name for name, value in means.items() if value == top)
-    p_values = {}
-    for name in means:
-        tested = [p for rival in best if name not in best and (p := p_value(name, rival)) is not None]
-        if tested:
-            p_values[name] = max(tested)
-    kept = {name for name, p in p_values.items() if p >= level}
-    return BoldSet(best, frozenset(kept | set(best)), p_values, note)
+    sign = 1 if higher_is_better else -1
+    runs = {
+        name: dict(
+            zip(of, (sign * value for value in numbers(of.values(), f"runs of '{name}'")), strict=True)
+        )
+        for name, of in column.items()
+    }
+    by_themselves: dict[str, dict[str, float]] = {name: {} for name in runs}
+    for worse, better in ((a, b) for a in runs for b in runs if a != b):
+        p = _p_above(runs[better], runs[worse])
+        if p is not None:
+            by_themselves[worse][better] = p
+    corrected = {
+        name: dict(zip(of, holm(list(of.values())), strict=True)) for name, of in by_themselves.items()
+    }
+    leaders = [
+        name
+        for name in runs
+        if len(runs) > 1
+        and all(by_themselves[other].get(name, 1.0) <= level / 2 for other in {*runs} - {name})
+    ]
+    unbeaten = [name for name, of in corrected.items() if of and min(of.values()) > level / 2]
+    p_values = {name: {other: min(1.0, 2 * p) for other, p in of.items()} for name, of in corrected.items()}
+    return Bold(frozenset(leaders or unbeaten), p_values)
 
 
-def untested(single: list[str], entries: int) -> str:
-    """The remark about entries with a single run, out of `entries`; empty if there are none."""
-    if not single or entries == 1:
-        return ""
-    lead = "only the best is bold: one" if len(single) == entries else "one"
-    return f"{lead} run cannot be tested ({', '.join(single)})"
+def _p_above(better: Mapping[_Seed, float], worse: Mapping[_Seed, float]) -> float | None:
+    """The one-sided p that the first is no higher than the second; None where nothing can be tested."""
+    seeds = [seed for seed in worse if seed in better]
+    if len(seeds) < LEAST_RUNS:
+        return None
+    summary = summarise([better[seed] - worse[seed] for seed in seeds])
+    largest = max(abs(runs[seed]) for runs in (better, worse) for seed in seeds)
+    if summary.standard_error <= ROUNDING * largest:
+        return None
+    from scipy.special import stdtr
+
+    return float(stdtr(summary.n - 1, -summary.mean / summary.standard_error))

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penultimate.statistics.comparison import LEAST_RUNS, LEVEL
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -27,7 +29,7 @@ class Criteria:
     """
 
     level: Criterion = Criterion(
-        0.05,
+        LEVEL,
         "The level is 0.05, two-sided, as in the paper; a verdict looks to one side, so that each of the"
         " two decided ones is wrong with a probability of at most 0.025.",
     )
@@ -51,7 +53,7 @@ class Criteria:
         " mean of the other seven tasks -0.94).",
     )
     least_runs: Criterion = Criterion(
-        3,
+        LEAST_RUNS,
         "Three runs of each objective are needed, as many as the paper has of Inception v3: one run shows"
         " no spread, and two leave a t-test one degree of freedom.",
     )

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from penultimate.report.claims.criteria import CRITERIA, Criteria
 from penultimate.report.measurements import Seed
-from penultimate.statistics import Summary, spearman, summarise
+from penultimate.statistics import Summary, holm, spearman, summarise
 
 Verdict: TypeAlias = Literal["holds", "does not hold", "undecided"]
 BySeed: TypeAlias = Mapping[Seed, float]
@@ -86,26 +86,6 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
     if "does not hold" in met:
         return "does not hold"
     return "holds" if met == {"holds"} else "undecided"
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p values corrected for being m of them.
-
-    p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)),    p_(1) <= p_(2) <= ...
-
-    Rejecting where p' <= a errs anywhere among the m with probability at most a, however they depend.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-
-    Holm, 1979.
-    """
-    corrected = [1.0] * len(p_values)
-    so_far = 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        so_far = max(so_far, min(1.0, (len(p_values) - place) * p_values[index]))
-        corrected[index] = so_far
-    return corrected
 
 
 def corrected(effects: Sequence[Effect], side: Literal["p_for", "p_against"]) -> list[Effect]:

@@ -105,17 +105,17 @@ def _seeds_apart(measurements: Measurements) -> str:
 
 
 def _gain(measurements: Measurements) -> str:
-    """The best mixed ensemble beside the best pure one."""
+    """The mixed ensemble of highest accuracy beside the pure one."""
     pairs = pairs_of(measurements, MIXED)
     mixed = {pair: value for pair, value in pairs.items() if pair[0].objective != pair[1].objective}
     pure = {pair: value for pair, value in pairs.items() if pair not in mixed}
     if not (mixed and pure):
         return ""
-    best, best_pure = max(mixed, key=mixed.__getitem__), max(pure, key=pure.__getitem__)
-    first, second, alone = (measurements.objective(voter.objective).label for voter in (*best, best_pure[0]))
+    top, top_pure = max(mixed, key=mixed.__getitem__), max(pure, key=pure.__getitem__)
+    first, second, alone = (measurements.objective(voter.objective).label for voter in (*top, top_pure[0]))
     return (
-        f"Ours: the best mixture ({first} and {second}) has {fixed(100 * mixed[best], 1)} %, the best of one"
-        f" objective ({alone}) {fixed(100 * pure[best_pure], 1)} %."
+        f"Ours, the highest means: {fixed(100 * mixed[top], 1)} % for a mixture ({first} and {second}),"
+        f" {fixed(100 * pure[top_pure], 1)} % for one objective ({alone})."
     )
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from penultimate.report.base import Source
+from penultimate.report.claims.criteria import CRITERIA
+from penultimate.report.claims.evidence import gather
+from penultimate.report.claims.rankings import ranked
 from penultimate.report.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.exhibits.transfer import TOP1
 from penultimate.report.measurements import FIRST_STUDY, ByRun, Measurements
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import correlation_of, leaning_on, mean_points
 from penultimate.report.text import counted, fixed, listed, p_value, percent
-from penultimate.statistics import Correlation
+from penultimate.statistics import Correlation, bold
+from penultimate.statistics.comparison import LEVEL
 
-SIGNIFICANT = 0.05
+MOST_NAMES = 3
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -42,7 +47,8 @@ def headline(measurements: Measurements) -> Headline:
     assert theirs is not None
     points = SEPARATION.means(measurements)
     ours = correlation_of(points)
-    details = [_beside(ours, theirs)] if ours else []
+    verdict = _verdict(measurements)
+    details = [_beside(ours, theirs, verdict)] if ours else []
     relation = "rank correlation of class separation with linear transfer"
     facts = [Tile(fixed(ours.rho, 2), "", f"{relation} ({p_value(ours.p)}, n = {ours.n})")] if ours else []
     same = "the same" if ours else relation
@@ -50,22 +56,33 @@ def headline(measurements: Measurements) -> Headline:
         Tile(fixed(theirs.rho, 2), "", f"{same} on ImageNet, in the paper (n = {theirs.n})", "published")
     )
     top1, transfer = measurements.values(TOP1), measurements.values(LINEAR)
-    for runs, meaning in (
-        (top1, "{} is best on the classes trained on (test accuracy)"),
-        (transfer, "{} is best to transfer (linear, mean of tasks)"),
+    for runs, what in (
+        (top1, "on the classes trained on (test accuracy)"),
+        (transfer, "in transfer (linear, mean of tasks)"),
     ):
-        if runs:
-            spec, value = _ranked(runs)[0]
-            facts.append(Tile(percent(value), "%", meaning.format(measurements.objective(spec).label)))
+        facts += _highest(measurements, runs, what)
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
-    return Headline(
-        _answer(ours, leaning_on(points, named=False), measurements.limited), tuple(details), tuple(facts)
-    )
+    leaning = leaning_on(points, named=False)
+    return Headline(_answer(ours, leaning, verdict, measurements.limited), tuple(details), tuple(facts))
 
 
-def _answer(ours: Correlation | None, leaning: str, limited: bool) -> str:
-    """The one sentence; it claims a relation only where p < 0.05."""
+Relation: TypeAlias = Literal["falls", "rises", "no fall", "undecided"]
+"""What the claims make of transfer as separation grows; "no fall": so strong a one is excluded."""
+
+
+def _verdict(measurements: Measurements) -> Relation:
+    evidence = gather(measurements)
+    falls, rises = (ranked(evidence, "separation", "linear", sign, CRITERIA).verdict for sign in (-1, 1))
+    if measurements.limited:
+        return "undecided"
+    if "holds" in (falls, rises):
+        return "falls" if falls == "holds" else "rises"
+    return "no fall" if falls == "does not hold" else "undecided"
+
+
+def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: bool) -> str:
+    """The one sentence; it claims a relation only where the claims do."""
     if ours is None:
         return (
             "This study cannot say yet whether pulling classes apart costs transfer: fewer than three"
@@ -73,29 +90,59 @@ def _answer(ours: Correlation | None, leaning: str, limited: bool) -> str:
         )
     size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}{leaning}"
     among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
-    if ours.p >= SIGNIFICANT:
+    if verdict not in ("falls", "rises"):
         lean = "lean towards transferring worse" if ours.rho < 0 else "lean towards transferring better"
         lean = lean if abs(ours.rho) >= 0.1 else "transfer neither better nor worse"
-        chance = "no more than chance would explain"
-        return f"{among} those that pull the classes further apart {lean}, {chance} ({size})."
-    better = "worse" if ours.rho < 0 else "better"
+        by_chance = "no more than chance would explain"
+        why = by_chance if ours.p >= LEVEL else "which the rules of the claims leave undecided"
+        return f"{among} those that pull the classes further apart {lean}, {why} ({size})."
+    better = "worse" if verdict == "falls" else "better"
     return f"{among} those that pull the classes further apart transfer {better} ({size})."
 
 
-def _beside(ours: Correlation, theirs: Correlation) -> str:
+def _beside(ours: Correlation, theirs: Correlation, verdict: Relation) -> str:
     leaning = leaning_on(SEPARATION_IN_PAPER.points(), named=False)
     paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet{leaning}"
-    if ours.p >= SIGNIFICANT:
-        direction = "points the same way" if ours.rho < 0 else "points the other way"
-        return f"{paper}; ours {direction} and is not significant, so it neither confirms nor refutes it."
-    verdict = "this study agrees" if ours.rho < 0 else "this study disagrees: the relation is reversed here"
-    return f"{paper}; {verdict}."
+    direction = "points the same way" if ours.rho < 0 else "points the other way"
+    found = {
+        "falls": "this study agrees",
+        "rises": "this study disagrees: the relation is reversed here",
+        "no fall": "this study disagrees: so strong a relation is excluded here",
+        "undecided": f"ours {direction} and is undecided, so it neither confirms nor refutes it",
+    }
+    return f"{paper}; {found[verdict]}."
 
 
 def _ranked(runs: ByRun) -> list[tuple[str, float]]:
     """Objectives by their mean, the best first; equal means keep the study's order."""
     means = [(spec, summarise(list(values.values())).mean) for spec, values in runs.items()]
     return sorted(means, key=lambda pair: -pair[1])
+
+
+def _highest(measurements: Measurements, runs: ByRun, what: str) -> list[Tile]:
+    """The highest mean, and which objectives it is not beyond chance above; nothing is called best of one."""
+    if not runs:
+        return []
+    (spec, value), *others = _ranked(runs)
+    label = measurements.objective(spec).label
+    meaning = f"the highest {'mean' if len(runs[spec]) > 1 else 'value'} {what}: {label}"
+    return [Tile(percent(value), "%", f"{meaning}{_beyond(measurements, runs, spec) if others else ''}")]
+
+
+def _beyond(measurements: Measurements, runs: ByRun, spec: str) -> str:
+    """What the one rule of significance says of an objective against all others, as a clause."""
+    found = bold(runs)
+    tested = {name: of[spec] for name, of in found.p_values.items() if spec in of}
+    if not tested:
+        seeds = counted(max(map(len, runs.values())), "seed")
+        return f"; {seeds} cannot tell it from the others, and nothing is called best"
+    others = f"the other {counted(len(runs) - 1, 'objective')}"
+    if found.entries == {spec}:
+        return f"; beyond chance above each of {others}"
+    level = [name for name in runs if name != spec and tested.get(name, 1.0) > LEVEL]
+    names = [measurements.objective(name).label for name in level]
+    which = listed(names) if len(names) <= MOST_NAMES else f"{len(names)} of {others}"
+    return f"; not beyond chance above {which}"
 
 
 def _place(runs: ByRun, spec: str) -> str:
@@ -111,14 +158,12 @@ def _softmax(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[s
     if spec is None or spec not in top1 or spec not in transfer or len(top1) < 2 or len(transfer) < 2:
         return []
     means = dict(_ranked(top1))
-    better = [measurements.objective(rival).label for rival in means if means[rival] > means[spec]]
-    rivals = (
-        f" ({listed(better)} {'does' if len(better) == 1 else 'do'} better)" if 0 < len(better) <= 3 else ""
-    )
+    higher = [measurements.objective(rival).label for rival in means if means[rival] > means[spec]]
+    rivals = f" (after {listed(higher)})" if 0 < len(higher) <= MOST_NAMES else ""
     return [
-        f"Plain softmax, the usual choice, comes {_place(top1, spec)} on the classes it was trained on"
-        f"{rivals} and {_place(transfer, spec)} in transfer; in the paper it is last of nine and first of"
-        " nine."
+        f"By its mean plain softmax, the usual choice, comes {_place(top1, spec)} on the classes it was"
+        f" trained on{rivals} and {_place(transfer, spec)} in transfer; in the paper it is last of nine and"
+        " first of nine."
     ]
 
 
@@ -128,6 +173,6 @@ def _accuracy(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[
     if correlation is None:
         return []
     size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}{leaning_on(points, named=False)}"
-    says = "says nothing reliable about" if correlation.p >= SIGNIFICANT else "goes with"
-    how = "" if correlation.p >= SIGNIFICANT else (" better" if correlation.rho > 0 else " worse")
+    says = "says nothing reliable about" if correlation.p >= LEVEL else "goes with"
+    how = "" if correlation.p >= LEVEL else (" better" if correlation.rho > 0 else " worse")
     return [f"Accuracy on the pretraining classes {says}{how} transfer ({size}); in the paper, ρ = −0.21."]

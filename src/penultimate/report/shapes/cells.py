@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penultimate.report.base import MISSING, Cell
+from penultimate.report.base import MISSING, UNBEATEN, Cell
 from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.text import counted, fixed
+from penultimate.statistics.comparison import LEAST_RUNS, LEVEL
 
 MEAN_PER_CLASS = "†"
 """Marks a data set whose accuracy is the mean over classes."""
@@ -44,9 +45,11 @@ def published_cell(printed: str, error: str = "") -> Cell:
 
 def bold_note(measurements: Measurements) -> str:
     """What bold means in this study."""
-    if len(measurements.seeds) < 2:
-        return "Bold: the best of its column. With one seed nothing can be tested, so only the best is bold."
+    least, seeds = counted(LEAST_RUNS, "seed"), len(measurements.seeds)
+    if seeds < LEAST_RUNS:
+        return f"Nothing is bold: with {counted(seeds, 'seed')} nothing is called best; {least} are needed."
     return (
-        "Bold: not significantly worse than the best of its column (t-test, p < 0.05; two-way analysis of"
-        " variance for the mean)."
+        f"Bold: {UNBEATEN}. Objectives are compared within seeds (paired t-test, two-sided level"
+        f" {LEVEL:g}, {least} or more), and p is corrected for all comparisons of an objective (Holm), as the"
+        " claims are judged; that one is ahead of each of the others needs no correction."
     )

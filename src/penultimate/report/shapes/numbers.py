@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "average",
     "best_of",
-    "best_on_average",
     "error_of",
     "mean_of_printed",
     "printed_rows",
@@ -81,26 +80,10 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = 
 
 
 def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:
-    """The objectives not significantly worse than the best, by `statistics.bold`; nothing of nothing."""
+    """The objectives that none is better than beyond chance, by `statistics.bold`."""
     from penultimate.statistics.comparison import bold
 
-    values = {spec: of_seeds.values() for spec, of_seeds in runs.items()}
-    return bold(values, higher_is_better=best == "high").bold if values else frozenset()
-
-
-def best_on_average(mean: ByRun, per_target: Sequence[ByRun]) -> frozenset[str]:
-    """The same for the mean over targets, by analysis of variance; with single runs only, the best alone."""
-    from penultimate.statistics.anova import bold_averages
-
-    if not mean:
-        return frozenset()
-    if all(len(values) == 1 for values in mean.values()):
-        return frozenset(best_of(mean))
-    cells = {
-        spec: {str(index): list(runs[spec].values()) for index, runs in enumerate(per_target)}
-        for spec in mean
-    }
-    return bold_averages(cells).bold
+    return bold(runs, higher_is_better=best == "high").entries
 
 
 def printed_rows(name: str) -> tuple[Mapping[str, str], ...]:

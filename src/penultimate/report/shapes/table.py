@@ -11,7 +11,7 @@ from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRo
 from penultimate.report.measurements import ByRun, Measurements, mean_of, official_accuracy, short_title
 from penultimate.report.quantity import SWEEP, TARGETS, Quantity
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_note, published_cell, run_cell
-from penultimate.report.shapes.numbers import best_of, best_on_average, mean_of_printed, printed_rows
+from penultimate.report.shapes.numbers import best_of, mean_of_printed, printed_rows
 from penultimate.report.spec import Piece
 from penultimate.report.text import fixed
 
@@ -44,7 +44,7 @@ PAPER_PER_CLASS = ("pets", "flowers")
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of a table of runs: how it is shown, its values, and the objectives that are best in it."""
+    """A column of a table of runs: how it is shown, its values, and the objectives that none beats in it."""
 
     quantity: Quantity
     runs: ByRun
@@ -61,7 +61,7 @@ class RunColumn:
 
 
 def run_column(quantity: Quantity, runs: ByRun) -> RunColumn:
-    """A column in which the best are found as its quantity says."""
+    """A column in which it is found out which none beats, where its quantity says so."""
     return RunColumn(quantity, runs, best_of(runs, quantity.best) if quantity.best else frozenset())
 
 
@@ -163,13 +163,8 @@ def columns_of_targets(quantity: Quantity, per_target: Mapping[str, ByRun]) -> l
         run_column(replace(quantity, label=_heading(target), key=quantity.key.format(target=target)), runs)
         for target, runs in per_target.items()
     ]
-    shares = [column.runs for column in columns]
-    mean = mean_of(shares)
-    best = best_on_average(mean, shares) if quantity.best else frozenset()
-    return [
-        *columns,
-        RunColumn(replace(quantity, label="Mean", key=quantity.key.format(target="mean")), mean, best),
-    ]
+    mean = replace(quantity, label="Mean", key=quantity.key.format(target="mean"))
+    return [*columns, run_column(mean, mean_of([column.runs for column in columns]))]
 
 
 def _heading(target: str) -> str:
