@@ -21,6 +21,7 @@ from penultimate.measures.declaration import (
     Pixels,
     Shifted,
     Snapshots,
+    Trained,
     Yield,
 )
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
@@ -40,6 +41,7 @@ __all__ = [
     "Pixels",
     "Shifted",
     "Snapshots",
+    "Trained",
     "Undefined",
     "Yield",
     "measurement",
