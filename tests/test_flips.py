@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 
 from penultimate.doctor.results import look_at_store
-from penultimate.engine.execute import CHECKPOINT_SECONDS, execute
+from penultimate.engine.execute import execute
 from penultimate.engine.messages import Done
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
 from penultimate.engine.schedule import Schedule
 from penultimate.errors import PenultimateError
 from penultimate.files import digest_bytes, digest_file
+from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.records.archive import keep, read_kept
 from penultimate.records.reading import read_study as read_folder
 from penultimate.records.reading import study_folder

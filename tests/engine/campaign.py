@@ -37,6 +37,7 @@ from penultimate.engine import execute, local, worker
 from penultimate.engine.messages import Ready
 from penultimate.engine.observer import Observer, Silent, Summary
 from penultimate.engine.schedule import Schedule, carry_out
+from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.plugins import load_plugin
 from penultimate.records.reading import study_folder
 from penultimate.records.table import ROWS, read_rows
@@ -296,7 +297,7 @@ def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
     (folder / "study.py").write_text(STUDY)
     install(log)
     os.chdir(folder)
-    os.environ[execute.CHECKPOINT_SECONDS] = "0.02"
+    os.environ[CHECKPOINT_SECONDS] = "0.02"
     aims.begin([])
     assert command("warm")[0] == 0  # so that nothing is left to import in the forks
     aims.begin([])
@@ -449,7 +450,7 @@ def disk(folder: Path, moments: int, seed: int) -> dict[str, Any]:
     began, chosen, where = time.monotonic(), random.Random(seed), Counter[str]()
     (folder / "study.py").write_text(STUDY)
     os.chdir(folder)
-    os.environ[execute.CHECKPOINT_SECONDS] = "0.02"
+    os.environ[CHECKPOINT_SECONDS] = "0.02"
     assert command("whole")[0] == 0
     whole = {step: rows for step, (_, rows) in finished(folder / "whole").items()}
     place = folder / "disk"

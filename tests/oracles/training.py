@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 
 def learning_rates(peak: float, warm: int, steps: int, kind: str, final: float) -> list[float]:
     """Linear to the peak in `warm` steps; then towards final x peak, exponentially or as a cosine."""
@@ -38,3 +40,27 @@ def average(start: float, weights: list[float], momentum: float) -> float:
         d = min(momentum, (1 + step) / (10 + step))
         value = d * value + (1 - d) * weight
     return value
+
+
+def fine_tuned(
+    body: torch.nn.Module,
+    final: torch.nn.Linear,
+    batches: list[tuple[torch.Tensor, torch.Tensor]],
+    rate: float,
+    decay: float,
+) -> None:
+    """SPEC section 3: all weights, SGD with momentum .9, the rate to zero as a cosine; kernels and W decay."""
+    body.train()
+    norms = [module for module in body.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    spared = {id(value) for norm in norms for value in norm.parameters()} | {id(final.bias)}
+    weights = [*body.parameters(), *final.parameters()]
+    velocities = [torch.zeros_like(value) for value in weights]
+    for step, (images, labels) in enumerate(batches):
+        loss = torch.nn.functional.cross_entropy(final(body(images)), labels)
+        gradients = torch.autograd.grad(loss, weights)
+        now = rate * 0.5 * (1 + math.cos(math.pi * step / len(batches)))
+        with torch.no_grad():
+            for value, gradient, velocity in zip(weights, gradients, velocities, strict=True):
+                slope = gradient if id(value) in spared else gradient + decay * value
+                velocity.mul_(0.9).add_(slope)
+                value -= now * velocity

@@ -298,3 +298,47 @@ def test_snapshots_change_nothing_else(tmp_path: Path) -> None:
     run(tmp_path / "without")
     assert weights(tmp_path / "with") == weights(tmp_path / "without")
     assert snapshots(tmp_path / "without") == {}
+
+
+def test_a_run_broken_off_before_its_last_epoch_is_closed_goes_on(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole")
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    broken = _Run("softmax", TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
+    while broken.step < broken.steps:
+        for batch in broken.batches():
+            broken.advance(batch)
+        if broken.step < broken.steps:
+            broken.close_epoch()
+    broken.save()
+    assert run(folder).curves == whole.curves
+    assert weights(folder) == weights(tmp_path / "whole")
+
+
+def test_a_run_of_so_many_steps_ends_within_an_epoch(tmp_path: Path) -> None:
+    """The rate is that of the steps that there are; 16 make an epoch."""
+    by_steps = replace(RECIPE, epochs=100, schedule="cosine", final_fraction=0.0)
+    result = run(tmp_path / "a", replace(by_steps, steps=40))
+    assert [point["epoch"] for point in result.curves if point["metric"] == "mean_loss"] == [1, 2, 3]
+    assert result.epoch == 3
+    run(tmp_path / "two epochs", replace(by_steps, steps=32))
+    run(tmp_path / "by epochs", replace(by_steps, epochs=2))
+    assert weights(tmp_path / "two epochs") == weights(tmp_path / "by epochs") != weights(tmp_path / "a")
+
+
+def test_of_fewer_images_than_a_batch_holds_all_are_one(tmp_path: Path) -> None:
+    few = squares(10, 0)
+    result = train("softmax", TINY, few, few, replace(RECIPE, epochs=30), 0, tmp_path)
+    losses = [point["value"] for point in result.curves if point["metric"] == "mean_loss"]
+    assert len(losses) == 30
+    assert 0 < losses[-1] < losses[0]
+
+
+def test_without_images_held_out_the_last_weights_are_kept(tmp_path: Path) -> None:
+    run(tmp_path / "with")
+    (tmp_path / "without").mkdir()
+    result = train("softmax", TINY, squares(256, 0), None, RECIPE, 5, tmp_path / "without")
+    assert weights(tmp_path / "without") == weights(tmp_path / "with")
+    assert {point["metric"] for point in result.curves} == {"mean_loss"}
+    with pytest.raises(RequestError, match="stops at the best, or with patience, needs images held out"):
+        train("softmax", TINY, squares(64, 0), None, replace(RECIPE, stopping="best"), 5, tmp_path)

@@ -26,8 +26,6 @@ from penultimate.store import Store
 from penultimate.study.graph import Step
 
 SCRATCH = ("checkpoint*", "*.tmp")
-CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
-"""The environment variable with the seconds between two checkpoints: it changes no result."""
 
 
 class DamagedParentError(DamagedFileError):
@@ -88,7 +86,7 @@ def train(inputs: Inputs) -> Outcome:
         config["seed"],
         inputs.folder,
         inputs.progress,
-        float(os.environ.get(CHECKPOINT_SECONDS, "20")),
+        inputs.checkpoint_seconds,
     )
     rows = [
         row(

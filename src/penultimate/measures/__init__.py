@@ -22,6 +22,7 @@ from penultimate.measures.declaration import (
     Pixels,
     Shifted,
     Snapshots,
+    Trained,
     Yield,
 )
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
@@ -42,6 +43,7 @@ __all__ = [
     "Pixels",
     "Shifted",
     "Snapshots",
+    "Trained",
     "Undefined",
     "Yield",
     "measurement",

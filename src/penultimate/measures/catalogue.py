@@ -81,7 +81,7 @@ def requested(text: str) -> Requested:
     if declaration.stage:
         raise RequestError(f"'{spec.name}' is a stage of other measurements; name one of them instead")
     settings = declaration.bound(spec.arguments)
-    repeated = {name: several(spec.name, name, settings[name]) for name in declaration.each}
+    repeated = {name: several(spec.name, name, settings[name]) for name in declaration.several}
     return Requested(declaration, {**settings, **repeated})
 
 

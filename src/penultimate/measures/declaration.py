@@ -16,17 +16,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval, bind
+from penultimate.errors import unknown
+from penultimate.objectives.hyperparameters import REQUIRED, Form, Hyperparameter, Interval, bind
 
-Scope: TypeAlias = Literal["network", "objective", "draw", "study"]
+Scope: TypeAlias = Literal["network", "objective", "start", "draw", "study"]
 
 PER: Mapping[str, tuple[Scope, bool]] = {
     "network": ("network", False),
     "target": ("network", True),
     "objective": ("objective", False),
     "objective_target": ("objective", True),
+    "start_target": ("start", True),
     "draw": ("draw", False),
     "study": ("study", False),
+    "study_target": ("study", True),
 }
 """What a measurement can be called for: the networks of one call, and whether it is repeated for each target.
 
@@ -34,8 +37,10 @@ network             one network
 target              one network and one target
 objective           the networks of all seeds of an objective
 objective_target    the same, and one target
+start_target        the networks that start from the same first weights and see the same draw, and one target
 draw                everything that sees one draw of the data (for stages: images made once for all networks)
 study               all networks of an arm that share an architecture
+study_target        the same, and one target
 """
 
 
@@ -87,6 +92,14 @@ class Layers:
 
 
 @dataclass(frozen=True)
+class Trained:
+    """How the network was trained: `inputs.backbone` and `inputs.augmentation`, not the network itself.
+
+    Networks that were not trained here are not measured.
+    """
+
+
+@dataclass(frozen=True)
 class Head:
     """The final layer that was trained on the source's classes."""
 
@@ -98,13 +111,18 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Made:
-    """The files that a stage has left; `optional`: the measurement goes on where the stage cannot be done."""
+    """The files that a stage has left; `optional`: the measurement goes on where the stage cannot be done.
+
+    Of a stage that is repeated for a setting's values, a measurement that is too gets what was made for its
+    own value. `seeds` names the setting that says of how many seeds an objective, the first ones, it is done.
+    """
 
     stage: str
     optional: bool = False
+    seeds: str = ""
 
 
-Need: TypeAlias = Features | Pixels | ClassNames | Shifted | Layers | Head | Snapshots | Made
+Need: TypeAlias = Features | Pixels | ClassNames | Shifted | Layers | Trained | Head | Snapshots | Made
 
 
 @dataclass(frozen=True)
@@ -123,7 +141,8 @@ class Measurement:
     version   raised by hand when the results change for the same settings
     yields    every quantity that it can yield; None: what it yields is known only when it runs (plug-ins)
     each      settings that hold several values: one step for every combination of them
-    ranges    where the values of settings lie, {setting: Interval}; others are refused before anything runs
+    ranges    where the values of settings lie, {setting: Interval}, or which words there are, {setting: words};
+              others are refused before anything runs
     stage     leaves files for other measurements, and no rows; a study does not name it
     first     done before everything else that a network is measured by
     seconds   of a step on one CPU core of a laptop
@@ -136,7 +155,7 @@ class Measurement:
     yields: tuple[Yield, ...] | None
     settings: tuple[Hyperparameter, ...]
     each: tuple[str, ...] = ()
-    ranges: Mapping[str, Interval] = field(default_factory=dict)
+    ranges: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
     stage: bool = False
     first: bool = False
     seconds: float | None = None
@@ -151,22 +170,39 @@ class Measurement:
     def of_targets(self) -> bool:
         return PER[self.per][1]
 
+    @property
+    def several(self) -> tuple[str, ...]:
+        """The settings that may hold several values: those of `each`, and those whose default is a tuple."""
+        tuples = [setting.name for setting in self.settings if isinstance(setting.default, tuple)]
+        return tuple(dict.fromkeys((*self.each, *tuples)))
+
     def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every setting, as given or by default; raises RequestError for one that it does not have.
 
-        Or for a value that is not in its range; the values of `each` are whole numbers where they have one.
+        Or for a value that is not in its range; each of several is a whole number where the usual ones are.
         """
         bound = bind(self.name, [self._ranged(setting) for setting in self.settings], given)
         for setting in self.settings:
-            if setting.name in self.each and setting.name in self.ranges:
-                of_each = dataclasses.replace(self._ranged(setting), form="integer")
+            if setting.name in self.several and setting.name in self.ranges:
                 values = bound[setting.name]
                 for value in values if isinstance(values, tuple | list) else (values,):
-                    of_each.checked(value, self.name)
+                    self._check_one(setting, value)
         return bound
 
+    def _check_one(self, setting: Hyperparameter, value: Any) -> None:
+        """Raises RequestError for one of several values that is not what it may be."""
+        allowed = self.ranges[setting.name]
+        if isinstance(allowed, tuple):
+            if value not in allowed:
+                raise unknown(f"{setting.name} of {self.name}", str(value), allowed)
+            return
+        usual = setting.default if isinstance(setting.default, tuple) else (setting.default,)
+        form: Form = "number" if any(isinstance(value, float) for value in usual) else "integer"
+        dataclasses.replace(self._ranged(setting), form=form).checked(value, self.name)
+
     def _ranged(self, setting: Hyperparameter) -> Hyperparameter:
-        return dataclasses.replace(setting, interval=self.ranges.get(setting.name, setting.interval))
+        allowed = self.ranges.get(setting.name)
+        return dataclasses.replace(setting, interval=allowed) if isinstance(allowed, Interval) else setting
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the settings that differ from their defaults: what a step's identity holds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from penultimate.data.augmentation import Augmentation
     from penultimate.data.images import ImageSet
     from penultimate.features.bank import FeatureBank
     from penultimate.networks.protocol import Network
     from penultimate.study.graph import Step, Supply
+
+CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
+"""The environment variable with the seconds between two checkpoints: it changes no result."""
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Setting: TypeAlias = Mapping[str, str | int | float]
@@ -88,6 +93,11 @@ class Inputs:
     progress: Progress
 
     @property
+    def checkpoint_seconds(self) -> float:
+        """The seconds between two checkpoints of a training."""
+        return float(os.environ.get(CHECKPOINT_SECONDS, "20"))
+
+    @property
     def source(self) -> str:
         """The data set that the networks were trained on."""
         return str(self.step.columns["source"])
@@ -123,6 +133,18 @@ class Inputs:
     def objective(self) -> str:
         """The canonical spec of the network's objective."""
         return str(self.step.columns["objective"])
+
+    @property
+    def backbone(self) -> str:
+        """The spec of the architecture."""
+        return str(self.step.config["backbone"])
+
+    @property
+    def augmentation(self) -> Augmentation:
+        """The augmentation of the images that the network was trained on."""
+        from penultimate.data.augmentation import Augmentation
+
+        return Augmentation(**self.step.config.get("augmentation", {}))
 
     def features(self, split: str) -> FeatureBank:
         """The feature bank of a split of the target (of the source, for a measurement per network)."""

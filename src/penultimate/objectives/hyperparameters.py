@@ -6,11 +6,12 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from penultimate.errors import RequestError, nearest
 
 REQUIRED: Any = inspect.Parameter.empty
+Form: TypeAlias = Literal["number", "integer", "any"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Hyperparameter:
     meaning: str = ""
     symbol: str = ""
     interval: Interval = Interval()
-    form: Literal["number", "integer", "any"] = "number"
+    form: Form = "number"
 
     def checked(self, value: Any, owner: str) -> Any:
         """The value in canonical form (an integral float becomes an integer, so that 1.0 and 1 are equal).
@@ -126,7 +127,7 @@ def of_function(function: Callable[..., Any], inputs: int | None = None) -> tupl
         if not (keyword_only if inputs is None else named and place >= inputs):
             continue
         default = parameter.default
-        form: Literal["number", "integer", "any"] = "any"
+        form: Form = "any"
         if parameter.annotation in (int, "int"):
             form = "integer"
         elif parameter.annotation in (float, "float") or type(default) in (int, float):

@@ -10,6 +10,8 @@ from penultimate.studies.quickstart import MEASURE
 from penultimate.study.spec import Runs, Study
 from penultimate.training.recipe import Recipe
 
+BRIEFLY = "learning_rate=(0.01, 0.1), decay=(0.0, 0.001), steps=4, batch_size=16, seeds=1"
+
 STUDY = Study(
     name="smoke",
     title="Every step once, on a tiny world",
@@ -33,7 +35,25 @@ STUDY = Study(
             backbones=("glyphnet(width=8, features=32)",),
         ),
     ),
-    measure=(*MEASURE, "overlap", "transferability", "nce", "leep"),
+    measure=(
+        *MEASURE,
+        "overlap",
+        "transferability",
+        "nce",
+        "leep",
+        f"fine_tuning({BRIEFLY}, head=('fresh',))",
+        f"from_scratch({BRIEFLY})",
+    ),
     limited=True,
-    expected_seconds={"train": 1.0, "hard": 1.0, "similarity": 1.0, "distances": 0.2, "robustness": 0.5},
+    expected_seconds={
+        "train": 1.0,
+        "hard": 1.0,
+        "similarity": 1.0,
+        "distances": 0.2,
+        "robustness": 0.5,
+        "fine_tune_cell": 0.2,
+        "fine_tuning": 0.3,
+        "scratch_cell": 0.2,
+        "from_scratch": 0.3,
+    },
 )

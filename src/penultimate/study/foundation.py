@@ -150,9 +150,17 @@ class Foundation:
                 return block.classifies
             case needs.LogProbabilities():
                 return self._compositions[key.objective].gives_log_probabilities
+            case needs.Trained():
+                return isinstance(block, Runs)
             case needs.Snapshots():
                 return isinstance(block, Runs) and block.recipe.snapshot_every > 0
         return True
+
+    def training(self, key: NetworkKey) -> dict[str, Any]:
+        """How a network was trained: its architecture, and the augmentation where it is not the usual one."""
+        block = self.blocks[key]
+        assert isinstance(block, Runs)
+        return filled(backbone=key.backbone, augmentation=_settings(block.recipe)[1].get("augmentation"))
 
     def _core(
         self,
@@ -176,6 +184,8 @@ class Foundation:
             return (key,)
         if scope == "objective":
             return key.objective, key.backbone, key.arm
+        if scope == "start":
+            return key.arm, key.backbone, key.seed, key.draw
         if scope == "draw":
             return (self.draw_of(key),)
         return key.arm, self.architecture(key)
@@ -190,6 +200,8 @@ class Foundation:
         first = networks[0]
         if scope == "network":
             return {**first.columns(), **common}
+        if scope == "start":
+            return {**dataclasses.replace(first, objective="").columns(), **common}
         if scope == "draw":
             return {"draw": self.draw_of(first), **common}
         shared = {"backbone": self.architecture(first) or None, "arm": first.arm or None}
@@ -210,7 +222,7 @@ class Foundation:
             parts += [_short(composition) if composition else first.objective]
         if scope == "draw":
             parts.append(f"d{self.draw_of(first)}")
-        if scope == "network" and first.seed is not None:
+        if scope in ("network", "start") and first.seed is not None:
             parts.append(f"s{first.seed}")
         parts.append(target)
         parts += [f"{name}{value}" for name, value in cell]

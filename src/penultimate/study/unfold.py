@@ -106,6 +106,8 @@ class _Unfolding:
         if needs.ClassNames() in what.needs:
             told = self.study.counterparts.get(place.target, {})
             extra |= filled(counterparts={name: list(names) for name, names in told.items()})
+        if needs.Trained() in what.needs:
+            extra |= self.base.training(place.networks[0])
         if what.scope == "study":  # of all networks of the group, though the step may be given fewer
             extra["seeds"] = sorted({key.seed for key in place.networks if key.seed is not None})
         step = Step(
@@ -142,6 +144,8 @@ class _Unfolding:
                 return [Supply("network", self.base.network(key), network=key) for key in keys]
             case needs.Made():
                 return self._made(need, place)
+            case needs.Trained():
+                return []
         raise RequestError(f"the measurement '{what.name}' needs {need!r}, which no study can give it")
 
     def _banks(self, need: needs.Features, what: Measurement, place: _Place) -> list[Supply] | None:
@@ -159,10 +163,12 @@ class _Unfolding:
         """The steps of a stage that touch this place: of its networks, or of a group that holds them."""
         stage = measurement(need.stage)
         target = place.target if stage.of_targets else self.study.source
+        settings = {**place.request.settings, **dict(place.cell)}
+        some = _first_seeds(place.networks, settings[need.seeds] if need.seeds else 0)
         supplies = []
-        for group in dict.fromkeys(self.base.group(key, stage.scope) for key in place.networks):
+        for group in dict.fromkeys(self.base.group(key, stage.scope) for key in some):
             networks = self.groups(place.request.text, stage.scope)[group]
-            for cell in _cells(stage, place.request.settings):
+            for cell in _cells(stage, settings):
                 known = (place.request.text, need.stage, group, target, cell)
                 if known not in self._stages:
                     there = _Place(place.request, networks, target, cell)

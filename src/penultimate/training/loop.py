@@ -25,6 +25,7 @@ from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
+from penultimate.training.start import Start
 
 PREPARED, PREPARED_VALUES = 8, 2**20
 """How many batches are prepared at once, and of how many values at most; small images save on calls."""
@@ -50,17 +51,19 @@ def train(
     objective: str,
     backbone: str,
     train: ImageSet,
-    holdout: ImageSet,
+    holdout: ImageSet | None,
     recipe: Recipe,
     seed: int,
     folder: Path,
     progress: Progress | None = None,
     checkpoint_seconds: float = 20.0,
     device: str = "cpu",
+    start: Start | None = None,
 ) -> TrainingResult:
     """Train a network and write it (`network.safetensors`, `network.json`) to a folder.
 
-    If the recipe keeps snapshots, the averaged weights of earlier epochs are in folders beside it.
+    If the recipe keeps snapshots, the averaged weights of earlier epochs are in folders beside it. Without a
+    holdout nothing is evaluated, and the last weights are kept.
 
     The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout derive
     from (seed, epoch, step), so a run that is killed at any moment and called again ends in the same bits. A
@@ -70,18 +73,20 @@ def train(
     A checkpoint that is damaged, or of another run, is set aside: `progress` hears of it ({"notice": ...}),
     and the result names it in `damaged`.
 
-    Raises RequestError if a set has no images.
+    Raises RequestError if a set has no images, if the recipe needs a holdout and there is none, and for a
+    `start` of another architecture (what differs).
 
     Kornblith et al., NeurIPS 2021, appendix A.1.
     """
-    if len(train) < 1 or not len(holdout):
-        raise RequestError(
-            f"training needs images; there are {len(train)} to train on, {len(holdout)} held out"
-        )
+    if len(train) < 1 or (holdout is not None and not len(holdout)):
+        held_out = "" if holdout is None else f", {len(holdout)} held out"
+        raise RequestError(f"training needs images; there are {len(train)} to train on{held_out}")
+    if holdout is None and (recipe.stopping == "best" or recipe.patience):
+        raise RequestError("a recipe that stops at the best, or with patience, needs images held out")
     damaged: list[str] = []
     resumed = False
     while not resumed:  # a state that does not fit has left its marks by the time that it shows
-        run = _Run(objective, backbone, train, holdout, recipe, seed, folder, device)
+        run = _Run(objective, backbone, train, holdout, recipe, seed, folder, device, start)
         resumed = run.resume()
         damaged += run.checkpoints.damaged
     if progress is not None:
@@ -90,7 +95,7 @@ def train(
             progress({"notice": f"{reason}; it was set aside, and the training {place}"})
     began, step_began = time.monotonic(), run.step
     saved = began
-    while run.epoch < recipe.epochs and not run.ended:
+    while run.epoch < run.epochs and not run.ended:
         for batch in run.batches():
             run.advance(batch)
             if run.reason:
@@ -102,9 +107,9 @@ def train(
         if run.reason:
             return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
         if progress is not None:
-            rate = (run.step - step_began) * recipe.batch_size / (time.monotonic() - began)
+            rate = (run.step - step_began) * run.batch_size / (time.monotonic() - began)
             # A run resumed at the very end of an epoch has not timed any step yet.
-            images_left = (recipe.epochs - run.epoch) * run.steps_per_epoch * recipe.batch_size
+            images_left = (run.steps - run.step) * run.batch_size
             left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
@@ -128,14 +133,15 @@ class _Run:
         objective: str,
         backbone: str,
         train: ImageSet,
-        holdout: ImageSet,
+        holdout: ImageSet | None,
         recipe: Recipe,
         seed: int,
         folder: Path,
         device: str,
+        start: Start | None = None,
     ) -> None:
         self.recipe, self.seed, self.folder, self.device = recipe, seed, folder, torch.device(device)
-        self.statistics = ChannelStatistics.of(train.images)
+        self.statistics = start.network.statistics if start else ChannelStatistics.of(train.images)
         self.card = {
             "objective": objective,
             "backbone": backbone,
@@ -145,12 +151,16 @@ class _Run:
         }
         body, head = build(objective, backbone, train.num_classes, seed)
         self.card["num_features"] = head.num_features
+        if start is not None:
+            self.card["start"] = start.copy_to(backbone, body, head)
         self.network = _Whole(body, head).to(self.device)
         self.images = torch.from_numpy(train.images).to(self.device)
         self.labels = torch.from_numpy(train.labels).to(self.device)
         self.holdout = holdout
-        self.steps_per_epoch = max(1, len(train) // recipe.batch_size)
-        self.steps = self.steps_per_epoch * recipe.epochs
+        self.batch_size = min(recipe.batch_size, len(train))
+        self.steps_per_epoch = len(train) // self.batch_size
+        self.steps = recipe.steps or self.steps_per_epoch * recipe.epochs
+        self.epochs = math.ceil(self.steps / self.steps_per_epoch)
         self.optimiser = torch.optim.SGD(
             _parameter_groups(self.network, recipe, weight_decay(recipe, self.steps)),
             lr=recipe.learning_rate,
@@ -184,11 +194,12 @@ class _Run:
         """The remaining batches of this epoch, augmented; an incomplete last one is left out."""
         generator = derived_generator("order", self.seed, self.epoch)
         order = torch.randperm(len(self.images), generator=generator).to(self.device)
-        first = self.step - self.epoch * self.steps_per_epoch
-        size = self.recipe.batch_size
+        before = self.epoch * self.steps_per_epoch
+        first, end = self.step - before, min(self.steps_per_epoch, self.steps - before)
+        size = self.batch_size
         together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images[0].numel())))
-        for start in range(first - first % together, self.steps_per_epoch, together):
-            chosen = order[start * size : min(start + together, self.steps_per_epoch) * size]
+        for start in range(first - first % together, end, together):
+            chosen = order[start * size : min(start + together, end) * size]
             generator = derived_generator("augmentation", self.seed, self.epoch, start)
             images = augment(self.images.index_select(0, chosen), self.recipe.augmentation, generator)
             images = normalise(images, self.statistics, self._body_dtype())
@@ -238,9 +249,10 @@ class _Run:
         self.epoch += 1
         mean_loss = float(self.loss_sum) / max(1, self.seen)
         self._note("mean_loss", "train", mean_loss)
-        self.news = {"epoch": self.epoch, "epochs": self.recipe.epochs, "loss": mean_loss}
-        if self.epoch % self.recipe.evaluate_every == 0 or self.epoch == self.recipe.epochs:
-            accuracy = self._evaluate()
+        self.news = {"epoch": self.epoch, "epochs": self.epochs, "loss": mean_loss}
+        due = self.epoch % self.recipe.evaluate_every == 0 or self.epoch == self.epochs
+        if self.holdout is not None and due:
+            accuracy = self._evaluate(self.holdout)
             self._note("top1", "holdout", accuracy)
             self.news["top1"] = accuracy
             if self.best is None or accuracy > self.best["accuracy"]:
@@ -251,7 +263,7 @@ class _Run:
             else:
                 self.stale += 1
         every = self.recipe.snapshot_every
-        if every and self.epoch % every == 0 and self.epoch < self.recipe.epochs:
+        if every and self.epoch % every == 0 and self.epoch < self.epochs:
             self.average.synchronise()
             self._write(snapshot(self.folder, self.epoch), self.epoch)
         self._open_sums()
@@ -260,19 +272,19 @@ class _Run:
         self.curves.append({"epoch": self.epoch, "metric": metric, "split": split, "value": value})
 
     @torch.inference_mode()
-    def _evaluate(self, batch_size: int = 256) -> float:
+    def _evaluate(self, holdout: ImageSet, batch_size: int = 256) -> float:
         """The top-1 accuracy of the averaged weights on the holdout."""
         self.average.synchronise()
         body, head = self.average.module.backbone, self.average.module.objective
         correct = 0
-        for first in range(0, len(self.holdout), batch_size):
+        for first in range(0, len(holdout), batch_size):
             part = slice(first, first + batch_size)
-            images = torch.from_numpy(self.holdout.images[part]).to(self.device)
+            images = torch.from_numpy(holdout.images[part]).to(self.device)
             with self._autocast():
                 features = body(normalise(images, self.statistics, self._body_dtype()))
-            labels = torch.from_numpy(self.holdout.labels[part])
+            labels = torch.from_numpy(holdout.labels[part])
             correct += int((head(features).argmax(1).cpu() == labels).sum())
-        return correct / len(self.holdout)
+        return correct / len(holdout)
 
     def finish(self) -> int:
         """Write the network that the recipe keeps; returns its epoch."""
@@ -289,7 +301,7 @@ class _Run:
         save_network(folder, body, head, self.statistics, {**self.card, "epoch": epoch})
 
     def _identity(self) -> str:
-        sizes = [list(self.images.shape), len(self.holdout)]
+        sizes = [list(self.images.shape), 0 if self.holdout is None else len(self.holdout)]
         return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
 
     def save(self) -> None:

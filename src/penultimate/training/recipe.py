@@ -20,7 +20,9 @@ STOPPING = ("last", "best")
 class Recipe:
     """SGD with momentum, warm-up, schedule, decay and averaging; the defaults are the glyph world's.
 
-    epochs, batch_size          a short last batch of an epoch is dropped
+    epochs, batch_size          a short last batch of an epoch is dropped; of fewer images than a batch
+                                holds, all are one
+    steps                       the length of the run in place of `epochs`; the last epoch may then be short
     learning_rate               the peak, reached linearly after `warmup`, a share of all steps
     schedule, final_fraction    from the peak to final_fraction of it, step by step: "exponential" (a
                                 constant factor per step), "cosine" or "constant"
@@ -50,6 +52,7 @@ class Recipe:
     """
 
     epochs: int = 12
+    steps: int | None = None
     batch_size: int = 64
     learning_rate: float = 0.6
     warmup: float = 0.2
@@ -81,6 +84,8 @@ class Recipe:
             ("snapshot_every", 0),
         ):
             self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
+        fits = self.steps is None or _is_whole(self.steps, 1)
+        self._check("steps", fits, "a whole number, 1 or more, or None")
         fits = _is_number(self.learning_rate, 0, math.inf, open_left=True)
         self._check("learning_rate", fits, "a number above 0")
         self._check("weight_decay", _is_number(self.weight_decay, 0, math.inf), "a number, 0 or more")

@@ -1,4 +1,4 @@
-"""Layer by layer: likeness, non-zero activations, class separation (figures 2, 3, 4, B.1 and D.3)."""
+"""Layer by layer: likeness, non-zero activations, class separation (figures 2, 3, 4 and B.1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penultimate.report.base import MISSING, Cell
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.cells import published_cell
 from penultimate.report.shapes.depth import PENULTIMATE, OverLayers
-from penultimate.report.shapes.maps import MapOverTraining, MapsOfLayers
+from penultimate.report.shapes.maps import MapsOfLayers
 from penultimate.report.shapes.table import Printed, PrintedRow, PrintedTable
 from penultimate.report.spec import Exhibit
 
@@ -58,27 +58,6 @@ FIGURE_B1 = Exhibit(
     measured_by="glyphs",
     of_another=True,
     summary="CKA of the layers, in a second architecture",
-)
-
-FIGURE_D3 = Exhibit(
-    name="figureD3",
-    title="Which layers does further training change?",
-    caption="Linear CKA of the layers of one network, before (rows, from the top) and after"
-    " (columns).{layers}",
-    parts=(
-        MapOverTraining(
-            "figureD3",
-            (LAYER_CKA,),
-            missing="CKA of a network's layers before and after further training",
-            note="The training that lies between is not the paper's: nothing is fine-tuned in this study."
-            " Drawn is one network during its pretraining, at the first epoch that was kept, and at the end.",
-        ),
-    ),
-    paper_says="The paper draws its Figure D.3 without printing a number: a softmax network before and after"
-    " fine-tuning on transfer data sets. It says that later layers change more than earlier ones, and that"
-    " how much they change differs greatly between data sets.",
-    section="D.4",
-    summary="CKA of a network's layers before and after further training",
 )
 
 FIGURE_3 = Exhibit(

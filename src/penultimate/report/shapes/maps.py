@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
+from penultimate.data.catalog import card
 from penultimate.networks.key import NetworkKey
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import raster_size, short
@@ -24,7 +25,7 @@ from penultimate.report.shapes.depth import numbered
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import NEEDS_TWO, SEEDS_APART, pair_cell, square_table
 from penultimate.report.spec import Piece
-from penultimate.report.text import counted, fixed, listed, plain
+from penultimate.report.text import as_name, counted, fixed, listed, plain
 
 Block: TypeAlias = list[list[float]]
 """The layers of one network (rows) against those of another (columns)."""
@@ -46,14 +47,12 @@ class Likeness(NamedTuple):
 class LayerMaps:
     """The CKA of all layers of all networks of one architecture, and of the given ones beside them.
 
-    `rows` are the places of a network's layers in the arrays, from the image upwards; `earlier` is an epoch,
-    and the rows of a network as it was after it.
+    `rows` are the places of a network's layers in the arrays, from the image upwards.
     """
 
     measurements: Measurements
     arrays: Mapping[str, Any]
     rows: dict[NetworkKey, list[int]]
-    earlier: tuple[int, NetworkKey, list[int]] | None
 
     @cached_property
     def objectives(self) -> tuple[StudyObjective, ...]:
@@ -111,15 +110,13 @@ def layer_maps(measurements: Measurements, quantity: Quantity) -> LayerMaps | No
     if read is None or step is None:
         return None
     arrays = {name: values.tolist() for name, values in read(step, quantity.metric).items()}
-    states: dict[tuple[int, NetworkKey], list[int]] = {}
+    known = {each.spec for each in (*measurements.objectives, UNTRAINED)}
+    rows: dict[NetworkKey, list[int]] = {}
     columns = (arrays[name] for name in ("objectives", "seeds", "epochs"))
     for place, (spec, seed, epoch) in enumerate(zip(*columns, strict=True)):
-        network = NetworkKey(spec, seed=None if seed < 0 else seed)
-        states.setdefault((max(epoch, 0), network), []).append(place)
-    known = {each.spec for each in (*measurements.objectives, UNTRAINED)}
-    rows = {one: places for (epoch, one), places in states.items() if not epoch and one.objective in known}
-    earlier = ((*state, places) for state, places in states.items() if state[0] and state[1] in rows)
-    maps = LayerMaps(measurements, arrays, rows, next(earlier, None))
+        if epoch <= 0 and spec in known:
+            rows.setdefault(NetworkKey(spec, seed=None if seed < 0 else seed), []).append(place)
+    maps = LayerMaps(measurements, arrays, rows)
     return maps if maps.objectives else None
 
 
@@ -167,40 +164,65 @@ class MapsOfLayers:
 
 
 @dataclass(frozen=True)
-class MapOverTraining:
-    """The map of the layers of one network before further training against those after it.
+class MapsOverTransfer:
+    """Maps of a network's layers before fine-tuning against those after it, a task each.
 
-    `note` says which training that is. The word {layers} says in captions what the layers are.
+    Means over the networks of softmax, or of the first objective there is. The first quantity is the CKA of
+    corresponding layers, the second points to the arrays. The word {layers} says in captions what they are.
     """
 
     name: str
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[Quantity, Quantity]
     missing: str
-    note: str
 
     def build(self, measurements: Measurements) -> Piece:
-        maps = layer_maps(measurements, *self.quantities)
-        if maps is None or maps.earlier is None:
+        alike, pointing = self.quantities
+        read = measurements.results.arrays
+        rows = {
+            target: measurements.rows(alike.metric, target=target).where(setting=alike.setting)
+            for target in measurements.targets
+        }
+        measured = {row.objective for of_target in rows.values() for row in of_target}
+        present = [each for each in measurements.objectives if each.spec in measured]
+        if read is None or not present:
             return Piece(missing=(Missing(self.missing),), words={"layers": ""})
-        epoch, network, before = maps.earlier
-        block = _block(maps.arrays["matrix"], before, maps.rows[network])
-        layers = maps.layers_of(network)
-        label = measurements.objective(network.objective).label
-        title = f"{label}, {run_name(network.seed)}: after epoch {epoch}, and at the end"
-        description = "A map of CKA between the layers of a network earlier in training and at its end."
-        panels = (_scale(self.name), _layer_panel(f"{self.name}-layers-1", title, block))
-        columns = tuple(Column(f"cka_{layer}", layer, "At the end") for layer in layers)
-        rows = tuple(
-            TableRow(layer, tuple(Cell(fixed(value, 3), value) for value in values))
-            for layer, values in zip(layers, block, strict=True)
+        base = next((each for each in present if each.slug == "softmax"), present[0])
+        blocks, layers, runs = {}, list[str](), 0
+        for target, of_target in rows.items():
+            steps = dict.fromkeys(str(row.step) for row in of_target if row.objective == base.spec)
+            left = [read(step, pointing.metric) for step in steps]
+            if left:
+                blocks[target] = _mean(arrays["matrix"].tolist() for arrays in left)
+                layers, runs = list(left[0]["layers"]), max(runs, len(left))
+        title = f"{base.label}: before and after fine-tuning"
+        panels = [_scale(self.name)]
+        panels += [
+            _layer_panel(f"{self.name}-{as_name(target)}", card(target).title, block)
+            for target, block in blocks.items()
+        ]
+        columns = tuple(Column(f"cka_{layer}", layer, "CKA of a layer with itself") for layer in layers)
+        lines = tuple(
+            TableRow(
+                card(target).title, tuple(_cell(block[at][at], math.nan, "") for at in range(len(layers)))
+            )
+            for target, block in blocks.items()
         )
-        ends = [f"{fixed(block[end][end], 2)} in {layers[end]}" for end in (0, -1)]
         return Piece(
-            (ExhibitTable(self.name, title, "Earlier", columns, rows),),
-            (Figure(f"{self.name}-layers", title, description, panels),),
-            notes=(f"Ours: CKA of a layer with itself, before and after, is {listed(ends)}.", self.note),
-            words={"layers": f" Layers: {numbered(layers)}."},
+            (ExhibitTable(self.name, title, "Task", columns, lines),),
+            (Figure(self.name, title, "Maps of CKA between layers before and after.", tuple(panels)),),
+            notes=(_change(base, layers, blocks),),
+            words={"layers": f" Means over {counted(runs, 'network')}. Layers: {numbered(layers)}."},
         )
+
+
+def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Block]) -> str:
+    """How alike the first and the last layer stay, over the tasks."""
+    ends = []
+    for end in (0, -1):
+        kept = [block[end][end] for block in blocks.values() if math.isfinite(block[end][end])]
+        if kept:
+            ends.append(f"{fixed(min(kept), 2)} to {fixed(max(kept), 2)} in {layers[end]}")
+    return f"Ours: fine-tuned, the layers of {base.label} stay alike by {listed(ends)}, over the tasks."
 
 
 def _block(values: Block, rows: Sequence[int], columns: Sequence[int]) -> Block:

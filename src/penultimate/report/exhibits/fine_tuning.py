@@ -1,0 +1,238 @@
+"""Networks all of whose weights were trained further on each task (Table 2, Figure D.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penultimate.measures.catalogue import requested
+from penultimate.report.base import TableRow
+from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, official_accuracy
+from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.shapes.cells import run_cell
+from penultimate.report.shapes.maps import MapsOverTransfer
+from penultimate.report.shapes.numbers import average, best_on_average
+from penultimate.report.shapes.table import (
+    Printed,
+    PrintedTable,
+    RunColumn,
+    TableOfRuns,
+    printed_transfer,
+    run_table,
+)
+from penultimate.report.spec import Exhibit, Piece
+from penultimate.report.text import counted, fixed
+
+FRESH, PROBE = "head=fresh", "head=probe"
+FINE_TUNED = percent("fine_tuned_{accuracy}", target=TARGETS, setting=FRESH)
+FROM_PROBE = replace(FINE_TUNED, setting=PROBE)
+LINEAR = percent("linear_{accuracy}", target=TARGETS)
+FROM_SCRATCH = percent("from_scratch_{accuracy}", target=TARGETS)
+EDGES, CELLS = (
+    Quantity(f"fine_tuned_{name}", "train", target=TARGETS, setting=FRESH) for name in ("edges", "cells")
+)
+SCRATCH = "From scratch"
+GROUP = "Transfer, fine-tuned"
+
+
+def from_scratch(measurements: Measurements, target: str) -> dict[Seed, float]:
+    """The accuracies of networks that were trained on a target alone, by seed."""
+    rows = measurements.rows(f"from_scratch_{official_accuracy(target)}", target=target)
+    return {row.seed: row.value for row in rows if row.objective is None}
+
+
+def _scratch_on_average(measurements: Measurements) -> dict[Seed, float]:
+    by_target: list[ByRun] = [{SCRATCH: from_scratch(measurements, each)} for each in measurements.targets]
+    return mean_of(by_target).get(SCRATCH, {})
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """The accuracies of fine-tuned networks, a row an objective; below them those trained from scratch."""
+
+    ours: TableOfRuns
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return (*self.ours.quantities, FROM_SCRATCH)
+
+    def build(self, measurements: Measurements) -> Piece:
+        piece = self.ours.build(measurements)
+        scratch = [from_scratch(measurements, target) for target in measurements.targets]
+        if not piece.tables:
+            return piece
+        piece = replace(piece, method=_protocol(measurements))
+        if not any(scratch):
+            return piece
+        shown = (*scratch, _scratch_on_average(measurements))
+        cells = tuple(run_cell(runs, FINE_TUNED.digits, FINE_TUNED.scale) for runs in shown)
+        (table,) = piece.tables
+        return replace(piece, tables=(replace(table, rows=(*table.rows, TableRow(SCRATCH, cells))),))
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The means over tasks of what is trained, and from where; nothing where there is but one of them."""
+
+    quantities: tuple[Quantity, ...] = tuple(
+        replace(quantity, label=label, key=key, group="Mean over tasks, %", best="high")
+        for quantity, label, key in (
+            (LINEAR, "Only a final layer", "linear_mean_percent"),
+            (FINE_TUNED, "All weights, the final layer fresh", "fine_tuned_mean_percent"),
+            (FROM_PROBE, "All weights, the final layer trained first", "probe_fine_tuned_mean_percent"),
+        )
+    )
+
+    def build(self, measurements: Measurements) -> Piece:
+        every = [_mean_column(measurements, quantity) for quantity in self.quantities]
+        columns = [column for column in every if column.runs]
+        tuned = [column for column in columns if column is not every[0]]
+        if not tuned or len(columns) < 2:
+            return Piece()
+        table = run_table(measurements, "table2_starts", "What is trained, and from where", columns, tuned)
+        return Piece((table,)) if table else Piece()
+
+
+def _mean_column(measurements: Measurements, quantity: Quantity) -> RunColumn:
+    per_target = [measurements.on_target(quantity, target) for target in measurements.targets]
+    mean = mean_of(per_target)
+    return RunColumn(quantity, mean, best_on_average(mean, per_target))
+
+
+def _gains(measurements: Measurements) -> tuple[str, ...]:
+    """How far the objectives are apart after fine-tuning, and what it gains on training from scratch."""
+    tuned, linear = measurements.values(FINE_TUNED), measurements.values(LINEAR)
+    means = {spec: 100 * average(list(runs.values())) for spec, runs in tuned.items()}
+    if not means:
+        return ()
+    least, most = min(means.values()), max(means.values())
+    said = []
+    frozen = [100 * average(list(linear[spec].values())) for spec in means if spec in linear]
+    if len(means) > 1:
+        apart = (
+            f"Ours: fine-tuned, the objectives are {fixed(most - least, 1)} points apart (mean over tasks)"
+        )
+        beside = len(frozen) == len(means)
+        said.append(
+            f"{apart}; with frozen features {fixed(max(frozen) - min(frozen), 1)}." if beside else f"{apart}."
+        )
+    scratch = _scratch_on_average(measurements)
+    if scratch:
+        base = 100 * average(list(scratch.values()))
+        said.append(
+            f"Ours: training from scratch reaches {fixed(base, 1)} %; fine-tuning gains"
+            f" {fixed(least - base, 1)} to {fixed(most - base, 1)} points on it."
+        )
+    return tuple(said)
+
+
+def _grid(measurements: Measurements) -> tuple[str, ...]:
+    """Where the best cell lies at the edge of the grid, or the grid holds one cell."""
+    edges = {
+        (spec, target): max(runs.values())
+        for target in measurements.targets
+        for spec, runs in measurements.on_target(EDGES, target).items()
+    }
+    of_one = {
+        max(runs.values())
+        for target in measurements.targets
+        for runs in measurements.on_target(CELLS, target).values()
+    } == {1}
+    if of_one:
+        return ("One learning rate and decay only: nothing was chosen.",)
+    on_edge = sum(count > 0 for count in edges.values())
+    if not on_edge:
+        return ()
+    at_edge = f"{counted(on_edge, 'lies', 'lie')} on"
+    return (
+        f"Of {counted(len(edges), 'best cell')} (one for each objective and task) {at_edge} the grid's edge,"
+        " so that a learning rate or decay beyond it may be better: a wider grid,"
+        " fine_tuning(learning_rate=(...), decay=(...)), trains the new cells only.",
+    )
+
+
+def _asked(measurements: Measurements, name: str) -> Mapping[str, Any] | None:
+    """The settings of a measurement that the study asks for."""
+    description = measurements.results.description
+    blocks = (description, *description.get("networks", ()))
+    texts = (text for block in blocks for text in block.get("measure") or ())
+    found = next((text for text in texts if text.partition("(")[0] == name), None)
+    return requested(found).settings if found else None
+
+
+def _protocol(measurements: Measurements) -> tuple[str, ...]:
+    asked, scratch = (_asked(measurements, name) for name in ("fine_tuning", "from_scratch"))
+    if asked is None:
+        return ()
+    rates, decays = len(asked["learning_rate"]), len(asked["decay"])
+    differs = [name for name in ("steps", "batch_size") if scratch and scratch[name] != asked[name]]
+    said = (
+        f"Ours: {counted(asked['steps'], 'step')} of {asked['batch_size']} images, SGD with momentum 0.9, the"
+        f" learning rate to zero as a cosine, softmax cross-entropy; {counted(rates, 'learning rate')} x"
+        f" {counted(decays, 'decay')}, chosen on a fifth of the training images by the mean over at most"
+        f" {counted(asked['seeds'], 'network')} of the objective; then trained on all of them."
+    )
+    if scratch and differs:
+        said += f" From scratch: {counted(scratch['steps'], 'step')} of {scratch['batch_size']} images."
+    return (said,)
+
+
+TABLE2 = Exhibit(
+    name="table2",
+    title="Does the objective still matter when all weights are trained further?",
+    caption="Test accuracy on each task of networks all of whose weights were fine-tuned on it, in per cent,"
+    " means over runs. Learning rate and decay are chosen for each objective and task.",
+    parts=(
+        FineTuned(
+            TableOfRuns(
+                "table2",
+                "All weights fine-tuned, %",
+                (replace(FINE_TUNED, key="{target}_percent", group=GROUP, best="high"),),
+                missing="Fine-tuned networks",
+            )
+        ),
+        Starts(),
+        PrintedTable(
+            "table2",
+            "neurips_table2_finetune",
+            "The paper's Table 2: ResNet-50, ImageNet, three runs, %",
+            (*printed_transfer(GROUP)[:-1], Printed("avg_percent", "Mean", GROUP, "%")),
+            ("The paper's bold is not recorded.",),
+        ),
+    ),
+    findings=(_gains, _grid),
+    paper_says="The paper says that the objective has little effect on fine-tuned networks: the best is 0.2"
+    " points above softmax on average, which is not significant. Its table prints three objectives below"
+    " softmax: squared error by 0.6 points, logit normalization by 1.0, cosine softmax by 1.1.",
+    section="3.1",
+    measured_by="smoke",
+    summary="Transfer of networks whose weights are all fine-tuned",
+)
+
+FIGURE_D3 = Exhibit(
+    name="figureD3",
+    title="Which layers does fine-tuning change?",
+    caption="Linear CKA of the layers of a network before fine-tuning (rows, from the top) and after it"
+    " (columns), on the test images of each task: 1 where they arrange these alike.{layers}",
+    parts=(
+        MapsOverTransfer(
+            "figureD3",
+            (
+                Quantity("fine_tuned_cka", target=TARGETS, setting=FRESH, over="layers"),
+                Quantity(
+                    "fine_tuned_layers",
+                    target=TARGETS,
+                    arrays=("matrix", "standard_error", "layers", "sizes"),
+                ),
+            ),
+            missing="CKA of a network's layers before and after fine-tuning",
+        ),
+    ),
+    paper_says="The paper draws its Figure D.3 without printing a number: softmax networks before and after"
+    " fine-tuning on transfer data sets. It says that later layers change more than earlier ones, and that"
+    " how much they change differs greatly between data sets.",
+    section="D.4",
+    measured_by="smoke",
+    summary="CKA of a network's layers before and after fine-tuning",
+)
