@@ -146,7 +146,32 @@ def test_wrong_names_are_answered_with_the_nearest(folder: StudyFolder) -> None:
     with pytest.raises(RequestError, match="Did you mean 'softmax'"):
         why(folder, "table1", "sofmax")
     with pytest.raises(RequestError, match="Did you mean 'digits'"):
-        why(folder, "table1", "softmax", "digit")
+        why(folder, "table1", "softmax", "digist")
+
+
+@pytest.mark.parametrize(
+    ("objective", "target", "meant"),
+    [
+        ("soft", "digit", ("softmax", "digits")),
+        ("Softmax", "handwritten digits", ("softmax", "digits")),
+        ("swept", None, (SWEPT, None)),
+        ("cosine_softmax", "GLYPHS", (SWEPT, "glyphs")),
+        ("cosine_softmax(scale = 0.05, temperature=0.05)", None, (SWEPT, None)),
+    ],
+)
+def test_a_name_may_be_a_title_or_the_beginning_of_one_thing(
+    folder: StudyFolder, objective: str, target: str | None, meant: tuple[str, str | None]
+) -> None:
+    for shown in ("table1", "table4"):
+        assert why(folder, shown, objective, target) == why(folder, shown, *meant)
+
+
+def test_a_beginning_of_several_things_is_refused_with_them(folder: StudyFolder) -> None:
+    with pytest.raises(
+        RequestError, match="several objectives called 's': is it 'softmax' or 'sigmoid' or 'c"
+    ):
+        why(folder, "table1", "s")
+    assert "softmax on glyphs" in why(folder, "table1", "softmax")
 
 
 def test_every_number_of_smoke_has_its_steps(finished_smoke: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penultimate.report.base import Panel, Point
+from penultimate.report.base import Curve, Panel, Point
 from penultimate.report.drawing import palette
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import PRESET_MARKS, SHAPES, marks
@@ -85,6 +85,13 @@ def test_a_users_matplotlib_settings_change_nothing() -> None:
     before = draw_panel(PANEL, MARKS)
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
         assert draw_panel(PANEL, MARKS).raw == before.raw
+
+
+def test_limits_that_leave_no_room_are_widened() -> None:
+    """The curve of a lone network over one epoch: its frame is a point, of which matplotlib would warn."""
+    curve = Curve(((1.0, 9.6),), "softmax", "softmax")
+    panel = Panel("panel", "", "", "", curves=(curve,), x_limits=(1.0, 1.0), y_limits=(9.6, 9.6))
+    assert draw_panel(panel, MARKS).notes
 
 
 @pytest.mark.parametrize("points", [((1.0, 1.0),), ((1.0, 1.0), (1.0, 1.0)), ((0.0, 0.0), (0.0, 5.0))])

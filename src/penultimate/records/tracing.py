@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from penultimate.data.catalog import remember, shifted
+from penultimate.data.catalog import card, remember, shifted
 from penultimate.errors import RequestError, nearest
 from penultimate.records.reading import StudyFolder
 from penultimate.records.table import Row
@@ -40,9 +41,9 @@ def explain(folder: StudyFolder, exhibit: Showing, objective: str, target: str |
 
     Raises RequestError for an objective or a data set that the study does not have.
     """
-    for card in folder.description.get("cards", ()):
-        remember(card)
-    spec = _spec(folder, objective)
+    for kept in folder.description.get("cards", ()):
+        remember(kept)
+    spec, objective = _objective(folder, objective)
     source = folder.description["source"]
     target = _place(folder, target or source)
     metas = folder.metas()
@@ -79,26 +80,47 @@ def _shows(folder: StudyFolder, exhibit: Showing, row: Row) -> bool:
     return exhibit.shows(row, next(iter(folder.backbones), ""))
 
 
-def _spec(folder: StudyFolder, objective: str) -> str:
-    """The canonical spec of an objective, or the name of a network that was not trained here."""
-    by_name = {entry["slug"]: entry["spec"] for entry in folder.description["objectives"]}
-    by_name.update({spec: spec for spec in by_name.values()})
-    if objective not in by_name:
-        raise RequestError(
-            f"study '{folder.name}' has no objective '{objective}'.{nearest(objective, by_name)}"
-        )
-    return str(by_name[objective])
+def _objective(folder: StudyFolder, objective: str) -> tuple[str, str]:
+    """The canonical spec of an objective (the name of a network that was not trained here), its short name."""
+    listed = folder.description["objectives"]
+    meanings = {entry[name]: str(entry["spec"]) for name in ("label", "slug", "spec") for entry in listed}
+    spec = _meant(folder, "objective", objective, meanings)
+    return spec, next(str(entry["slug"]) for entry in listed if entry["spec"] == spec)
 
 
 def _place(folder: StudyFolder, target: str) -> str:
     source, targets = folder.description["source"], folder.description["targets"]
     places = [source, *targets, *shifted(source).values()]
-    if target not in places:
-        raise RequestError(
-            f"study '{folder.name}' has no data set '{target}'.{nearest(target, places)}"
-            f" It has: {', '.join(places)}."
-        )
-    return target
+    meanings = {card(place).title: place for place in places} | {place: place for place in places}
+    return _meant(folder, "data set", target, meanings)
+
+
+def _meant(folder: StudyFolder, what: str, name: str, meanings: Mapping[str, str]) -> str:
+    """What a name means: one of them, or the beginning of what is one thing alone."""
+    if name in meanings:
+        return meanings[name]
+    short = _plain(name)
+    begun = {text: meaning for text, meaning in meanings.items() if short and _plain(text).startswith(short)}
+    whole = {meaning for text, meaning in begun.items() if _plain(text) == short}
+    meant = whole or set(begun.values())
+    if len(meant) == 1:
+        return meant.pop()
+    known = list(dict.fromkeys(meanings.values()))
+    if meant:
+        fitting = " or ".join(f"'{each}'" for each in known if each in meant)
+        raise RequestError(f"study '{folder.name}' has several {what}s called '{name}': is it {fitting}?")
+    raise RequestError(
+        f"study '{folder.name}' has no {what} '{name}'.{nearest(name, meanings)} It has: {', '.join(known)}."
+    )
+
+
+def _plain(text: str) -> str:
+    """A name without what people write differently.
+
+    >>> _plain("Label smoothing"), _plain("focal(gamma = 1)")
+    ('label_smoothing', 'focal(gamma=1)')
+    """
+    return re.sub(r"[\s_-]+", "_", re.sub(r"\s*([=(),])\s*", r"\1", text.strip().lower()))
 
 
 def _nothing(folder: StudyFolder, exhibit: Showing, objective: str, target: str, elsewhere: str) -> str:

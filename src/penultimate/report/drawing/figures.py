@@ -177,7 +177,7 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
         (axes.yaxis, axes.dataLim.intervaly, panel.y_limits, axes.set_ylim),
     ):
         low, high = (float(limit) for limit in (chosen or limits))
-        pad = 0.0 if chosen else 0.09 * (high - low) or 0.5 * (abs(high) or 1.0) * 0.1
+        pad = 0.0 if chosen and low < high else 0.09 * (high - low) or 0.5 * (abs(high) or 1.0) * 0.1
         set_limits(low - pad, high + pad)
         axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10]))
     axes.set_xlabel(plain(panel.x_label), loc="right" if small else "center", labelpad=3 if small else 6)
