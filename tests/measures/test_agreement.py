@@ -98,4 +98,4 @@ def test_other_examples_are_refused(tmp_path: Path) -> None:
 def test_a_bank_without_logits_is_refused(tmp_path: Path) -> None:
     one = bank(0)
     with pytest.raises(RequestError, match=r"'b .*' has no logits, and so no predictions"):
-        agreed(tmp_path, {("a", 0): one, ("b", 0): FeatureBank(one.features, one.labels)})
+        agreed(tmp_path, {("a", 0): one, ("b", 0): FeatureBank(one.features, one.labels, ids=one.ids)})

@@ -7,18 +7,28 @@ from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, listed_rows, whole_number
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_matrix,
+    listed_rows,
+    numbered,
+    of_bank,
+    whole_number,
+)
 
 BLOCK_ELEMENTS = 1 << 22
 """Logits ranked at a time; affects the memory of the comparisons, not the result."""
 
 
-def accuracy(predictions: ArrayLike, labels: ArrayLike) -> float:
+def accuracy(predictions: Names, labels: Names) -> float:
     """The share of predictions [n] that equal their label [n].
 
     sum_i 1[p_i = y_i] / n
 
-    Raises RequestError when the two differ in length or are not class indices.
+    Both are class indices, or both names. Raises RequestError when they are not, or differ in length.
 
     >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
     0.75
@@ -27,13 +37,13 @@ def accuracy(predictions: ArrayLike, labels: ArrayLike) -> float:
     return int((predicted == truth).sum()) / len(truth)
 
 
-def mean_per_class(predictions: ArrayLike, labels: ArrayLike) -> float:
+def mean_per_class(predictions: Names, labels: Names) -> float:
     """The mean over classes of each class's accuracy; a class without examples does not count.
 
     (1/|C|) sum_{c in C} sum_{i: y_i = c} 1[p_i = c] / N_c,    C = the classes present in `labels`
 
-    `predictions` [n] and `labels` [n] are class indices. Skipping absent classes is also scikit-learn's
-    convention (`balanced_accuracy_score`). Raises RequestError when the two differ in length.
+    `predictions` [n] and `labels` [n] are class indices or names. Skipping absent classes is also
+    scikit-learn's convention (`balanced_accuracy_score`). Raises RequestError when the two differ in length.
 
     >>> mean_per_class([0, 0, 0, 1], [0, 0, 0, 2])  # class 1 is predicted, never present
     0.5
@@ -47,14 +57,15 @@ def mean_per_class(predictions: ArrayLike, labels: ArrayLike) -> float:
     return float((hits / examples).mean())
 
 
-def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
+def top_k(logits: ArrayLike | Bank, labels: Names | None = None, k: int = 1) -> float:
     """The share of examples whose label has one of the k largest logits.
 
     sum_i 1[ #{j: z_ij > z_iy or (z_ij = z_iy and j < y)} < k ] / n,    y = y_i
 
     Among equal logits the smaller class index ranks first, as in `argmax`: equal logits everywhere
-    earn no credit. `logits` [n c], `labels` [n]; for k >= c the share is 1. Raises RequestError for NaN (with
-    the rows), a label outside 0..c-1, or k < 1.
+    earn no credit. `logits` [n c], `labels` [n], or a bank that holds both; names of classes stand for the
+    columns in sorted order, if all occur; for k >= c the share is 1. Raises RequestError for NaN (with the
+    rows), a label outside 0..c-1, or k < 1.
 
     >>> top_k([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]], [2, 1], k=1)
     0.5
@@ -63,9 +74,11 @@ def top_k(logits: ArrayLike, labels: ArrayLike, k: int = 1) -> float:
 
     Kornblith et al., 2021, table 1: top-1 and top-5.
     """
+    logits, labels = of_bank(logits, labels, "logits")
     scores = as_matrix(logits, "logits", "classes")
     whole_number(k, "k", 1)
-    truth = as_classes(labels, "labels", len(scores), scores.shape[1], scores.device)
+    (codes,) = numbered(labels, columns=scores.shape[1])
+    truth = as_classes(codes, "labels", len(scores), scores.shape[1], scores.device)
     if len(truth) == 0:
         raise RequestError("accuracy of no examples: logits and labels are empty")
     rows = max(1, BLOCK_ELEMENTS // scores.shape[1])
@@ -117,9 +130,10 @@ def _refuse_nan(logits: Shaped[Tensor, "n c"], offset: int) -> None:
         raise RequestError(f"logits hold NaN in {listed_rows(bad, offset)}; they have no ranking")
 
 
-def _pair(predictions: ArrayLike, labels: ArrayLike) -> tuple[Tensor, Tensor]:
-    predicted = as_classes(predictions, "predictions")
-    truth = as_classes(labels, "labels", len(predicted), device=predicted.device)
+def _pair(predictions: Names, labels: Names) -> tuple[Tensor, Tensor]:
+    decided, codes = numbered(predictions, labels)
+    predicted = as_classes(decided, "predictions")
+    truth = as_classes(codes, "labels", len(predicted), device=predicted.device)
     if len(truth) == 0:
         raise RequestError("accuracy of no examples: predictions and labels are empty")
     return predicted, truth

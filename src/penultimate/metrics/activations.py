@@ -12,7 +12,16 @@ from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, whole_number
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_tensor,
+    numbered,
+    of_bank,
+    whole_number,
+)
 from penultimate.metrics.moments import ClassMoments
 
 BLOCK_ELEMENTS = 1 << 22
@@ -20,20 +29,21 @@ BINS = 1 << 14
 BANDWIDTH = 0.01
 
 
-def nonzero_share(activations: ArrayLike) -> float:
+def nonzero_share(activations: ArrayLike | Bank) -> float:
     """The mean share of activations that are not zero: 1 where none is zero, 0 where all are.
 
     mean_i #{j: x_ij != 0} / m
 
-    `activations` [n ...]: features, or maps of any shape; -0 is zero. Over batches, average with their sizes
-    as weights. Raises RequestError for NaN, UndefinedError without activations.
+    `activations` [n ...]: features, maps of any shape, or a bank; -0 is zero. Over batches, average with
+    their sizes as weights. Raises RequestError for NaN, UndefinedError without activations.
 
     >>> nonzero_share([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]])
     0.375
 
     Kornblith et al., 2021, figure 3.
     """
-    values = as_tensor(activations, "activations").flatten()
+    given = activations.features if isinstance(activations, Bank) else activations
+    values = as_tensor(given, "activations").flatten()
     if not len(values):
         raise UndefinedError("the share of non-zeros of no activations is 0/0")
     nonzero = 0
@@ -93,29 +103,33 @@ class SpectrumAccumulator:
         self._triangle = torch.linalg.qr(stacked, mode="r").R
 
 
-def singular_values(matrix: ArrayLike) -> Float[Tensor, " r"]:
+def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
     """The min(n, m) singular values of a matrix [n m], descending, float64; nothing is centred or scaled.
 
-    Use on activations [n m], a head's weights [k m], class centroids [c m]. O(m^2) memory beside the matrix;
-    each is accurate to a few ulp of the largest. Raises RequestError for NaN or infinity (with the rows).
+    Use on activations [n m] (a bank's too), a head's weights [k m], class centroids [c m]. O(m^2) memory
+    beside the matrix; each is accurate to a few ulp of the largest. Raises RequestError for NaN or infinity
+    (with the rows).
 
     >>> singular_values([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
     tensor([2., 1.], dtype=torch.float64)
 
     Kornblith et al., 2021, figure E.2 (which does not say whether it centres; this does not).
     """
-    return SpectrumAccumulator().update(matrix).compute()
+    return SpectrumAccumulator().update(matrix.features if isinstance(matrix, Bank) else matrix).compute()
 
 
-def class_centroids(features: ArrayLike, labels: ArrayLike) -> Float[Tensor, "c m"]:
+def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> Float[Tensor, "c m"]:
     """The means of the classes that have examples, in the order of their labels; float64.
+
+    Labels are class indices or names; a bank brings its own.
 
     >>> class_centroids([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]], [0, 0, 2])
     tensor([[2., 0.],
             [0., 5.]], dtype=torch.float64)
     """
-    matrix = as_features(features)
-    classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
+    features, labels = of_bank(features, labels)
+    matrix, (codes,) = as_features(features), numbered(labels)
+    classes = as_classes(codes, "labels", len(matrix), device=matrix.device)
     if not len(matrix):
         raise UndefinedError("no examples, so no class has a centroid")
     expect_lengths(matrix)
@@ -140,8 +154,8 @@ class DistanceDistributions(NamedTuple):
 
 
 def cosine_distances(
-    features: ArrayLike,
-    labels: ArrayLike,
+    features: ArrayLike | Bank,
+    labels: Names | None = None,
     count: int = 10_000,
     seed: int = 0,
     points: int = 501,
@@ -149,12 +163,12 @@ def cosine_distances(
 ) -> DistanceDistributions:
     """The distribution of cosine distances 1 - sim(x_i, x_j) of pairs i < j, within and between classes.
 
-    `features` [n m], `labels` [n]; if there are more than `count` examples, as many are drawn by `seed`
-    without replacement. Densities are at `points` distances from 0 to 2, by a Gaussian kernel of standard
-    deviation `bandwidth` (the paper's is unstated). Distances have the features' precision, at least float32,
-    and are rounded to bins of 1/8192 for the densities: an error of at most 1.5e-5 / bandwidth^2. A zero
-    vector has similarity 0, hence distance 1, to all. Raises RequestError for NaN or infinity (with the
-    rows), UndefinedError without pairs within a class or pairs between two.
+    `features` [n m], `labels` [n] (class indices or names), or a bank; if there are more than `count`
+    examples, as many are drawn by `seed` without replacement. Densities are at `points` distances from 0 to
+    2, by a Gaussian kernel of standard deviation `bandwidth` (the paper's is unstated). Distances have the
+    features' precision, at least float32, and are rounded to bins of 1/8192 for the densities: an error of at
+    most 1.5e-5 / bandwidth^2. A zero vector has similarity 0, hence distance 1, to all. Raises RequestError
+    for NaN or infinity (with the rows), UndefinedError without pairs within a class or pairs between two.
 
     >>> distances = cosine_distances([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 0, 1])
     >>> distances.mean_within, distances.mean_between, distances.pairs_within, distances.pairs_between
@@ -162,8 +176,9 @@ def cosine_distances(
 
     Kornblith et al., 2021, figure E.3.
     """
-    matrix = as_features(features)
-    classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
+    features, labels = of_bank(features, labels)
+    matrix, (codes,) = as_features(features), numbered(labels)
+    classes = as_classes(codes, "labels", len(matrix), device=matrix.device)
     whole_number(count, "count", 2)
     whole_number(points, "points", 2, MOST_POINTS)
     whole_number(seed, "seed", 0)

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_classes, items, whole_number
+from penultimate.metrics.inputs import ArrayLike, Names, as_classes, items, numbered, whole_number
 
 BLOCK = 1 << 16
 """Examples compared at a time; bounds the memory of the comparisons and keeps float32 counts exact."""
@@ -48,14 +48,14 @@ class Agreement(NamedTuple):
     both_wrong: int
 
 
-def agreement(predictions_a: ArrayLike, predictions_b: ArrayLike, labels: ArrayLike) -> Agreement:
+def agreement(predictions_a: Names, predictions_b: Names, labels: Names) -> Agreement:
     """How often two models predict the same class, are right or wrong together, and err alike.
 
     same = #{a = b} / n,    both_right_or_wrong = #{(a = y) = (b = y)} / n,
     same_when_both_wrong = #{a = b, a != y, b != y} / #{a != y, b != y}
 
-    All three are class indices [n] of the same examples in the same order. Raises RequestError when lengths
-    differ, when they are not class indices, or without examples.
+    All three are class indices [n] of the same examples in the same order, or all names. Raises RequestError
+    when lengths differ, when they are neither, or without examples.
 
     >>> agreement([0, 1, 1, 2], [0, 1, 2, 2], [0, 0, 0, 0])
     Agreement(same=0.75, both_right_or_wrong=1.0, same_when_both_wrong=0.666..., examples=4, both_wrong=3)
@@ -79,8 +79,8 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
 
     Kornblith et al., 2021, figure C.5.
     """
-    rows = list(items(predictions, "predictions"))
-    return AgreementAccumulator(len(rows)).update(rows, labels).compute()
+    *rows, truth = numbered(*items(predictions, "predictions"), labels)
+    return AgreementAccumulator(len(rows)).update(rows, truth).compute()
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,12 @@ def as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
     return matrix if matrix.device.type in ELEMENTS else matrix.cpu()
 
 
-def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float[Tensor, "k m"]:
+def as_weight(weight: ArrayLike | None, dimensions: int, device: torch.device) -> Float[Tensor, "k m"]:
     """The weights of a head, a row per class, as float64 on `device`.
 
     Raises RequestError if they do not fit features of `dimensions` or are not finite (with the rows).
     """
-    matrix = as_matrix(weight, "weight", "dimensions").to(device, torch.float64)
+    matrix = weight_rows(weight).to(device, torch.float64)
     if matrix.shape[1] != dimensions:
         raise RequestError(
             f"weight is [classes, dimensions]; got {list(matrix.shape)} for features of {dimensions}"
@@ -36,6 +36,13 @@ def as_weight(weight: ArrayLike, dimensions: int, device: torch.device) -> Float
         )
     expect_lengths(matrix, "weight")
     return matrix
+
+
+def weight_rows(weight: ArrayLike | None) -> Shaped[Tensor, "k m"]:
+    """The weights of a head as they are; raises RequestError without any."""
+    if weight is None:
+        raise RequestError("the weight of the final layer is missing: weight=..., [classes, dimensions]")
+    return as_matrix(weight, "weight", "dimensions")
 
 
 def float64_blocks(

@@ -18,9 +18,11 @@ from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import (
     ArrayLike,
+    Names,
     as_classes,
     as_matrix,
     listed_rows,
+    numbered,
     real_number,
     whole_number,
 )
@@ -31,7 +33,7 @@ BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
 """Numbers processed at once per core: 2 MiB of float32, which its cache holds; a GPU needs larger pieces."""
 
 
-def expected_calibration_error(probabilities: ArrayLike, labels: ArrayLike, bins: int = BINS) -> float:
+def expected_calibration_error(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> float:
     """The distance between confidence and accuracy, averaged over examples.
 
     ECE = sum_b (n_b/n) |accuracy_b - confidence_b|,    b(i) = the bin (lo, hi] of max_k p_ik
@@ -48,10 +50,10 @@ def expected_calibration_error(probabilities: ArrayLike, labels: ArrayLike, bins
 
     Guo et al., ICML 2017, eq. 3; Kornblith et al., 2021, table C.3 (15 bins).
     """
-    return CalibrationAccumulator(bins).update(probabilities, labels).expected_calibration_error()
+    return CalibrationAccumulator(bins).update(*_numbered(probabilities, labels)).expected_calibration_error()
 
 
-def negative_log_likelihood(probabilities: ArrayLike, labels: ArrayLike) -> float:
+def negative_log_likelihood(probabilities: ArrayLike, labels: Names) -> float:
     """The mean of -log p of the right class, in nats; infinite where that probability is 0.
 
     NLL = -(1/n) sum_i log p_iy,    y = y_i
@@ -64,7 +66,13 @@ def negative_log_likelihood(probabilities: ArrayLike, labels: ArrayLike) -> floa
 
     Kornblith et al., 2021, table C.3.
     """
-    return CalibrationAccumulator(1).update(probabilities, labels).negative_log_likelihood()
+    return CalibrationAccumulator(1).update(*_numbered(probabilities, labels)).negative_log_likelihood()
+
+
+def _numbered(probabilities: ArrayLike, labels: Names) -> tuple[ArrayLike, ArrayLike]:
+    matrix = as_matrix(probabilities, "probabilities", "classes")
+    (codes,) = numbered(labels, columns=matrix.shape[1])
+    return matrix, codes
 
 
 class ReliabilityBin(NamedTuple):

@@ -21,9 +21,26 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import LONGEST, as_features, as_weight, expect_lengths, float64_blocks
+from penultimate.metrics.blocks import (
+    LONGEST,
+    as_features,
+    as_weight,
+    expect_lengths,
+    float64_blocks,
+    weight_rows,
+)
 from penultimate.metrics.frames import length_variation, pairwise_cosines
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix, as_tensor, labelled
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_matrix,
+    as_tensor,
+    labelled,
+    numbered,
+    of_bank,
+)
 from penultimate.metrics.moments import EPS, ClassMoments
 
 
@@ -31,7 +48,8 @@ class NeuralCollapse(NamedTuple):
     """The columns of table E.2, the rank of Sigma_B, and the share of NC4; all but `rank` are 0 at collapse.
 
     `rank` is C - 1, or the number of dimensions if that is less; below both, class means are linearly
-    dependent. `nc4` is None if the network's predictions were not given.
+    dependent. `nc4` is None if the network's predictions were not given. `classes` are those with examples,
+    which are the rows of the weight that were used.
     """
 
     class_mean_norm_cv: float
@@ -44,14 +62,15 @@ class NeuralCollapse(NamedTuple):
     trace_sw_pinv_sb_over_c: float
     rank: int
     nc4: float | None = None
+    classes: tuple[int, ...] = ()
 
 
 def neural_collapse(
-    features: ArrayLike,
-    labels: ArrayLike,
-    weight: ArrayLike,
+    features: ArrayLike | Bank,
+    labels: Names | None = None,
+    weight: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    predictions: ArrayLike | None = None,
+    predictions: Names | None = None,
 ) -> NeuralCollapse:
     """The distance of class means mu_c and weights w_c from a simplex ETF, and of examples from their means.
 
@@ -66,9 +85,11 @@ def neural_collapse(
     nc4                            share of examples with argmax_c (w_c.x + b_c) != argmin_c |x - mu_c|
 
     Std is the population's; Sigma_B = sum_c mu~_c mu~_c' / C, of rank C - 1 at most; Sigma_W is the mean of
-    the classes' covariances, with equal weights. `features` [n m], `labels` [n], `weight` [k m], `bias` [k];
-    or `predictions` [n] in place of the bias if the head is not linear (cosine, say). Classes without
-    examples are left out of means and weights. A zero vector has similarity 0 to all. Float64 throughout.
+    the classes' covariances, with equal weights. `features` [n m], `labels` [n] (or a bank, which holds
+    both), `weight` [k m], always needed, `bias` [k]; or `predictions` [n] in place of the bias if the head is
+    not linear (cosine, say). Classes without examples are left out of means and weights: `classes` says which
+    rows were used. Names of classes stand for the rows in sorted order, if all occur. A zero vector has
+    similarity 0 to all. Float64 throughout.
 
     Raises RequestError for labels beyond the weights, shapes that do not fit, NaN or infinity (with the
     rows); UndefinedError (a RequestError) for one class, equal class means (constant features), or zero
@@ -81,9 +102,12 @@ def neural_collapse(
 
     Kornblith et al., 2021, table E.2, after Papyan, Han and Donoho, 2020 (NC1 to NC4).
     """
-    matrix = as_features(features)
-    means = ClassMeans(len(as_matrix(weight, "weight", "dimensions"))).update(matrix, labels)
-    return CollapseAccumulator(means, weight, bias).update(matrix, labels, predictions).compute()
+    features, labels = of_bank(features, labels)
+    matrix, rows = as_features(features), weight_rows(weight)
+    given = [labels] if predictions is None else [labels, predictions]
+    classes, *decided = numbered(*given, columns=len(rows))
+    means = ClassMeans(len(rows)).update(matrix, classes)
+    return CollapseAccumulator(means, rows, bias).update(matrix, classes, *decided).compute()
 
 
 def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
@@ -300,6 +324,7 @@ class CollapseAccumulator:
             trace_sw_pinv_sb_over_c=float((self._squares / self._counts).mean()),
             rank=len(self._scales),
             nc4=self._differing / self._judged if self._judged else None,
+            classes=tuple(self._present.tolist()),
         )
 
     def _decision_offsets(self, bias: ArrayLike) -> Float[Tensor, " k"]:

@@ -11,7 +11,17 @@ from torch import Tensor
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, as_weight, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, listed_rows, whole_number
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_tensor,
+    listed_rows,
+    numbered,
+    of_bank,
+    whole_number,
+)
 
 BANDWIDTH = 0.005
 """The paper's 5e-6 at 1000 classes, as a multiple of 1/classes, the typical hardness."""
@@ -26,16 +36,19 @@ class HardnessDensity(NamedTuple):
     density: Float[Tensor, " p"]
 
 
-def angular_visual_hardness(features: ArrayLike, labels: ArrayLike, weight: ArrayLike) -> Float[Tensor, " n"]:
+def angular_visual_hardness(
+    features: ArrayLike | Bank, labels: Names | None = None, weight: ArrayLike | None = None
+) -> Float[Tensor, " n"]:
     """The angle between features and their own class's weights, over the sum of the angles to all classes.
 
     AVH_i = angle(w_y, x_i) / sum_k angle(w_k, x_i),    angle(u, v) = 2 atan2(|u - v|, |u + v|), |u| = |v| = 1
 
-    `features` [n m], `labels` [n], `weight` [k m]; [n] float64 in [0, 1], 1/k where all angles are equal.
-    A zero vector has no direction: similarity 0, hence a right angle, to all. Angles are accurate to a few
-    ulp, also near 0 and pi (where arccos is accurate to 1e-8, or NaN). Raises RequestError for labels beyond
-    the weights, shapes that do not fit, NaN or infinity (with the rows); UndefinedError for one class, and if
-    all weights point along an example's features (0/0).
+    `features` [n m], `labels` [n] (or a bank, which holds both) and `weight` [k m], always needed; [n]
+    float64 in [0, 1], 1/k where all angles are equal. Names of classes stand for the rows of the weight in
+    sorted order, if all occur. A zero vector has no direction: similarity 0, hence a right angle, to all.
+    Angles are accurate to a few ulp, also near 0 and pi (where arccos is accurate to 1e-8, or NaN). Raises
+    RequestError for labels beyond the weights, shapes that do not fit, NaN or infinity (with the rows);
+    UndefinedError for one class, and if all weights point along an example's features (0/0).
 
     >>> features, weight = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]
     >>> angular_visual_hardness(features, [0, 1], weight)
@@ -43,10 +56,12 @@ def angular_visual_hardness(features: ArrayLike, labels: ArrayLike, weight: Arra
 
     Chen et al., 2020, "Angular Visual Hardness"; Kornblith et al., 2021, figure E.1.
     """
+    features, labels = of_bank(features, labels)
     matrix = as_features(features)
     heads = as_weight(weight, matrix.shape[1], matrix.device)
+    (codes,) = numbered(labels, columns=len(heads))
     what = f"labels, for weights of {len(heads)} rows,"
-    classes = as_classes(labels, what, len(matrix), len(heads), matrix.device)
+    classes = as_classes(codes, what, len(matrix), len(heads), matrix.device)
     if len(heads) < 2:
         raise UndefinedError("angular visual hardness compares classes; the weights have one row alone")
     expect_lengths(matrix)

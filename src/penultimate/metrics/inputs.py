@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,22 @@ from torch import Tensor
 from penultimate.errors import RequestError, unknown
 
 ArrayLike: TypeAlias = Tensor | npt.NDArray[np.generic] | Sequence[Any]
+
+Names: TypeAlias = ArrayLike
+"""Labels [n]: class indices, or the classes' names, which are then numbered in sorted order."""
+
+
+@runtime_checkable
+class Bank(Protocol):
+    """What a feature bank holds, and is measured by: features [n m], labels [n], logits [n k] or None."""
+
+    @property
+    def features(self) -> Any: ...
+    @property
+    def labels(self) -> Any: ...
+    @property
+    def logits(self) -> Any: ...
+
 
 BARELY = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 """Integers that torch stores and hardly computes with, and those that hold them."""
@@ -33,19 +49,85 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
     """
     if isinstance(values, Tensor):
         return _dense(values.detach(), what)
+    if isinstance(values, Bank):
+        raise RequestError(f"{what} must be an array, not a bank: pass its .features, .labels or .logits")
     expect_unmasked(values, what)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}")
+        hint = "" if class_names(values) is None else ": number names once, for all batches alike"
+        raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}{hint}")
     if not array.dtype.isnative or any(stride < 0 for stride in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
         # torch warns of writes to a read-only array (a memory map); nothing here writes to its input.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return _dense(torch.from_numpy(array), what)
+
+
+def class_names(values: object) -> npt.NDArray[Any] | None:
+    """The values as names [n] if they are strings, else None.
+
+    >>> class_names(["dog", "cat"]), class_names([1, 0])
+    (array(['dog', 'cat'], dtype='<U3'), None)
+    """
+    if isinstance(values, Tensor):
+        return None
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError):
+        return None
+    if array.ndim != 1 or not array.size:
+        return None
+    named = array.dtype.kind == "U" or (
+        array.dtype.kind == "O" and all(isinstance(one, str) for one in array)
+    )
+    return array.astype(str) if named else None
+
+
+def numbered(*labels: Names, columns: int | None = None) -> list[ArrayLike]:
+    """Labels as class indices: as they are, or names by their rank among all names that occur, as sorted.
+
+    With `columns`, names stand for the columns of logits (or the rows of weights) in sorted order, as in
+    scikit-learn, so all must occur. Raises RequestError if not, or if some are names and others are not.
+
+    >>> [codes.tolist() for codes in numbered(["dog", "cat"], ["ant", "dog"])]
+    [[2, 1], [0, 2]]
+    """
+    named = [class_names(values) for values in labels]
+    names = [values for values in named if values is not None]
+    if not names:
+        return list(labels)
+    if len(names) < len(labels):
+        raise RequestError("labels are of one kind: some are names and others are not")
+    for values in labels:
+        expect_unmasked(values, "labels")
+    known, codes = np.unique(np.concatenate(names), return_inverse=True)
+    if columns is not None and len(known) != columns:
+        raise RequestError(
+            f"labels hold {len(known)} names for {columns} classes; which is whose column is known only where"
+            " every name occurs (they are then sorted): pass class indices"
+        )
+    return list(np.split(codes, np.cumsum([len(values) for values in names])[:-1]))
+
+
+def of_bank(
+    values: ArrayLike | Bank, labels: Names | None, part: str = "features"
+) -> tuple[ArrayLike, Names]:
+    """Features (or the logits) and labels: those given, or those of a bank.
+
+    Raises RequestError without labels, and for a bank without that part.
+    """
+    if isinstance(values, Bank):
+        array = getattr(values, part)
+        if array is None:
+            raise RequestError(f"the bank has no {part}")
+        return array, values.labels if labels is None else labels
+    if labels is None:
+        raise RequestError(f"{part} go with labels, one for each example; a bank brings its own")
+    return values, labels
 
 
 def expect_unmasked(values: object, what: str) -> None:

@@ -24,7 +24,18 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, expect_lengths, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_tensor, labelled, one_of, whole_number
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_tensor,
+    labelled,
+    numbered,
+    of_bank,
+    one_of,
+    whole_number,
+)
 from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
 
 __all__ = [
@@ -44,14 +55,17 @@ MOST_CLASSES_UNASKED = 1 << 20
 """A larger label is taken for a mistake (an id, say) unless `num_classes` announces it."""
 
 
-def class_separation(features: ArrayLike, labels: ArrayLike, distance: str = "cosine") -> float:
+def class_separation(
+    features: ArrayLike | Bank, labels: Names | None = None, distance: str = "cosine"
+) -> float:
     """R^2 = 1 - (mean distance within classes) / (mean distance overall), every class of equal weight.
 
     d_within = sum_k sum_m sum_n d(x_km, x_kn) / (K N_k^2)
     d_total  = sum_j sum_k sum_m sum_n d(x_jm, x_kn) / (K^2 N_j N_k)
 
-    `features` [n m] of any real dtype, NumPy or torch, CPU or CUDA; `labels` [n] class indices. K counts the
-    classes that have examples. One pass, O(K m) memory, float64 throughout. `distance` is
+    `features` [n m] of any real dtype, NumPy or torch, CPU or CUDA; `labels` [n] class indices or names; or a
+    bank, which holds both. K counts the classes that have examples. One pass, O(K m) memory, float64
+    throughout. `distance` is
 
     - "cosine": d = 1 - x.y/(|x||y|). A zero vector has no direction: similarity 0 to all, itself included.
     - "cosine_centered": the same after subtracting the mean of all examples (two passes).
@@ -71,9 +85,10 @@ def class_separation(features: ArrayLike, labels: ArrayLike, distance: str = "co
     Kornblith et al., 2021, eq. 11; the distances: table E.1.
     """
     one_of(distance, "distance", DISTANCES)
-    matrix = as_features(features)
+    features, labels = of_bank(features, labels)
+    matrix, (classes,) = as_features(features), numbered(labels)
     center = _mean_activation([matrix]) if distance == "cosine_centered" else None
-    return SeparationAccumulator(distance=distance, center=center).update(matrix, labels).compute()
+    return SeparationAccumulator(distance=distance, center=center).update(matrix, classes).compute()
 
 
 def streamed_class_separation(

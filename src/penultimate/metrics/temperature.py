@@ -11,22 +11,22 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.calibration import blocks, own_values, pair, refuse_unreal
-from penultimate.metrics.inputs import ArrayLike, listed_rows
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, numbered, of_bank
 
 LEAST_VARIANCE = 1e-260
 ITERATIONS = 200
 """More than bisection alone would need; Newton's method takes about six."""
 
 
-def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> float:
     """The temperature T > 0 at which softmax(logits / T) is most likely to give the labels.
 
     T = argmin_T -(1/n) sum_i log softmax(z_i / T)_y,    y = y_i
 
     In b = 1/T the NLL is convex, with derivative mean(E_p[z] - z_y) and curvature mean(Var_p[z]) under
     p = softmax(b z): Newton's method, kept inside a bracket of the root, converges in a few steps from any
-    scale of the logits; float64 throughout. `logits` [n k], `labels` [n]; for a sigmoid objective pass its
-    `log_probabilities(z)` (for every other objective they give the same T).
+    scale of the logits; float64 throughout. `logits` [n k], `labels` [n], or a bank that holds both; for a
+    sigmoid objective pass its `log_probabilities(z)` (for every other objective they give the same T).
 
     Raises UndefinedError (a RequestError) if no finite T > 0 is best, with the reason: every label has the
     largest logit (the NLL falls all the way to T = 0), or the labels' logits are no higher than the others'
@@ -40,7 +40,10 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 
     Guo et al., ICML 2017, section 4.2; Kornblith et al., 2021, appendix C.2.
     """
-    scores, truth = pair(logits, labels, "logits")
+    logits, labels = of_bank(logits, labels, "logits")
+    matrix = as_matrix(logits, "logits", "classes")
+    (codes,) = numbered(labels, columns=matrix.shape[1])
+    scores, truth = pair(matrix, codes, "logits")
     gaps = torch.cat([_gaps(block, start, truth) for start, block in blocks(scores)])
     if not bool(gaps.isfinite().all()):
         raise UndefinedError(

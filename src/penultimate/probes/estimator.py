@@ -13,7 +13,16 @@ from penultimate.errors import RequestError
 from penultimate.metrics.accuracy import accuracy, mean_per_class
 from penultimate.metrics.inputs import ArrayLike, one_of
 from penultimate.probes.arrays import Array
-from penultimate.probes.inputs import Data, TrainingSet, as_features, as_labels, encoded, naming, training_set
+from penultimate.probes.inputs import (
+    Data,
+    TrainingSet,
+    as_features,
+    as_labels,
+    encoded,
+    examples_of,
+    naming,
+    training_set,
+)
 
 ACCURACIES: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "top1": accuracy,
@@ -39,14 +48,16 @@ def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
 class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier on fixed features: parameters in `__init__`, learnt attributes end in `_`."""
 
-    def score(self, X: Data, y: Data, metric: str = "top1") -> float:
-        """The accuracy on (X, y): "top1" or "mean_per_class" (classes absent from y are skipped)."""
+    def score(self, X: Data, y: Data = None, metric: str = "top1") -> float:
+        """The accuracy on (X, y), or on a bank: "top1" or "mean_per_class" (absent classes skipped)."""
+        X, y = examples_of(X, y)
         measure = accuracy_of(metric)
         predictions = self.predict(X)
         return measure(*encoded(predictions, as_labels(y, len(predictions))))
 
     def _training_set(self, X: Data, y: Data) -> TrainingSet:
         """The checked examples; remembers the number of features and a table's column names."""
+        X, y = examples_of(X, y)
         examples = training_set(X, y)
         with naming("X"):
             validate_data(self, X, skip_check_array=True)
@@ -56,6 +67,7 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked features, with the number and the names of those in `fit`."""
         if not hasattr(self, "n_features_in_"):
             raise UnfittedError(f"this {type(self).__name__} is not fitted yet: call .fit(X, y) first")
+        X, _ = examples_of(X, None)
         features = as_features(X, what)
         with naming(what):
             validate_data(self, X, reset=False, skip_check_array=True)

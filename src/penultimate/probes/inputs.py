@@ -15,16 +15,21 @@ from sklearn.utils.multiclass import type_of_target
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import as_matrix, as_tensor, expect_unmasked, listed_rows
+from penultimate.metrics.inputs import Bank, as_matrix, as_tensor, expect_unmasked, listed_rows
 from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, library
 
 ROWS_CHECKED = 1 << 16
 
 Data: TypeAlias = Any
-"""Anything that scikit-learn accepts (arrays, lists, tables), and tensors on any device."""
+"""Anything that scikit-learn accepts (arrays, lists, tables), tensors on any device, feature banks."""
 
 Labels: TypeAlias = npt.NDArray[Any]
 """Classes as the caller names them: whole numbers, strings, booleans."""
+
+
+def examples_of(X: Data, y: Data) -> tuple[Data, Data]:
+    """Features and labels; those of a bank that stands in place of the features, unless y is given."""
+    return (X.features, X.labels if y is None else y) if isinstance(X, Bank) else (X, y)
 
 
 class WrongTypeError(RequestError, TypeError):

@@ -40,10 +40,11 @@ class KNNProbe(Probe):
         self.metric = metric
         self.max_k = max_k
 
-    def fit(self, X: Data, y: Data) -> KNNProbe:
+    def fit(self, X: Data, y: Data = None) -> KNNProbe:
         """Measure leave-one-out accuracy for every k and keep the best.
 
-        X [n p]; y [n] classes: numbers or strings. Time O(n^2 p), memory O(n p). Raises RequestError for NaN
+        X [n p]; y [n] classes: numbers or strings; a bank as X brings its own. Time O(n^2 p), memory O(n p).
+        Raises RequestError for NaN
         (with the rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
         """
         one_of(self.metric, "distance", METRICS)

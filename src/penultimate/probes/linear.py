@@ -15,7 +15,15 @@ from penultimate.metrics.auc import auc
 from penultimate.metrics.inputs import real_number, whole_number
 from penultimate.probes.arrays import Array, NumpyFloats, beside, blocks, cast, dtype_name, library, to_numpy
 from penultimate.probes.estimator import Probe, accuracy_of
-from penultimate.probes.inputs import Data, Labels, TrainingSet, as_labels, encoded, training_set
+from penultimate.probes.inputs import (
+    Data,
+    Labels,
+    TrainingSet,
+    as_labels,
+    encoded,
+    examples_of,
+    training_set,
+)
 from penultimate.probes.path import Optimum, Solver
 from penultimate.probes.validation import split_off
 
@@ -85,12 +93,13 @@ class LinearProbe(Probe):
         self.validation_fraction = validation_fraction
         self.seed = seed
 
-    def fit(self, X: Data, y: Data, X_val: Data = None, y_val: Data = None) -> LinearProbe:
+    def fit(self, X: Data, y: Data = None, X_val: Data = None, y_val: Data = None) -> LinearProbe:
         """Choose lambda on (X_val, y_val), or on a fifth of (X, y) split off by class; refit on everything.
 
-        X [n p], X_val [v p]; y [n], y_val [v] classes: numbers or strings. A class that occurs only in
-        validation counts as an error there and is learnt in the refit. Raises RequestError for NaN (with the
-        rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
+        X [n p], X_val [v p]; y [n], y_val [v] classes: numbers or strings. A bank as X or X_val brings its
+        own labels. A class that occurs only in validation counts as an error there and is learnt in the
+        refit. Raises RequestError for NaN (with the rows), wrong shapes or parameters; UndefinedError for one
+        class only or constant features.
         """
         measure = None if self.metric == AUC else accuracy_of(self.metric)
         lambdas = self._checked_lambdas()
@@ -152,16 +161,17 @@ class LinearProbe(Probe):
         """softmax(W x + b) [n k], in the order of `classes_`."""
         return np.asarray(softmax(self._all_logits(X), axis=1))
 
-    def score(self, X: Data, y: Data, metric: str | None = None) -> float:
-        """The accuracy on (X, y): "top1", "mean_per_class" (absent classes skipped) or, for two classes,
-        "auc" (the second class is the positive one); by default that by which lambda was chosen.
+    def score(self, X: Data, y: Data = None, metric: str | None = None) -> float:
+        """The accuracy on (X, y), or on a bank: "top1", "mean_per_class" (absent classes skipped) or, for two
+        classes, "auc" (the second class is the positive one); by default that by which lambda was chosen.
         """
         metric = self.metric if metric is None else metric
         if metric != AUC:
             return super().score(X, y, metric)
-        queries = self._queries(X)
+        features, labels = examples_of(X, y)
+        queries = self._queries(features)
         _expect_two(self.classes_)
-        known, truth = encoded(self.classes_, as_labels(y, len(queries)))
+        known, truth = encoded(self.classes_, as_labels(labels, len(queries)))
         return auc(_margins(queries, self.coef_, self.intercept_), truth == known[1])
 
     def _all_logits(self, X: Data) -> NumpyFloats:
@@ -187,6 +197,7 @@ class LinearProbe(Probe):
         self, whole: TrainingSet, X_val: Data, y_val: Data
     ) -> tuple[TrainingSet, Float[Array, "v p"], Shaped[np.ndarray, " v"]]:
         """Training examples, validation features, validation labels."""
+        X_val, y_val = examples_of(X_val, y_val)
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
         if X_val is not None:

@@ -1,0 +1,66 @@
+"""The README's Python runs as it stands, on small data under the names that it uses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from penultimate import registry
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+
+
+class Net(nn.Module):
+    """A classifier of torchvision's form, with a block, `avgpool` and `fc`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(inplace=True))
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(8, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.avgpool(self.features(images)).flatten(1))
+
+
+def data(examples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random, labels = np.random.default_rng(seed), np.arange(examples) % 5
+    return random.normal(size=(examples, 512)) + 0.1 * np.eye(5, 512)[labels], labels
+
+
+@pytest.fixture
+def names() -> dict[str, Any]:
+    torch.manual_seed(0)
+    (features, labels), (test_features, test_labels) = data(60, 0), data(20, 1)
+    return {
+        "__name__": "readme",
+        "features": features,
+        "labels": labels,
+        "test_features": test_features,
+        "test_labels": test_labels,
+        "weight": np.random.default_rng(2).normal(size=(5, 512)),
+        "network": Net(),
+        "ours": Net(),
+        "theirs": Net(),
+        "loader": [(torch.rand(20, 3, 9, 9), torch.arange(20) % 4) for _ in range(2)],
+        "images": np.full((2, 32, 32, 3), 128, np.uint8),
+        "targets": labels,
+    }
+
+
+def test_every_block_runs_after_those_before_it(names: dict[str, Any]) -> None:
+    assert len(BLOCKS) == 4
+    with torch.random.fork_rng():
+        for block in BLOCKS:
+            exec(compile(block, "README.md", "exec"), names)
+    registry.forget("loss", "focal")
+    assert (names["bank"].features.shape, names["bank"].logits.shape) == ((40, 8), (40, 10))
+    assert names["logits"].shape == (60, 100)
+    assert names["loss"].ndim == 0
