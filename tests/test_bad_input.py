@@ -136,6 +136,9 @@ def test_any_value_of_any_setting_is_taken_or_refused(
     [
         ("expected_seconds=5", "expected_seconds is {step: seconds}, not 5"),
         ("expected_seconds={'train': nan}", "expected_seconds is {step: seconds}"),
+        ("counterparts=5", "counterparts are {target: {class: (source class, ...)}}, not 5"),
+        ("counterparts={'digits_smoke': {'1': 'a'}}", "counterparts are {target: {class:"),
+        ("counterparts={'digit_smoke': {}}", "Did you mean 'digits_smoke'?"),
         ("limited=maybe", "limited is True or False, not 'maybe'"),
         ("title=3", "title is text, not 3"),
         ("name='" + "a" * 101 + "'", "at most 100 letters"),

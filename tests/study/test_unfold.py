@@ -281,6 +281,14 @@ def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
     assert new(smoke, override(smoke, ["measure=robustness(per_class=1)"])) == {"corrupted", "robustness"}
 
 
+def test_what_a_study_says_of_classes_changes_the_overlap_with_that_target_alone(smoke: Study) -> None:
+    told = dataclasses.replace(smoke, counterparts={"digits_smoke": {"1": ("a A b B",)}})
+    before, after = set(unfold(smoke).steps), unfold(told).steps
+    changed = [after[step] for step in after if step not in before]
+    assert {(step.name, step.columns["target"]) for step in changed} == {("overlap", "digits_smoke")}
+    assert {str(step.config["counterparts"]) for step in changed} == {"{'1': ['a A b B']}"}
+
+
 def test_a_default_that_is_written_out_changes_nothing() -> None:
     usual = small(measure=("similarity", "relearning"))
     written = small(

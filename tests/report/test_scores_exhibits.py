@@ -1,0 +1,169 @@
+"""Class overlap beside the paper's, and whom each score would have picked: from rows of a known truth."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from penultimate import published
+from penultimate.objectives.presets import resolve
+from penultimate.records.table import Row
+from penultimate.report import StudyResults, exhibit
+from tests.oracles.report import spearman_rho
+from tests.report.planted import planted
+from tests.report.reading import cell, column_of, described, glyphs, only, panels, table_of
+
+ACCURACY = {
+    "softmax": (90.0, 70.0),
+    "sigmoid": (80.0, 75.0),
+    "dropout": (70.0, 60.0),
+    "squared_error": (60.0, 50.0),
+}
+"""Linear transfer to the two tasks of a planted study: syllabics and newfaces."""
+LOGME = {
+    "softmax": (0.4, 0.1),
+    "sigmoid": (0.3, 0.2),
+    "dropout": (0.2, 0.3),
+    "squared_error": (0.1, 0.4),
+}
+TASKS = ("syllabics", "newfaces")
+
+
+def with_scores(
+    scores: Mapping[str, Mapping[str, tuple[float, float]]], seeds: tuple[int, ...] = (0, 1)
+) -> StudyResults:
+    """The planted study with {metric: {objective: its values on the two tasks}}."""
+    truth = {
+        name: {"linear_syllabics": first, "linear_newfaces": second, "separation": second / 100}
+        for name, (first, second) in ACCURACY.items()
+    }
+    results = planted(truth, seeds, noise=0.0)
+    rows = [
+        Row(**{**facts(name, seed, target), "metric": metric, "value": value, "step": "s"})
+        for metric, values in scores.items()
+        for name, of_tasks in values.items()
+        for seed in seeds
+        for target, value in zip(TASKS, of_tasks, strict=True)
+    ]
+    return dataclasses.replace(results, table=results.table + rows)
+
+
+def facts(name: str, seed: int, target: str) -> dict[str, Any]:
+    return {
+        "objective": resolve(name).canonical,
+        "backbone": "glyphnet",
+        "source": "glyphs",
+        "seed": seed,
+        "draw": seed,
+        "target": target,
+        "split": "train",
+        "unit": "nats",
+        "status": "done",
+    }
+
+
+def test_a_score_picks_whom_it_promises_most_and_pays_what_that_costs() -> None:
+    """LogME is right on syllabics, and on newfaces picks the worst: 25 points below the best."""
+    built = exhibit("scores", with_scores({"logme": LOGME}))
+    table = table_of(built, "scores_picks")
+    (row,) = (row for row in table.rows if row.label == "LogME")
+    assert [one.text for one in row.cells] == ["Softmax", "Squared error", "Softmax", "1", "12.5"]
+    assert [one.best for one in row.cells] == [True, False, True, False, False]
+    best, always = table.rows[0], next(row for row in table.rows if row.label == "Always softmax")
+    assert [one.text for one in best.cells] == ["Softmax", "Sigmoid", "Softmax", "2", "0.0"]
+    assert [one.text for one in always.cells] == ["Softmax", "Softmax", "Softmax", "1", "2.5"]
+    random = table.rows[-1]
+    losses = [max(column) - sum(column) / 4 for column in zip(*ACCURACY.values(), strict=True)]
+    assert (random.cells[-1].value, random.cells[-2].value) == (pytest.approx(sum(losses) / 2), 0.5)
+    assert "Picked right most often: LogME, for 1 of 2 tasks" in " ".join(built.notes)
+
+
+def test_ranks_are_correlated_task_by_task_and_in_the_mean() -> None:
+    table = table_of(exhibit("scores", with_scores({"logme": LOGME})), "scores_ranks")
+    for key, place in (("syllabics", 0), ("newfaces", 1)):
+        expected = spearman_rho([of[place] for of in LOGME.values()], [of[place] for of in ACCURACY.values()])
+        assert column_of(table, key)["LogME"].value == pytest.approx(expected)
+    assert column_of(table, "mean")["LogME"].text == "–"  # all scores are equal in the mean
+    assert column_of(table, "mean")["LogME"].detail == "too few different values"
+
+
+def test_scores_of_which_less_is_more_are_turned_round() -> None:
+    """NC1 on the task, and the pretraining R² that the paper finds to go against transfer."""
+    results = with_scores({"target_nc1": LOGME, "h_score": LOGME})
+    built = exhibit("scores", results)
+    ranks = table_of(built, "scores_ranks")
+    assert column_of(ranks, "syllabics")["NC1"].value == -1
+    assert column_of(ranks, "syllabics")["H-score"].value == 1
+    assert column_of(ranks, "newfaces")["Pretraining R²"].value == pytest.approx(-1)
+    picks = column_of(table_of(built, "scores_picks"), "syllabics")
+    assert (picks["NC1"].text, picks["H-score"].text) == ("Squared error", "Softmax")
+    drawn = panels(built)
+    assert set(drawn) == {"scores-h_score", "scores-target_nc1"}
+    assert {point.objective for point in drawn["scores-h_score"].points} == set(ACCURACY)
+
+
+def test_an_objective_without_a_score_is_not_picked_and_the_page_says_so() -> None:
+    """LEEP needs probabilities, which squared error does not give."""
+    values = {name: of for name, of in LOGME.items() if name != "squared_error"}
+    built = exhibit("scores", with_scores({"leep": values, "nce": LOGME}))
+    picks = column_of(table_of(built, "scores_picks"), "newfaces")
+    assert (picks["LEEP"].text, picks["NCE"].text) == ("Dropout", "Squared error")
+    assert "LEEP: not of every objective, for not all give probabilities." in built.notes
+    shown = table_of(built, "scores")
+    assert column_of(shown, "leep")["squared_error"].text == "–"
+    assert cell(shown, "softmax", "nce")[0] == pytest.approx(0.25)
+
+
+def test_without_scores_the_exhibit_says_so_and_the_page_leaves_it_out() -> None:
+    built = exhibit("scores", glyphs())
+    assert [gap.what for gap in built.missing] == ["Transferability scores"]
+    assert not built.wanted
+    asking = described(glyphs(), measure=["linear", "leep"])
+    assert exhibit("scores", asking).wanted
+
+
+def overlapping(results: StudyResults) -> StudyResults:
+    rows = []
+    for seed in (0, 1):
+        for target, assigned, shared in (("syllabics", 0.2, 0), ("newfaces", 0.5, 40)):
+            common = facts("softmax", seed, target)
+            rows += [
+                Row(
+                    **{**common, "split": split, "unit": "fraction"},
+                    step="s",
+                    metric="assignment_accuracy",
+                    value=value,
+                )
+                for split, value in (("train", 0.9), ("test", assigned + seed / 100))
+            ]
+            rows.append(
+                Row(**{**common, "unit": "count"}, step="s", metric="semantic_overlap", value=float(shared))
+            )
+    return dataclasses.replace(results, table=results.table + rows)
+
+
+def test_class_overlap_stands_beside_linear_transfer_and_the_papers_table() -> None:
+    built = exhibit("tableF1", overlapping(with_scores({})))
+    table = table_of(built, "tableF1")
+    assert [row.label for row in table.rows] == ["Canadian syllabics", "New faces†"]
+    assert [one.text for one in table.rows[0].cells] == ["40", "0", "20.5", "90.0"]
+    assert [one.text for one in table.rows[1].cells] == ["40", "40", "50.5", "70.0"]
+    assert "less than half of the linear one on 1 of 2 tasks, not on New faces" in " ".join(built.notes)
+    printed = table_of(built, "tableF1_published")
+    rows = list(published.printed("neurips_tableF1_class_overlap"))
+    assert len(printed.rows) == len(rows) == 8
+    for row, shown in zip(rows, printed.rows, strict=True):
+        assert [one.text for one in shown.cells] == [*row.values()][1:]
+    assert printed.columns == table.columns
+
+
+def test_without_overlap_the_papers_table_stands_alone() -> None:
+    built = exhibit("tableF1", glyphs())
+    assert [table.name for table in built.tables] == ["tableF1_published"]
+    assert [gap.what for gap in built.missing] == ["Class overlap of a softmax network"]
+    without = only(overlapping(with_scores({})), lambda row: not row.metric.startswith("linear"))
+    (first, *_) = table_of(exhibit("tableF1", without), "tableF1").rows
+    assert first.cells[-1].text == "–"
