@@ -123,11 +123,11 @@ def _known_command(name: str) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
-    from penultimate.study.selection import load_study, override, restrict
+    from penultimate.study.selection import changed, load_study
 
     _load_plugins(options)
     only = [name.strip() for name in (options.only or "").split(",") if name.strip()]
-    return restrict(override(load_study(options.study), options.assignments), only, _seeds(options.seeds))
+    return changed(load_study(options.study), options.assignments, only, _seeds(options.seeds))
 
 
 def _load_plugins(options: argparse.Namespace) -> None:
@@ -310,6 +310,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.store import Store
+    from penultimate.study.selection import load_study, override, restrict
     from penultimate.tuning.axes import parse_grids
     from penultimate.tuning.conduct import EXPANSIONS, plan_tuning
     from penultimate.tuning.display import TuningDisplay
@@ -317,9 +318,10 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.tuning.words import plan_lines, result_lines
 
     _check_processes(options)
-    options.only = ""
+    _load_plugins(options)
+    study = override(load_study(options.study), options.assignments)
     planned = plan_tuning(
-        _study(options),
+        restrict(study, (), _seeds(options.seeds)),
         options.objectives,
         parse_grids(options.grid),
         options.budget,

@@ -149,6 +149,7 @@ class Study:
     exhibits refuse them unless asked. `tuned_by` is the study whose search chose the hyperparameters,
     `search` says how this study's own are searched. `expected_seconds` are the costs of steps by kind, on one
     core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
+    `changed_from` is the study that this one is a changed form of, if any.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Study:
     tuned_by: str = ""
     search: Search | None = None
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
+    changed_from: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -171,7 +173,7 @@ class Study:
             raise RequestError(f"study {self.name!r}: {error}") from None
 
     def _check(self) -> None:
-        for what in ("name", "title", "question", "source", "tuned_by"):
+        for what in ("name", "title", "question", "source", "tuned_by", "changed_from"):
             if not isinstance(getattr(self, what), str):
                 raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
         for name in (self.name, *([self.tuned_by] if self.tuned_by else [])):
@@ -320,6 +322,7 @@ class Study:
             ],
             "threads": self.threads,
             "tuned_by": self.tuned_by,
+            **({"changed_from": self.changed_from} if self.changed_from else {}),
             "limited": self.limited,
             "cards": [
                 card(name).described()
