@@ -82,6 +82,7 @@ class Exhibit:
     measured_by  the study of this package that measures it
     of_another   whether it shows another architecture than all others do
     summary      its line in `penultimate list exhibits`
+    short        its line in the page's contents; by default the title
     """
 
     name: str
@@ -96,6 +97,7 @@ class Exhibit:
     measured_by: str = "quickstart"
     of_another: bool = False
     summary: str = ""
+    short: str = ""
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -171,6 +173,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         measurements.limited,
         any(piece.wanted for piece in pieces),
         missing,
+        measurements.unfinished,
+        exhibit.short or exhibit.title,
     )
 
 

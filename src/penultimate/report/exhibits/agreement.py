@@ -132,6 +132,7 @@ FIGURE_C4 = Exhibit(
     " logit normalization or cosine softmax; and that squared error resembles none.",
     section="C.3",
     summary="Networks that err alike: the same wrong answers, and their tree",
+    short="Who errs like whom",
 )
 
 FIGURE_C5 = Exhibit(
@@ -149,6 +150,7 @@ FIGURE_C5 = Exhibit(
     " results.",
     section="C.3",
     summary="Agreement of two networks' predictions, in three ways",
+    short="Agreement of networks",
 )
 
 FIGURE_C6 = Exhibit(
@@ -168,6 +170,7 @@ FIGURE_C6 = Exhibit(
     section="C.3",
     measured_by="glyphs",
     summary="Agreement of two ensembles' predictions, in three ways",
+    short="Agreement of ensembles",
 )
 
 FIGURE_C7 = Exhibit(
@@ -183,4 +186,5 @@ FIGURE_C7 = Exhibit(
     section="C.3",
     measured_by="glyphs",
     summary="Accuracy of ensembles within and across objectives",
+    short="Accuracy of ensembles",
 )

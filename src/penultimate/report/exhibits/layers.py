@@ -44,6 +44,7 @@ FIGURE_2 = Exhibit(
     " on.",
     section="3.2",
     summary="CKA of the layers of networks with different objectives",
+    short="CKA between objectives",
 )
 
 FIGURE_B1 = Exhibit(
@@ -57,6 +58,7 @@ FIGURE_B1 = Exhibit(
     measured_by="glyphs",
     of_another=True,
     summary="CKA of the layers, in a second architecture",
+    short="CKA, second architecture",
 )
 
 FIGURE_D3 = Exhibit(
@@ -78,6 +80,7 @@ FIGURE_D3 = Exhibit(
     " how much they change differs greatly between data sets.",
     section="D.4",
     summary="CKA of a network's layers before and after further training",
+    short="CKA over further training",
 )
 
 FIGURE_3 = Exhibit(
@@ -107,6 +110,7 @@ FIGURE_3 = Exhibit(
     " penultimate features do.",
     section="3.2",
     summary="Sparsity of the activations, layer by layer",
+    short="Sparsity, layer by layer",
 )
 
 
@@ -140,4 +144,5 @@ FIGURE_4 = Exhibit(
     " other objective separates the classes further than softmax.",
     section="3.3",
     summary="Class separation, layer by layer",
+    short="Separation, layer by layer",
 )

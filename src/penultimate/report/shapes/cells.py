@@ -12,6 +12,9 @@ from penultimate.report.text import counted, fixed
 MEAN_PER_CLASS = "†"
 """Marks a data set whose accuracy is the mean over classes."""
 
+BOLD = "Bold: "
+"""How the legend of bold begins, which a terminal has as asterisks."""
+
 
 def run_cell(
     runs: Mapping[Seed, float] | None,
@@ -45,8 +48,8 @@ def published_cell(printed: str, error: str = "") -> Cell:
 def bold_note(measurements: Measurements) -> str:
     """What bold means in this study."""
     if len(measurements.seeds) < 2:
-        return "Bold: the best of its column. With one seed nothing can be tested, so only the best is bold."
+        return f"{BOLD}the best of its column. With one seed nothing can be tested, so only the best is bold."
     return (
-        "Bold: not significantly worse than the best of its column (t-test, p < 0.05; two-way analysis of"
+        f"{BOLD}not significantly worse than the best of its column (t-test, p < 0.05; two-way analysis of"
         " variance for the mean)."
     )
