@@ -125,11 +125,11 @@ def _known_command(name: str) -> None:
 def _study(options: argparse.Namespace) -> Study:
     from penultimate.data.catalog import card
     from penultimate.objectives.presets import few_classes, resolve
-    from penultimate.study.selection import load_study, names_in, override, restrict
+    from penultimate.study.selection import changed, load_study, names_in
 
     _load_plugins(options)
-    study = override(load_study(options.study), options.assignments)
-    study = restrict(study, names_in(options.only or ""), _seeds(options.seeds))
+    only = names_in(options.only or "")
+    study = changed(load_study(options.study), options.assignments, only, _seeds(options.seeds))
     for term in (term for text in study.objectives for term in resolve(text).terms):
         told = few_classes(term, card(study.source).classes)
         if told:
@@ -337,6 +337,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.store import Store
+    from penultimate.study.selection import load_study, override, restrict
     from penultimate.tuning.axes import parse_grids
     from penultimate.tuning.conduct import EXPANSIONS, plan_tuning
     from penultimate.tuning.display import TuningDisplay
@@ -344,9 +345,10 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.tuning.words import plan_lines, result_lines
 
     _check_processes(options)
-    options.only = ""
+    _load_plugins(options)
+    study = override(load_study(options.study), options.assignments)
     planned = plan_tuning(
-        _study(options),
+        restrict(study, (), _seeds(options.seeds)),
         options.objectives,
         parse_grids(options.grid),
         options.budget,

@@ -45,6 +45,12 @@ SETTINGS = (
 )
 
 
+def report_of(folder: Path) -> Path:
+    """The report of the one study that was run in a folder."""
+    (report,) = folder.glob("runs/studies/*/report.html")
+    return report
+
+
 def arguments(files: tuple[str, ...], settings: tuple[str, ...]) -> list[str]:
     plugins = [part for file in files for part in ("--plugin", str(SAMPLES / f"{file}.py"))]
     return [*plugins, *(part for setting in settings for part in ("--set", setting)), "--processes", "1"]
@@ -116,7 +122,7 @@ def test_every_exhibit_holds_with_plugins_alone(finished: Path) -> None:
         "Focal (gamma = 2)",
         "Dropout (ρ = 0.8) + Focal (gamma = 1)",
     ]
-    page = (finished / "runs/studies/smoke/report.html").read_text()
+    page = report_of(finished).read_text()
     assert 'id="plugins"' in page
     assert "Softmax cross-entropy, each class" in page
 
@@ -157,7 +163,7 @@ def test_results_are_shown_where_no_plugin_is_loaded(finished: Path) -> None:
         answer = penultimate("show", name, "--allow-limited", cwd=finished)
         assert answer.returncode == 0, answer.stderr
     assert "Stripes" in answer.stdout
-    report = finished / "runs/studies/smoke/report.html"
+    report = report_of(finished)
     before = report.read_bytes()
     assert penultimate("report", "--to", "without.html", cwd=finished).returncode == 0
     assert 'id="plugins"' in (finished / "without.html").read_text()

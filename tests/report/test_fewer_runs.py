@@ -78,12 +78,15 @@ def test_an_unfinished_study_says_how_far_it_has_come_everywhere() -> None:
     whole = study((0, 1))
     steps = {"train": [9, 9], "linear": [71, 72]}
     results = dataclasses.replace(whole, provenance={**whole.provenance, "steps": steps})
-    sentence = "80 of the study's 81 steps are done."
-    assert all(sentence in exhibit(each.name, results).notes for each in all_exhibits())
-    notices = [
-        element.all_text
-        for element in Page(render_report(results)[""].decode()).elements
-        if "notice" in element.classes
-    ]
-    assert any("80 of the study’s 81 steps" in notice for notice in notices)
-    assert not any("steps are done" in note for note in exhibit("table1", whole).notes)
+    far = "80 of 81 steps"
+    for each in all_exhibits():
+        assert render_exhibit_text(exhibit(each.name, results)).startswith(f"UNFINISHED, {far}. ")
+    files = render_report(results)
+    page = Page(files[""].decode())
+    notices = [element.all_text for element in page.elements if "notice" in element.classes]
+    assert any(far in notice and "penultimate run quickstart" in notice for notice in notices)
+    assert all(far in article.all_text for article in page.all("article"))
+    assert far in page.all("title")[0].text
+    assert far in files["table1_linear.tex"].decode()
+    finished = render_report(whole)
+    assert not any(b"of 81 steps" in finished[name] for name in ("", "table1_linear.tex"))

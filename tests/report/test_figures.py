@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from xml.etree import ElementTree
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penultimate.objectives.sweeps import swept
 from penultimate.report.base import Curve, Panel, Point
 from penultimate.report.drawing import palette
 from penultimate.report.drawing.figures import draw_panel
@@ -150,6 +152,23 @@ def test_marks_do_not_depend_on_the_company() -> None:
     many = marks([f"plugin{i}" for i in range(20)])
     assert len({(mark.light, mark.shape) for mark in many.values()}) == 20
     assert len({mark.key for mark in marks(["a(b)", "a b", "A(B)"]).values()}) == 3
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["paper", "dark"])
+def test_temperatures_are_graded_in_the_hue_of_cosine_softmax(theme: int) -> None:
+    known = marks(["softmax", "cosine_softmax", *map(swept, (0.08, 0.02, 0.05, 0.03)), "focal(gamma=2)"])
+    graded = [known[swept(temperature)] for temperature in (0.02, 0.03, 0.05, 0.08)]
+    assert {mark.shape for mark in graded} == {"circle"}
+    colours = [(mark.light, mark.dark)[theme] for mark in graded]
+    contrasts = [contrast(colour, palette.PAPER[theme]) for colour in colours]
+    assert contrasts == sorted(contrasts)
+    assert contrasts[0] >= 3
+    for vision in MACHADO:
+        seen = [oklab(colour, vision) for colour in colours]
+        assert min(math.dist(*pair) for pair in itertools.pairwise(seen)) >= 0.06
+    (_, *hue), own = oklab(colours[1], "normal"), PRESET_MARKS["cosine_softmax"][theme]
+    assert math.degrees(abs(math.atan2(*hue) - math.atan2(*oklab(own, "normal")[1:]))) < 20
+    assert known["focal(gamma=2)"] == marks(["focal(gamma=2)"])["focal(gamma=2)"]
 
 
 def test_shapes_lie_in_the_unit_circle() -> None:

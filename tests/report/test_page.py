@@ -19,6 +19,7 @@ from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
 from penultimate.report.page.provenance import provenance
+from penultimate.report.spec import all_exhibits
 from tests.report.html import Page
 from tests.report.synthetic import HOSTILE, MEASURED, picture, study
 
@@ -202,17 +203,78 @@ def test_a_limited_study_says_so_at_the_top_and_at_every_exhibit() -> None:
 
 def test_exhibits_stand_in_the_order_of_the_paper_under_its_sections(page: Page) -> None:
     sections = [element for element in page.all("section") if element.attributes["id"].startswith("section-")]
+    assert sections.pop(0).attributes["id"] == "section-claims"
     numbers = [element.attributes["id"].removeprefix("section-") for element in sections]
     assert numbers == sorted(numbers, key=lambda number: (number == "beyond", number))
     exhibits = {name: registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")}
-    shown = [article.attributes["id"] for article in page.all("article")]
+    articles = [
+        article for article in page.all("article") if any(one in article.ancestors for one in sections)
+    ]
+    shown = [article.attributes["id"] for article in articles]
     assert shown == [name for name in exhibits if name in shown]
-    for article in page.all("article"):
+    for article in articles:
         (section,) = [element for element in sections if element in article.ancestors]
         own = exhibits[article.attributes["id"]].section.lower().replace(".", "-")
         assert (own or "beyond").startswith(section.attributes["id"].removeprefix("section-"))
-    linked = [link.attributes["href"].removeprefix("#") for link in page.all("a")]
-    assert [name for name in linked if name in shown] == shown
+    contents = next(element for element in page.elements if "contents" in element.classes)
+    links = [link for link in page.all("a") if contents in link.ancestors]
+    by_name = {link.attributes["href"].removeprefix("#"): link.text for link in links}
+    assert [name for name in by_name if name in shown] == shown
+    assert not any(re.match("(Table|Figure|ICLR)", text) for text in by_name.values())
+
+
+def test_what_contents_call_an_exhibit_is_short_and_its_own() -> None:
+    shorts = [each.short for each in all_exhibits()]
+    assert all(0 < len(short) <= 28 for short in shorts)
+    assert len(set(shorts)) == len(shorts)
+
+
+def test_the_answer_comes_first_then_the_verdicts_then_the_figure_then_the_claims(page: Page) -> None:
+    answer, claims = page.all("section")[:2]
+    assert (answer.attributes["id"], claims.attributes["id"]) == ("answer", "section-claims")
+    inside = [element for element in page.elements if answer in element.ancestors]
+    places = [
+        next(place for place, element in enumerate(inside) if name in element.classes)
+        for name in ("deck", "tally", "lead", "facts")
+    ]
+    assert places == sorted(places)
+    tally, lead = inside[places[1]], inside[places[2]]
+    verdicts = [row for row in page.all("tr") if claims in row.ancestors]
+    counted = sum(int(count) for count in re.findall(r"(\d+) (?:hold|do|undecided)", tally.all_text))
+    (table, *_) = (box for box in page.elements if "table-box" in box.classes and claims in box.ancestors)
+    assert counted == len([row for row in verdicts if table in row.ancestors]) - 1
+    panels = [
+        element.classes[1] for element in inside if "panel" in element.classes and lead in element.ancestors
+    ]
+    assert panels == ["ours", "published"]
+
+
+def test_what_was_not_measured_is_folded_at_the_end(page: Page) -> None:
+    last = page.all("section")[-1]
+    assert last.attributes["id"] == "unmeasured"
+    (folded,) = (element for element in last.children if element.tag == "details")
+    assert "open" not in folded.attributes
+    for article in page.all("article"):
+        shows = {"ours"} <= {
+            name for element in page.elements if article in element.ancestors for name in element.classes
+        }
+        assert (folded in article.ancestors) != shows, article.attributes["id"]
+    said = [element for element in page.elements if "not-measured" in element.classes]
+    assert said
+    assert all(folded in element.ancestors for element in said)
+    assert all("penultimate " in element.all_text for element in said)
+
+
+def test_a_wide_table_says_that_it_scrolls_and_print_is_short(page: Page) -> None:
+    (styles, script) = ("".join(element.text for element in page.all(tag)) for tag in ("style", "script"))
+    assert "scrollWidth > target.clientWidth" in script
+    assert 'content: "scrolls sideways' in styles
+    printed = styles.partition("@media print {\n")[2]
+    assert re.search(r"\.appendix, [^{]*\{ display: none; \}", printed)
+    assert "beforeprint" not in script
+    outside = [each.attributes["id"] for each in page.all("section") if "appendix" not in each.classes]
+    assert outside[:3] == ["answer", "section-claims", "asked"]
+    assert {name.partition("-")[2][:1] for name in outside if name.startswith("section-")} == {"c", "3"}
 
 
 def test_what_further_networks_have_of_their_own_is_told() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penultimate.report import exhibit, render_exhibit_text
+from penultimate.report import exhibit, read_reference, render_exhibit_text
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
+from penultimate.report.spec import all_exhibits
 from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex, to_text, width
 from tests.report.synthetic import HOSTILE, study
 
@@ -109,6 +111,39 @@ def test_every_exhibit_can_be_read_in_a_terminal(name: str) -> None:
     assert render_exhibit_text(exhibit(name, study(limited=True), allow_limited=True)).startswith(
         "LIMITED RUN"
     )
+
+
+def test_columns_stand_under_their_groups_in_a_terminal() -> None:
+    groups = ("", "One", "One", "A heading that needs room", "")
+    columns = tuple(Column(f"c{i}", f"C{i}", group) for i, group in enumerate(groups))
+    row = TableRow("a", tuple(Cell(f"1{i}", 10.0 + i) for i in range(5)))
+    _, _, heads, labels, _, numbers, *_ = to_text(ExhibitTable("t", "T", "", columns, (row,))).splitlines()
+    assert heads.strip().split("  ") == ["One ──", "A heading that needs room"]
+    assert heads.index("One") == labels.index("C1")
+    end = heads.index("room") + len("room ")
+    assert labels[:end].endswith("C3")
+    assert labels.index("C4") == numbers.index("14")
+    assert "One" not in to_text(table("a", Cell("1", 1.0)))
+    made = to_text(exhibit("table1", study((0, 1))).tables[1])
+    assert "Glyphs, test ─" in to_text(exhibit("table1", study((0, 1))).tables[0])
+    assert "Transfer, linear ─" in made
+
+
+def test_one_legend_says_what_an_asterisk_is() -> None:
+    for name in ("table1", "table3", "tableA2"):
+        text = render_exhibit_text(exhibit(name, study((0, 1, 2))))
+        starred = any(re.search(r"\d\*", line) for line in text.splitlines())
+        assert [line[:2] for line in text.splitlines() if line.startswith(("*", "Bold"))] == ["* "] * starred
+    assert "‡ Not printed" in render_exhibit_text(exhibit("table1", study()))
+
+
+def test_no_label_stands_twice_in_a_table_without_a_group_that_tells_them_apart() -> None:
+    for each in all_exhibits():
+        for made in exhibit(each.name, read_reference()).tables:
+            heads = [(column.group, column.label) for column in made.columns]
+            assert len(set(heads)) == len(heads), made.name
+    labels = [column.label for column in exhibit("tableA1", read_reference()).tables[0].columns]
+    assert labels.count("Chosen") == 1
 
 
 def test_the_points_of_a_figure_can_be_read() -> None:

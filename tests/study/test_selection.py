@@ -15,8 +15,9 @@ from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
 from penultimate.study import Given, Study, load_study
-from penultimate.study.selection import override, restrict
+from penultimate.study.selection import changed, override, restrict
 from penultimate.study.spec import Runs
+from penultimate.study.unfold import unfold
 from tests.plugged import SAMPLES, plugged
 
 GLYPHS_RUNS = 9 * 5 + 5 * 3 + 4 * 2
@@ -291,3 +292,59 @@ def test_a_file_of_the_other_kind_is_told_its_command(
     assert main([*command]) == 2
     assert answer in capsys.readouterr().err
     assert registry.registered().keys() - before.keys() <= {("study", "quickstart")}
+
+
+# -- a changed study beside the whole ------------------------------------------------------------------------
+
+
+def test_a_changed_study_has_a_name_and_a_title_of_its_own(smoke: Study) -> None:
+    part = changed(smoke, ["recipe.epochs=7"], ["softmax", "squared_error"], [0, 1, 2])
+    assert part.name == "smoke-recipe_epochs-7-seeds-0-2-softmax-squared_error"
+    assert part.title == "smoke, changed: recipe.epochs=7; seeds 0 to 2; only softmax, squared_error"
+    assert (part.changed_from, part.question) == ("smoke", smoke.question)
+    assert changed(smoke, seeds=[3, 5]).name == "smoke-seeds-3_5"
+    assert part.describe()["changed_from"] == "smoke"
+    assert "changed_from" not in smoke.describe()
+
+
+def test_what_changes_nothing_leaves_the_study_as_it_is(smoke: Study) -> None:
+    assert changed(smoke) is smoke
+    assert changed(smoke, ["recipe.epochs=3"], list(smoke.slugs().values()), [0]) == smoke
+    part = changed(smoke, ["recipe.epochs=3", "threads=9", "threads=2", "seeds=0,1"], seeds=[0, 1])
+    assert part.name == "smoke-threads-2-seeds-0_1"
+    assert changed(smoke, ["title=Mine"]) == replace(smoke, title="Mine")
+
+
+def test_a_change_that_another_needs_is_told(smoke: Study) -> None:
+    part = changed(smoke, ["objectives=softmax,sigmoid"], ["sigmoid"])
+    assert part.objectives == ("sigmoid",)
+    assert part.title == "smoke, changed: objectives=softmax,sigmoid; only sigmoid"
+
+
+def test_a_name_or_title_that_is_given_is_kept(smoke: Study) -> None:
+    part = changed(smoke, ["name=mine", "title=Of mine"], ["softmax"])
+    assert (part.name, part.title, part.changed_from) == ("mine", "Of mine", "smoke")
+    assert changed(smoke, ["name=mine"], ["softmax"]).title == "smoke, changed: only softmax"
+
+
+def test_names_of_changed_studies_are_short_and_apart(smoke: Study) -> None:
+    names = {
+        changed(smoke, assignments, only, seeds).name
+        for assignments, only, seeds in (
+            (["measure=('knn',)"], (), ()),
+            (["measure=('linear',)"], (), ()),
+            (["measure=knn,linear"], (), ()),
+            ((), (), range(0, 90, 2)),
+            ((), (), range(0, 92, 2)),
+            ((), (), (0, 2)),
+            ((), (), (0, 1, 2)),
+        )
+    }
+    assert len(names) == 7
+    assert all(len(name) <= 64 for name in names)
+
+
+def test_the_steps_of_a_changed_study_are_those_of_the_whole(smoke: Study) -> None:
+    part = changed(smoke, only=["softmax"])
+    assert unfold(part).steps.keys() == unfold(restrict(smoke, ["softmax"], ())).steps.keys()
+    assert any(step.startswith("train") and step in unfold(smoke).steps for step in unfold(part).steps)

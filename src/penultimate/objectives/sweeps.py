@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from penultimate.errors import RequestError
-from penultimate.registry import parse_sum
+from penultimate.registry import Spec, parse_sum
+
+
+def swept(temperature: float) -> str:
+    """The spec of cosine softmax at a temperature as the paper's sweep has it: its loss scaled by it.
+
+    >>> swept(0.05)
+    'cosine_softmax(scale=0.05, temperature=0.05)'
+    """
+    return str(Spec("cosine_softmax", {"scale": temperature, "temperature": temperature}))
 
 
 def temperature_of(spec: str) -> float | None:

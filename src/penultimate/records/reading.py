@@ -87,7 +87,8 @@ class StudyFolder:
 
     def tuning(self) -> Tuning | None:
         """The search for the hyperparameters of this study: in this store, or the package's own."""
-        for name in (self.description.get("tunes", self.name), self.description.get("tuned_by")):
+        own = self.description.get("tunes", self.name)
+        for name in (own, *map(self.description.get, ("changed_from", "tuned_by"))):
             tuning = read_tuning(self.path.with_name(folder_name(name)) / TUNING_FILE) if name else None
             if tuning is not None:
                 return tuning

@@ -182,7 +182,8 @@ class Built:
     """What an exhibit came to: one table or figure of the paper, regenerated from a study's rows.
 
     `missing` says what was not measured (the notes say it too). One that is not `wanted` holds nothing, for
-    the study asks for nothing of the kind: the page leaves it out.
+    the study asks for nothing of the kind: the page leaves it out. `unfinished` says how far a study has come
+    that is not finished, `short` is what contents call it.
     """
 
     name: str
@@ -194,6 +195,14 @@ class Built:
     limited: bool = False
     wanted: bool = True
     missing: tuple[Missing, ...] = ()
+    unfinished: str = ""
+    short: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it shows anything of this study, and not the paper's numbers alone."""
+        of_tables = {table.source for table in self.tables}
+        return "ours" in of_tables | {panel.source for figure in self.figures for panel in figure.panels}
 
     @property
     def number(self) -> str:

@@ -135,7 +135,7 @@ class Measurements:
         """What captions and titles may hold in braces."""
         return {
             "source": self.title,
-            "name": plain(self.results.description.get("name", "")),
+            "name": plain(self.networks.study),
             "backbone": plain(self.backbone),
             "runs": self.runs_phrase(),
         }
@@ -320,14 +320,14 @@ class Measurements:
         if further:
             count = counted(further, "further temperature")
             said.append(f"Cosine softmax at {count} is compared in Table 4, not here.")
-        return tuple(said + [self.unfinished] * bool(self.unfinished))
+        return tuple(said)
 
     @property
     def unfinished(self) -> str:
-        """How far the study has come, where some of its steps are not done; else ""."""
+        """How far the study has come, such as "98 of 187 steps", where it is not finished; else ""."""
         counts = self.results.provenance.get("steps", {}).values()
         done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
-        return f"{done:,} of the study's {total:,} steps are done." if done < total else ""
+        return f"{done:,} of {total:,} steps" if done < total else ""
 
     @cached_property
     def _planned(self) -> dict[str, int]:

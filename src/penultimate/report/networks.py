@@ -30,6 +30,12 @@ class StudyNetworks:
 
     description: Mapping[str, Any]
 
+    @property
+    def study(self) -> str:
+        """The study that commands name: this one, or the one that it is a changed form of."""
+        known = ("tunes", "changed_from", "name")
+        return next((str(self.description[key]) for key in known if self.description.get(key)), "")
+
     def grids(self, arm: str = "", backbone: str = "") -> list[Mapping[str, Any]]:
         """The grids and given networks of an arm; those of one architecture, where it is named."""
         return [

@@ -85,6 +85,7 @@ class Exhibit:
     of_one_draw  whether it compares networks of several seeds, and so shows those that saw the same images,
                  where the study has an arm of such
     summary      its line in `penultimate list exhibits`
+    short        its line in the page's contents; by default the title
     """
 
     name: str
@@ -100,6 +101,7 @@ class Exhibit:
     of_another: bool = False
     of_one_draw: bool = False
     summary: str = ""
+    short: str = ""
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -180,6 +182,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         measurements.limited,
         any(piece.wanted for piece in pieces),
         missing,
+        measurements.unfinished,
+        exhibit.short or exhibit.title,
     )
 
 

@@ -9,8 +9,9 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator
 
-from penultimate.report.base import UNBEATEN, Built, Cell, Column, ExhibitTable, Panel, Raster, TableRow
+from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import cell_name
+from penultimate.report.shapes.cells import BOLD
 from penultimate.report.text import fixed, plain
 
 TAGS = {"ours": "measured here", "published": "published in the paper"}
@@ -50,6 +51,8 @@ LATEX_SPECIALS |= {letter: rf"\textsubscript{{{digit}}}" for digit, letter in en
 LATEX_SPECIALS |= {"⁺": r"\textsuperscript{+}", "‖": r"$\Vert$", "′": "$'$", "≤": r"$\le$", "≥": r"$\ge$"}
 FORMULA = re.compile("[=+@＝＋－＠-]")
 """How a cell begins that spreadsheets evaluate (full-width signs too)."""
+GAP = 2
+"""Blanks between two columns of a terminal."""
 TEXT_WIDTH = 100
 WORD_WIDTH = 46
 
@@ -146,9 +149,9 @@ def width(text: str) -> int:
 
 
 def to_text(table: ExhibitTable) -> str:
-    """Aligned columns, words to the left and wrapped, numbers to the right.
+    """Aligned columns under their groups, words to the left and wrapped, numbers to the right.
 
-    `*` marks values that no other in their column beats.
+    `*` marks what is bold on a page: values that no other in their column beats.
     """
     columns = range(len(table.columns))
     words = [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
@@ -168,12 +171,32 @@ def to_text(table: ExhibitTable) -> str:
         ]
         height = max(map(len, cells))
         blocks.append([[cell[i] if i < len(cell) else "" for cell in cells] for i in range(height)])
-    widths = [max(width(line[i]) for block in blocks for line in block) for i in range(len(words))]
-    lines = [["  ".join(map(_aligned, line, widths, words)).rstrip() for line in block] for block in blocks]
-    rule = "─" * max(width(line) for block in lines for line in block)
+    groups, widths = _grouped(
+        table, [max(width(line[i]) for block in blocks for line in block) for i in range(len(words))]
+    )
+    lines = [
+        [(" " * GAP).join(map(_aligned, line, widths, words)).rstrip() for line in block] for block in blocks
+    ]
+    rule = "─" * max(width(line) for block in (groups, *lines) for line in block)
     head = f"{plain(table.title)} [{TAGS[table.source]}]"
     body_lines = [line for block in lines[1:] for line in block]
-    return "\n".join([head, rule, *lines[0], rule, *body_lines, rule, *map(_wrapped, table.notes)])
+    return "\n".join([head, rule, *groups, *lines[0], rule, *body_lines, rule, *map(_wrapped, table.notes)])
+
+
+def _grouped(table: ExhibitTable, widths: list[int]) -> tuple[list[str], list[int]]:
+    """The headings of groups in a line, each ruled over its columns; and widths that have room for them."""
+    groups = column_groups(table)
+    if not any(group for group, _ in groups):
+        return [], widths
+    heads, wider = [" " * widths[0]], widths[:1]
+    for group, span in groups:
+        name = f"{plain(group)} " if group else ""
+        own = widths[len(wider) : len(wider) + span]
+        room = max(sum(own) + GAP * (span - 1), width(name))
+        own[0] += room - sum(own) - GAP * (span - 1)
+        heads.append(name + ("─" if name else " ") * (room - width(name)))
+        wider += own
+    return [(" " * GAP).join(heads).rstrip()], wider
 
 
 def _aligned(text: str, columns: int, left: bool) -> str:
@@ -255,13 +278,13 @@ def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]
 def render_exhibit_text(exhibit: Built) -> str:
     """An exhibit for the terminal: its tables, the numbers behind its figures, and its notes."""
     heading = f"{exhibit.number}. {plain(exhibit.title)}"
+    if exhibit.unfinished:
+        heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
     parts.extend(to_text(table) for table in exhibit.tables)
     parts.extend(
         to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels if panel.points
     )
     if exhibit.notes:
-        parts.append("\n".join(map(_wrapped, exhibit.notes)))
-    if any(cell.best for table in exhibit.tables for row in table.rows for cell in row.cells):
-        parts.append(f"* {UNBEATEN}")
+        parts.append("\n".join(_wrapped(re.sub(rf"^{BOLD}", "* ", note)) for note in exhibit.notes))
     return "\n\n".join(parts) + "\n"

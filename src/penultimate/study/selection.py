@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from penultimate import plugins, registry, userfile
 from penultimate.errors import RequestError, nearest
+from penultimate.files import digest_bytes
 from penultimate.objectives.presets import resolve
 from penultimate.registry import Entry
 from penultimate.study.spec import Given, Runs, Study
@@ -20,6 +24,10 @@ from penultimate.study.usage import way_to
 WHAT = "study file"
 COMMA = re.compile(r",(?![^()]*(?:\([^()]*\)[^()]*)*\))")
 """A comma that stands in no parentheses."""
+WORDS = ("name", "title", "question")
+"""What a study is called; nothing that is done depends on it."""
+LONGEST_OWN_NAME = 64
+"""The characters up to which the name of a changed study says all that was changed."""
 
 
 def load_study(name: str) -> Study:
@@ -59,6 +67,91 @@ def _no_study(name: str, module: ModuleType, registered: Sequence[Entry]) -> str
     return f"the study file '{name}' must define STUDY = Study(...){hint}"
 
 
+@dataclass(frozen=True)
+class _Change:
+    """One change of a study, as its name and as its title tell it."""
+
+    name: str
+    told: str
+    make: Callable[[Study], Study]
+
+
+def changed(
+    study: Study, assignments: Sequence[str] = (), only: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> Study:
+    """The study with settings changed (`override`), other seeds, and some of its networks (`restrict`).
+
+    One that differs from it in more than words has a name of its own, and so a folder, and a title that says
+    what is different, so that it never takes the place of the whole; their common steps are shared.
+    """
+    changes = [
+        _Change(text.replace("=", "-"), text, partial(override, assignments=[text])) for text in assignments
+    ]
+    if seeds:
+        told = _seeds_told(seeds)
+        changes.append(
+            _Change(
+                f"seeds-{told.replace(' to ', '-').replace(', ', '_')}",
+                f"seeds {told}",
+                partial(restrict, only=(), seeds=seeds),
+            )
+        )
+    if only:
+        changes.append(
+            _Change("-".join(only), f"only {', '.join(only)}", partial(restrict, only=only, seeds=()))
+        )
+    wanted = _made(study, changes)
+    if _alike(study, wanted):
+        return wanted
+    for change in list(changes):
+        others = [other for other in changes if other is not change]
+        with contextlib.suppress(RequestError):  # a change that another one needs
+            changes = others if _alike(_made(study, others), wanted) else changes
+    name = _own_name("-".join((study.name, *(change.name for change in changes))))
+    title = f"{study.name}, changed: {'; '.join(change.told for change in changes)}"
+    return dataclasses.replace(
+        wanted,
+        name=name if wanted.name == study.name else wanted.name,
+        title=title if wanted.title == study.title else wanted.title,
+        changed_from=study.name,
+    )
+
+
+def _made(study: Study, changes: Sequence[_Change]) -> Study:
+    for change in changes:
+        study = change.make(study)
+    return study
+
+
+def _alike(study: Study, other: Study) -> bool:
+    """Whether two studies differ in words alone."""
+    return dataclasses.replace(other, **{name: getattr(study, name) for name in WORDS}) == study
+
+
+def _seeds_told(seeds: Sequence[int]) -> str:
+    """
+    >>> _seeds_told([0, 1, 2]), _seeds_told([0, 2])
+    ('0 to 2', '0, 2')
+    """
+    first, last = seeds[0], seeds[-1]
+    in_a_row = len(seeds) > 2 and tuple(seeds) == tuple(range(first, last + 1))
+    return f"{first} to {last}" if in_a_row else ", ".join(map(str, seeds))
+
+
+def _own_name(text: str) -> str:
+    """A text as a study's name; one that cannot be a name, or is long, is told apart by a digest.
+
+    >>> _own_name("quickstart-recipe.epochs-28"), _own_name("quickstart-measure-knn,linear")
+    ('quickstart-recipe_epochs-28', 'quickstart-measure-knn_linear-0302b2c3')
+    """
+    pointless = text.replace(".", "_")
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "_", pointless)
+    if safe == pointless and len(safe) <= LONGEST_OWN_NAME:
+        return safe
+    digest = digest_bytes(text.encode(errors="replace"))[:8]
+    return f"{safe[: LONGEST_OWN_NAME - len(digest) - 1].rstrip('_-')}-{digest}"
+
+
 def override(study: Study, assignments: Sequence[str]) -> Study:
     """The study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
 
@@ -91,7 +184,9 @@ def _listed(text: str) -> str | tuple[str, ...]:
         return text
 
 
-OF_STUDY = tuple(item.name for item in dataclasses.fields(Study) if item.name not in ("networks", "search"))
+OF_STUDY = tuple(
+    item.name for item in dataclasses.fields(Study) if item.name not in ("networks", "search", "changed_from")
+)
 OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure"))
 
 

@@ -154,6 +154,7 @@ class Study:
     core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
     `counterparts` says which classes of the source those of a target correspond to, or are superclasses of,
     beyond the ones of equal names, {target: {class: (source class, ...)}}; with none, a name means nothing.
+    `changed_from` is the study that this one is a changed form of, if any.
     """
 
     name: str
@@ -169,6 +170,7 @@ class Study:
     search: Search | None = None
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
     counterparts: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    changed_from: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -177,7 +179,7 @@ class Study:
             raise RequestError(f"study {self.name!r}: {error}") from None
 
     def _check(self) -> None:
-        for what in ("name", "title", "question", "source", "tuned_by"):
+        for what in ("name", "title", "question", "source", "tuned_by", "changed_from"):
             if not isinstance(getattr(self, what), str):
                 raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
         for name in (self.name, *([self.tuned_by] if self.tuned_by else [])):
@@ -335,6 +337,7 @@ class Study:
             ],
             "threads": self.threads,
             "tuned_by": self.tuned_by,
+            **({"changed_from": self.changed_from} if self.changed_from else {}),
             "limited": self.limited,
             "cards": [
                 card(name).described()

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from penultimate.objectives.sweeps import temperature_of
+
 Vertices: TypeAlias = tuple[tuple[float, float], ...]
 
 
@@ -116,10 +118,14 @@ PRESET_MARKS = {
 }
 OTHER_COLOURS = tuple((light, dark) for light, dark, _ in list(PRESET_MARKS.values())[1:])
 OTHER_SHAPES = ("pentagon", "triangle_left", "hexagon", "burst")
+GRADED = (("#8b7aef", "#21125f"), ("#6d5bd8", "#e9e4fe"))
+"""The lowest and the highest temperature of cosine softmax, on paper and on a dark screen: one graded hue."""
 
 
 def marks(slugs: Sequence[str]) -> dict[str, Mark]:
     """The mark of every objective: the paper's nine keep theirs, others take theirs in order.
+
+    Further temperatures of cosine softmax are circles in its hue, the higher the further from the ground.
 
     >>> marks(["softmax", "focal(gamma=2)"])["focal(gamma=2)"]
     Mark(key='focal-gamma-2', light='#1a56c4', dark='#4f87ea', shape='pentagon')
@@ -127,6 +133,8 @@ def marks(slugs: Sequence[str]) -> dict[str, Mark]:
     chosen: dict[str, Mark] = {}
     keys: set[str] = set()
     others = 0
+    of_slugs = {slug: temperature_of(slug) for slug in slugs}
+    temperatures = sorted({value for value in of_slugs.values() if value is not None})
     for slug in dict.fromkeys(slugs):
         key = re.sub(r"[^a-z0-9]+", "-", slug.lower()).strip("-")[:40] or "objective"
         while key in keys:
@@ -134,9 +142,23 @@ def marks(slugs: Sequence[str]) -> dict[str, Mark]:
         keys.add(key)
         if slug in PRESET_MARKS:
             light, dark, shape = PRESET_MARKS[slug]
+        elif (temperature := of_slugs[slug]) is not None:
+            share = temperatures.index(temperature) / max(len(temperatures) - 1, 1)
+            light, dark = (_between(*ends, share) for ends in GRADED)
+            shape = "circle"
         else:
             light, dark = OTHER_COLOURS[others % len(OTHER_COLOURS)]
             shape = OTHER_SHAPES[(others // len(OTHER_COLOURS) + others) % len(OTHER_SHAPES)]
             others += 1
         chosen[slug] = Mark(key, light, dark, shape)
     return chosen
+
+
+def _between(first: str, last: str, share: float) -> str:
+    """A colour between two.
+
+    >>> _between("#000000", "#ff8000", 0.5)
+    '#804000'
+    """
+    ends = [[int(colour[place : place + 2], 16) for place in (1, 3, 5)] for colour in (first, last)]
+    return "#" + "".join(f"{round(low + share * (high - low)):02x}" for low, high in zip(*ends, strict=True))

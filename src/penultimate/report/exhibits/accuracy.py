@@ -43,4 +43,5 @@ TABLE_C1 = Exhibit(
     ),
     section="C.1",
     summary="Training accuracy",
+    short="Training accuracy",
 )

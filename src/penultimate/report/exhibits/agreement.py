@@ -133,6 +133,7 @@ FIGURE_C4 = Exhibit(
     section="C.3",
     of_one_draw=True,
     summary="Networks that err alike: the same wrong answers, and their tree",
+    short="Who errs like whom",
 )
 
 FIGURE_C5 = Exhibit(
@@ -151,6 +152,7 @@ FIGURE_C5 = Exhibit(
     section="C.3",
     of_one_draw=True,
     summary="Agreement of two networks' predictions, in three ways",
+    short="Agreement of networks",
 )
 
 FIGURE_C6 = Exhibit(
@@ -171,6 +173,7 @@ FIGURE_C6 = Exhibit(
     of_one_draw=True,
     measured_by="glyphs",
     summary="Agreement of two ensembles' predictions, in three ways",
+    short="Agreement of ensembles",
 )
 
 FIGURE_C7 = Exhibit(
@@ -187,4 +190,5 @@ FIGURE_C7 = Exhibit(
     of_one_draw=True,
     measured_by="glyphs",
     summary="Accuracy of ensembles within and across objectives",
+    short="Accuracy of ensembles",
 )

@@ -137,4 +137,5 @@ TABLE_C3 = Exhibit(
     ),
     section="C.2",
     summary="Calibration before and after temperature scaling",
+    short="Calibration",
 )

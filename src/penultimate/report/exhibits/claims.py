@@ -105,4 +105,5 @@ CLAIMS = Exhibit(
     place=2,
     measured_by=MEASURED_BY,
     summary="The paper's claims, the evidence here, a verdict on each, and its replication",
+    short="Claim by claim",
 )

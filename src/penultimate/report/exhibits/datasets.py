@@ -112,4 +112,5 @@ TABLE_A2 = Exhibit(
     parts=(Bespoke(_build),),
     section="A.2",
     summary="The data sets",
+    short="Data sets",
 )

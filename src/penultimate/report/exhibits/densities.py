@@ -51,6 +51,7 @@ FIGURE_E1 = Exhibit(
     " generally lower hardness against softmax, and that sigmoid does not.",
     section="E.2",
     summary="Angular visual hardness",
+    short="Angular visual hardness",
 )
 
 FIGURE_E2 = Exhibit(
@@ -73,6 +74,7 @@ FIGURE_E2 = Exhibit(
     " centres; here nothing is centred.",
     section="E.2",
     summary="Singular value spectra of activations, weights and centroids",
+    short="Singular values",
 )
 
 NO_DISTANCES = "Distributions of cosine distances"
@@ -113,4 +115,5 @@ FIGURE_E3 = Exhibit(
     " not say its bandwidth; ours is 0.01.",
     section="E.2",
     summary="Cosine distances within and between classes",
+    short="Distances between images",
 )

@@ -12,13 +12,14 @@ from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, 
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.maps import MapsOverTransfer
-from penultimate.report.shapes.numbers import average, best_on_average
+from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.table import (
     Printed,
     PrintedTable,
     RunColumn,
     TableOfRuns,
     printed_transfer,
+    run_column,
     run_table,
 )
 from penultimate.report.spec import Exhibit, Piece
@@ -96,8 +97,7 @@ class Starts:
 
 def _mean_column(measurements: Measurements, quantity: Quantity) -> RunColumn:
     per_target = [measurements.on_target(quantity, target) for target in measurements.targets]
-    mean = mean_of(per_target)
-    return RunColumn(quantity, mean, best_on_average(mean, per_target))
+    return run_column(quantity, mean_of(per_target))
 
 
 def _gains(measurements: Measurements) -> tuple[str, ...]:

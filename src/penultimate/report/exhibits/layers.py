@@ -45,6 +45,7 @@ FIGURE_2 = Exhibit(
     section="3.2",
     of_one_draw=True,
     summary="CKA of the layers of networks with different objectives",
+    short="CKA between objectives",
 )
 
 FIGURE_B1 = Exhibit(
@@ -58,6 +59,7 @@ FIGURE_B1 = Exhibit(
     measured_by="glyphs",
     of_another=True,
     summary="CKA of the layers, in a second architecture",
+    short="CKA, second architecture",
 )
 
 FIGURE_3 = Exhibit(
@@ -87,6 +89,7 @@ FIGURE_3 = Exhibit(
     " penultimate features do.",
     section="3.2",
     summary="Non-zero activations, layer by layer",
+    short="Non-zero activations, layer by layer",
 )
 
 
@@ -120,4 +123,5 @@ FIGURE_4 = Exhibit(
     " other objective separates the classes further than softmax.",
     section="3.3",
     summary="Class separation, layer by layer",
+    short="Separation, layer by layer",
 )

@@ -118,4 +118,5 @@ PLUGINS = Exhibit(
     parts=(Bespoke(_build),),
     place=1,
     summary="What metrics and probes from plug-ins have measured",
+    short="Plug-ins",
 )

@@ -124,6 +124,7 @@ FIGURE6 = Exhibit(
     place=3,
     measured_by="glyphs",
     summary="The last layer learnt anew from fresh images",
+    short="Relearning the head",
 )
 
 
@@ -203,4 +204,5 @@ ICLR_FIGURE5 = Exhibit(
     place=4,
     measured_by="glyphs",
     summary="Relearned accuracy against linear transfer",
+    short="Relearning against transfer",
 )

@@ -192,4 +192,5 @@ TABLE_C2 = Exhibit(
     ),
     section="C.2",
     summary="Robustness: shifted test sets and corrupted images",
+    short="Robustness",
 )

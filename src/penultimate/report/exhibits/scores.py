@@ -12,7 +12,6 @@ from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.shapes.numbers import (
     average,
     best_of,
-    best_on_average,
     rank_correlation,
     summarise,
 )
@@ -124,7 +123,7 @@ def _tasks(measurements: Measurements) -> list[Task]:
     tasks = [Task(target, runs, best_of(runs)) for target, runs in by_target.items() if runs]
     mean = measurements.values(LINEAR)
     if len(tasks) > 1 and mean:
-        tasks.append(Task(MEAN, mean, best_on_average(mean, list(by_target.values()))))
+        tasks.append(Task(MEAN, mean, best_of(mean)))
     return tasks
 
 

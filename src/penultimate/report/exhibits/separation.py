@@ -55,6 +55,7 @@ TABLE3 = Exhibit(
     ),
     section="3.3",
     summary="Class separation in the penultimate layer",
+    short="Class separation",
 )
 
 SEPARATION = ScatterPanel(
@@ -118,6 +119,7 @@ FIGURE5 = Exhibit(
     place=1,
     measured_by="glyphs",
     summary="Class separation against linear transfer, an objective a point",
+    short="Separation against transfer",
 )
 
 LINEAR_GROUP = "Transfer by linear classifiers"
@@ -150,7 +152,7 @@ TABLE4 = Exhibit(
                 *printed_transfer(LINEAR_GROUP),
             ),
             (
-                "* Not printed: the mean of the eight printed values. At τ = 0.05 this is not the cosine"
+                "‡ Not printed: the mean of the eight printed values. At τ = 0.05 this is not the cosine"
                 " softmax of the paper's Tables 1 and 3, whose loss was not scaled by τ.",
             ),
             over="temperatures",
@@ -160,6 +162,7 @@ TABLE4 = Exhibit(
     place=2,
     measured_by="glyphs",
     summary="Cosine softmax by temperature",
+    short="Temperatures",
 )
 
 DISTANCES = tuple(
@@ -196,6 +199,7 @@ TABLE_E1 = Exhibit(
     ),
     section="E.2",
     summary="Class separation by three distances",
+    short="Three distances",
 )
 
 ETF = tuple(
@@ -272,4 +276,5 @@ TABLE_E2 = Exhibit(
     findings=(_trace_and_separation,),
     section="E.2",
     summary="Simplex-ETF measurements (neural collapse)",
+    short="Neural collapse",
 )

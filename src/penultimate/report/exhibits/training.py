@@ -37,6 +37,7 @@ FIGURE_C1 = Exhibit(
     " the whole of training.",
     section="C.1",
     summary="Holdout accuracy over the epochs of training",
+    short="Holdout accuracy by epoch",
 )
 
 LOSS = OverEpochs(
@@ -66,6 +67,7 @@ FIGURE_C2 = Exhibit(
     " C.1.",
     section="C.1",
     summary="Training accuracy over the epochs of training",
+    short="Training accuracy by epoch",
 )
 
 ACROSS = percent("top1", "Top-1 accuracy on the training images, %", split="train")
@@ -117,6 +119,7 @@ FIGURE_C3 = Exhibit(
     " 1 and C.1). It finds regularized objectives above softmax at equal training accuracy.",
     section="C.1",
     summary=AGAINST,
+    short="Test against training",
 )
 
 R2 = Quantity("class_separation", label="Class separation R²")
@@ -143,4 +146,5 @@ FIGURE_E4 = Exhibit(
     " peaks at epoch 32 and then falls, while every other objective's is highest at the end.",
     section="E.4",
     summary=OVER_TRAINING,
+    short="Separation by epoch",
 )

@@ -18,7 +18,7 @@ from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import as_name
 
 SMALL = (210.0, 176.0)
-MEAN_NOTE = "* Not printed: the mean of the eight printed values. The paper's bold is not recorded."
+MEAN_NOTE = "‡ Not printed: the mean of the eight printed values. The paper's bold is not recorded."
 
 
 def _half(probe: str, word: str) -> tuple[TableOfRuns, PrintedTable]:
@@ -60,6 +60,7 @@ TABLE1 = Exhibit(
     parts=(*_half("linear", "linear"), *_half("knn", "kNN")),
     section="3.1",
     summary="Pretraining accuracy, linear and kNN transfer",
+    short="Accuracy and transfer",
 )
 
 Y_LABEL = "Mean linear transfer accuracy, %"
@@ -98,6 +99,7 @@ FIGURE1 = Exhibit(
     ),
     section="3.1",
     summary="Pretraining accuracy against linear transfer, a run a point",
+    short="Accuracy against transfer",
 )
 
 
@@ -149,4 +151,5 @@ FIGURE_D1 = Exhibit(
     parts=(Bespoke(_by_task, (TOP1, LINEAR)),),
     section="D.1",
     summary="Pretraining accuracy against linear transfer, a data set a panel",
+    short="Transfer, task by task",
 )

@@ -37,7 +37,7 @@ from penultimate.report.shapes.cells import published_cell
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.shapes.table import Printed, PrintedRow, PrintedTable
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed, listed, plain
+from penultimate.report.text import fixed, listed
 
 SIZE = (210.0, 160.0)
 LOOKS = ("evaluate_every", "snapshot_every")
@@ -72,9 +72,9 @@ def _tuning_of(measurements: Measurements) -> Tuning | None:
 
 def _not_tuned(measurements: Measurements) -> Missing:
     """That no search was made, and how to make it."""
-    description = measurements.results.description
-    name = plain(description.get("tunes", description.get("name", "")))
-    return Missing("The search for hyperparameters", f"penultimate tune all --study {name}")
+    return Missing(
+        "The search for hyperparameters", f"penultimate tune all --study {measurements.words['name']}"
+    )
 
 
 def _in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
@@ -144,9 +144,9 @@ def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
     columns = (
         Column("hyperparameter", "Hyperparameter"),
         Column("grid", "Values tried"),
-        Column("chosen_value", "Chosen"),
-        Column("highest_value", "Of the highest mean"),
-        Column("holdout_top1_percent", "Chosen", "Holdout top-1, %", "%"),
+        Column("chosen_value", "Chosen", "Value"),
+        Column("highest_value", "Of the highest mean", "Value"),
+        Column("holdout_top1_percent", "After the search", "Holdout top-1, %", "%"),
         Column("start_top1_percent", "At the start", "Holdout top-1, %", "%"),
         Column("epochs", "Trained", "Epochs"),
         Column("peak_epoch", "Best of the holdout", "Epochs"),
@@ -293,6 +293,7 @@ TABLE_A1 = Exhibit(
     ),
     section="A.1",
     summary="How the hyperparameters were chosen",
+    short="Hyperparameters",
 )
 
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
@@ -376,4 +377,5 @@ ICLR_TABLE_A2 = Exhibit(
     parts=(Bespoke(_settings),),
     section="A.1",
     summary="Learning rate, weight decay and hyperparameters",
+    short="Learning rates",
 )

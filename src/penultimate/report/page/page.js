@@ -1,5 +1,5 @@
 "use strict";
-// The page reads without this script; it adds the theme switch, the highlighting of one objective, and the place in the contents.
+// The page reads without this script; it adds the theme switch, the highlighting of one objective, the place in the contents, and what scrolls.
 (() => {
   const root = document.documentElement;
   const remembered = "penultimate-theme";
@@ -55,7 +55,8 @@
   }, { rootMargin: "-8% 0px -72% 0px" });
   for (const id of links.keys()) watch.observe(document.getElementById(id));
 
-  addEventListener("beforeprint", () => {
-    for (const one of document.querySelectorAll("details")) one.open = true;
+  const sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.parentElement.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1);
   });
+  for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
 })();

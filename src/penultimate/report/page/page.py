@@ -17,19 +17,25 @@ from penultimate.files import atomic_write, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
+from penultimate.report.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page import glossary
 from penultimate.report.page.curves import training_curves
 from penultimate.report.page.provenance import provenance
 from penultimate.report.page.regime import compare, summary
-from penultimate.report.page.statements import headline
+from penultimate.report.page.statements import headline, tally
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
-from penultimate.report.text import plain, typeset
+from penultimate.report.text import counted, listed, plain, typeset
 
 HERE = Path(__file__).parent
+CLAIMS = "claims"
+"""The exhibit, and the section of its own, that stands before the paper's."""
+LEADING = (SEPARATION.name, SEPARATION_IN_PAPER.name)
+"""The panels that stand under the answer."""
 SECTIONS = {
+    CLAIMS: "The claims",
     "3.1": "Accuracy and transfer",
     "3.2": "Layer by layer",
     "3.3": "Class separation",
@@ -67,11 +73,16 @@ class Chapter:
     def place(self) -> str:
         """Where it stands in the paper.
 
-        >>> Chapter("3.1", ()).place, Chapter("C.2", ()).place
-        ('The paper, section 3.1', 'The paper, appendix C.2')
+        >>> Chapter("3.1", ()).place, Chapter("C.2", ()).place, Chapter("claims", ()).place
+        ('The paper, section 3.1', 'The paper, appendix C.2', '')
         """
-        kind = "section" if self.section[:1].isdigit() else "appendix"
-        return f"The paper, {kind} {self.section}" if self.section else ""
+        kind = "section" if self.is_of_the_body else "appendix"
+        return f"The paper, {kind} {self.section}" if self.section not in ("", CLAIMS) else ""
+
+    @property
+    def is_of_the_body(self) -> bool:
+        """Whether it is of the paper's numbered sections, which are printed."""
+        return self.section[:1].isdigit()
 
     @property
     def anchor(self) -> str:
@@ -129,15 +140,19 @@ def _expect_place(path: Path, folder: Path) -> None:
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
     """Every file of the report by its name in the folder beside it; the page under the empty name, first."""
     measurements = admit(results, allow_limited=True)
-    made = [(exhibit.section, assemble(exhibit, measurements)) for exhibit in all_exhibits()]
-    wanted = chapters((section, built) for section, built in made if built.wanted)
-    exhibits = [built for chapter in wanted for built in chapter.exhibits]
+    made = [
+        (CLAIMS if exhibit.name == CLAIMS else exhibit.section, assemble(exhibit, measurements))
+        for exhibit in all_exhibits()
+    ]
+    exhibits = [built for _, built in made if built.wanted]
     curves = training_curves(measurements)
-    known = marks([objective.slug for objective in _of_all_arms(measurements)] + list(glossary.OBJECTIVES))
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
+    drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
+    of_study = [objective.slug for objective in _of_all_arms(measurements)]
+    known = marks([*of_study, *glossary.OBJECTIVES, *filter(None, drawn)])
     drawings = {panel.name: draw_panel(panel, known) for figure in figures for panel in figure.panels}
     files = _side_files(results, exhibits, drawings)
-    page = _page(results, measurements, wanted, figures, drawings, known, f"{stem}_files", files)
+    page = _page(results, measurements, made, figures, drawings, known, f"{stem}_files", files)
     return {"": page.encode(), **files}
 
 
@@ -148,7 +163,8 @@ def _side_files(
     for exhibit in exhibits:
         for table in exhibit.tables:
             files[f"{table.name}.csv"] = to_csv(table).encode()
-            files[f"{table.name}.tex"] = to_latex(table, f"{exhibit.number}. {table.title}").encode()
+            far = f" [{exhibit.unfinished}]" if exhibit.unfinished else ""
+            files[f"{table.name}.tex"] = to_latex(table, f"{exhibit.number}. {table.title}{far}").encode()
         for figure in exhibit.figures:
             for panel in figure.panels:
                 drawing = drawings[panel.name].styled(panel.name, page=False)
@@ -162,7 +178,7 @@ def _side_files(
 def _page(
     results: StudyResults,
     measurements: Measurements,
-    wanted: tuple[Chapter, ...],
+    made: list[tuple[str, Built]],
     figures: list[Figure],
     drawings: Mapping[str, Drawing],
     known: Mapping[str, Mark],
@@ -184,22 +200,32 @@ def _page(
     )
     environment.filters["groups"] = column_groups
     environment.filters["typeset"] = _typeset
+    measured = chapters((section, built) for section, built in made if built.wanted and built.is_measured)
+    exhibits = [built for chapter in measured for built in chapter.exhibits]
+    claims = next((built for built in exhibits if built.name == CLAIMS), None)
+    leading = [panel for figure in figures for panel in figure.panels if panel.name in LEADING]
     in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
     return environment.get_template("page.html").render(
-        description=results.description,
+        command=plain(results.provenance.get("command", "")),
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
         headline=headline(measurements),
         differences=compare(measurements),
         regime_summary=summary(measurements),
-        chapters=wanted,
+        tally=tally(claims) if claims else None,
+        leading=leading if any(panel.source == "ours" for panel in leading) else (),
+        chapters=sorted(measured, key=lambda chapter: chapter.section != CLAIMS),
+        partly=[built for built in exhibits if built.missing],
+        gaps_left=_gaps_told(made, bool(figures and figures[-1].name == "curves")),
+        unmeasured=[built for _, built in made if built.wanted and not built.is_measured],
         curves=next((figure for figure in figures if figure.name == "curves"), None),
         drawings={
             panel.name: Markup(drawings[panel.name].styled(panel.name))
             for figure in figures
             for panel in figure.panels
         },
+        lead=lambda name: Markup(drawings[name].styled(f"lead-{name}")),
         drawn={figure.name: _drawn(figure, in_study) for figure in figures},
         marks=known,
         own_marks=in_study,
@@ -222,6 +248,20 @@ def _page(
         has_words=_has_words,
         has_sentences=_has_sentences,
     )
+
+
+def _gaps_told(made: Iterable[tuple[str, Built]], has_curves: bool) -> str:
+    """What the page folds away because it was not measured, in a phrase; "" for nothing."""
+    wanted = [built for _, built in made if built.wanted]
+    none = [built for built in wanted if not built.is_measured]
+    some = [built for built in wanted if built.is_measured and built.missing]
+    others = counted(len(some), "other") if none else counted(len(some), "exhibit")
+    said = [
+        *([counted(len(none), "exhibit")] if none else []),
+        *([f"parts of {others}"] if some else []),
+        *([] if has_curves else ["the training curves"]),
+    ]
+    return f"{listed(said)[:1].upper()}{listed(said)[1:]}, and what measures them" if said else ""
 
 
 def _typeset(text: str) -> str:

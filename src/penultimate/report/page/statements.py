@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from penultimate.report.base import Source
+from penultimate.report.base import Built, Source
 from penultimate.report.claims.criteria import CRITERIA
 from penultimate.report.claims.evidence import gather
 from penultimate.report.claims.rankings import ranked
@@ -39,6 +40,44 @@ class Headline:
     answer: str
     details: tuple[str, ...]
     facts: tuple[Tile, ...]
+
+
+VERDICTS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
+"""What is said of one claim and of several; of all others, that they are undecided."""
+
+WHOSE = {"the paper's": "Of the paper's {} claims", "ours": "of ours, {}"}
+"""How the claims of the exhibit's table are called here."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of some claims, in words, came to each verdict: (verdict, count, in words)."""
+
+    claims: str
+    verdicts: tuple[tuple[str, int, str], ...]
+
+
+def tally(claims: Built) -> tuple[Tally, ...]:
+    """The verdicts of the claims' exhibit, counted: those on the paper's claims, and those on ours."""
+    table = claims.tables[0]
+    whose, verdict = ([column.key for column in table.columns].index(key) for key in ("whose", "verdict"))
+    counts: dict[str, Counter[str]] = {}
+    for row in table.rows:
+        counts.setdefault(row.cells[whose].text, Counter())[row.cells[verdict].text] += 1
+    return tuple(
+        Tally(
+            WHOSE.get(claimant, claimant).format(of_them.total()),
+            tuple(
+                (name, of_them[name], f"{of_them[name]} {_said(name, of_them[name])}")
+                for name in (*VERDICTS, "undecided")
+            ),
+        )
+        for claimant, of_them in counts.items()
+    )
+
+
+def _said(verdict: str, count: int) -> str:
+    return VERDICTS[verdict][count != 1] if verdict in VERDICTS else verdict
 
 
 def headline(measurements: Measurements) -> Headline:

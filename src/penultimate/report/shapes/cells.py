@@ -13,6 +13,9 @@ from penultimate.statistics.comparison import LEAST_RUNS, LEVEL
 MEAN_PER_CLASS = "†"
 """Marks a data set whose accuracy is the mean over classes."""
 
+BOLD = "Bold: "
+"""How the legend of bold begins, which a terminal has as asterisks."""
+
 
 def run_cell(
     runs: Mapping[Seed, float] | None,
@@ -49,7 +52,7 @@ def bold_note(measurements: Measurements) -> str:
     if seeds < LEAST_RUNS:
         return f"Nothing is bold: with {counted(seeds, 'seed')} nothing is called best; {least} are needed."
     return (
-        f"Bold: {UNBEATEN}. Objectives are compared within seeds (paired t-test, two-sided level"
+        f"{BOLD}{UNBEATEN}. Objectives are compared within seeds (paired t-test, two-sided level"
         f" {LEVEL:g}, {least} or more), and p is corrected for all comparisons of an objective (Holm), as the"
         " claims are judged; that one is ahead of each of the others needs no correction."
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from penultimate.objectives.sweeps import swept
 from penultimate.report.base import Figure, Missing, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements, run_name
 from penultimate.report.quantity import SWEEP, Quantity
@@ -126,7 +127,7 @@ class PrintedPanel:
             x, y = _printed_value(across[label], self.x[1]), _printed_value(row, self.y[1])
             if "temperature" in row:
                 label = f"τ = {float(row['temperature']):g}"
-            slug = row.get("objective", "cosine_softmax")
+            slug = row.get("objective") or swept(float(row["temperature"]))
             points.append(Point(x, y, slug, label, f"{fixed(x, self.x_digits)}, {fixed(y, 1)} %"))
         return tuple(points)
 

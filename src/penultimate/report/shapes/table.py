@@ -248,7 +248,7 @@ def printed_transfer(group: str) -> tuple[Printed, ...]:
         Printed(f"{name}_percent", title + MEAN_PER_CLASS * (name in PAPER_PER_CLASS), group, "%")
         for name, title in PAPER_TARGETS.items()
     ]
-    return (*columns, Printed("mean_percent", "Mean*", group, "%", read=_printed_mean))
+    return (*columns, Printed("mean_percent", "Mean‡", group, "%", read=_printed_mean))
 
 
 def _printed_mean(row: PrintedRow) -> Cell:
