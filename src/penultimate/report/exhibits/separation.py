@@ -57,7 +57,7 @@ TABLE3 = Exhibit(
             IN_TABLE_3,
             missing="Class separation",
             needs=("class_separation_r2_train",),
-            without="The unbiased R² was not measured: all R² are the paper's, about (1 − R²)/n higher where a"
+            without="The unbiased R² was not measured: all R² are the paper's, about (1 − R²)/n higher if a"
             " class has n images, so that the columns of training and of test images do not compare.",
         ),
         PrintedTable(
