@@ -5,6 +5,7 @@ from __future__ import annotations
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.measurements import Measurements
+from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.numbers import printed_rows, rank_correlation, summarise, without_two
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
@@ -229,7 +230,25 @@ ETF = tuple(
     )
 )
 NC4 = percent("nc4", "NC4, %", "nc4_percent", split="train", group="Others nearer", with_error=True)
-TRACE = ETF[-1]
+WEIGHT_LENGTHS, TRACE = ETF[1], ETF[-1]
+ROUNDING = 1e-4
+"""How much the lengths of rows that were scaled to length 1 vary, at most."""
+
+
+def rows_as_they_lie(measurements: Measurements) -> str:
+    """What is said of a run whose cosine heads were measured without scaling their rows."""
+    lengths = [
+        summarise(runs.values()).mean
+        for spec, runs in measurements.values(WEIGHT_LENGTHS).items()
+        if name_in(spec) == "cosine_softmax"
+    ]
+    if max(lengths, default=0.0) <= ROUNDING:
+        return ""
+    return (
+        "In this run the weights of cosine softmax were taken as they lie, not of length 1 as its head and"
+        f" the paper have them (Std/Avg |w| {fixed(max(lengths), 3)}, in the paper 0.000): what is made of their"
+        " lengths does not compare with the paper's."
+    )
 
 
 def _trace_and_separation(measurements: Measurements) -> str:
@@ -265,8 +284,9 @@ TABLE_E2 = Exhibit(
     title="How near do networks come to full collapse?",
     caption="At full collapse every image of a class has the same features, and class means and weights"
     " point to the corners of one regular simplex: all columns are 0. μ: the mean of a class less the mean"
-    " of all C classes; w: its weights; M, W: the matrices of all, each scaled to length 1. Training images"
-    " of the pretraining set; ± is the standard error over runs.",
+    " of all C classes; w: its weights, of length 1 where the head scales them (cosine softmax); M, W: the"
+    " matrices of all, each scaled to length 1. Training images of the pretraining set; ± is the standard"
+    " error over runs.",
     parts=(
         TableOfRuns(
             "tableE2",
@@ -286,7 +306,7 @@ TABLE_E2 = Exhibit(
             as_printed(ETF),
         ),
     ),
-    findings=(_trace_and_separation,),
+    findings=(_trace_and_separation, rows_as_they_lie),
     section="E.2",
     summary="Simplex-ETF measurements (neural collapse)",
 )
