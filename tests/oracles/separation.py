@@ -34,6 +34,30 @@ def class_separation(features, labels, distance):
     return 1 - d_within / d_total
 
 
+def unbiased_class_separation(features, labels, distance):
+    """The same without the pairs of an example with itself, in both sums."""
+    x = [list(map(float, row)) for row in features]
+    if distance == "cosine_centered":
+        mean = [fsum(column) / len(x) for column in zip(*x, strict=True)]
+        x = [[a - b for a, b in zip(row, mean, strict=True)] for row in x]
+    d = squared_distance if distance == "euclidean" else cosine_distance
+    classes = sorted(set(labels))
+    K = len(classes)
+    d_within = d_total = 0.0
+    for j in classes:
+        for k in classes:
+            pairs = [
+                d(x[m], x[n])
+                for m in range(len(x))
+                for n in range(len(x))
+                if labels[m] == j and labels[n] == k and m != n
+            ]
+            d_total += fsum(pairs) / len(pairs) / K**2
+            if j == k:
+                d_within += fsum(pairs) / len(pairs) / K
+    return 1 - d_within / d_total
+
+
 def mean_per_class(predictions, labels):
     """The mean over the labels' classes of the share of each class predicted right."""
     shares = []

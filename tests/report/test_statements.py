@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 
+from penultimate.measures.class_separation import UNBIASED
 from penultimate.records.table import Table
 from penultimate.report.base import StudyResults
 from penultimate.report.drawing.palette import PRESET_MARKS
@@ -93,6 +95,46 @@ def test_the_regime_is_told_beside_the_papers() -> None:
     assert "three runs per objective" in summary(admit(results))
 
 
+def test_the_regime_tells_schedule_warm_up_averaging_decay_and_augmentation() -> None:
+    def told(**recipe: object) -> dict[str, tuple[str, str]]:
+        results = study((0, 1, 2))
+        (block,) = results.description["networks"]
+        of = {**block, "recipe": {**block["recipe"], **recipe}}
+        changed = dataclasses.replace(results, description={**results.description, "networks": [of]})
+        rows = {
+            difference.what: (difference.ours, difference.paper) for difference in compare(admit(changed))
+        }
+        return {what.partition(",")[0].partition(" of")[0]: pair for what, pair in rows.items()}
+
+    usual = told(warmup=0.2, final_fraction=0.03, averaging_window=0.15, weight_decay=8e-5)
+    assert usual["Learning rate"] == (
+        "1 at its peak, exponential to 3 % of it",
+        "1.6 at its peak, × 0.975 an epoch, to 3.2 % of it",
+    )
+    assert usual["Warm-up"] == ("20 % of all steps", "10 epochs: 6.8 %")
+    assert usual["Horizon"] == ("15 % of all steps", "21.9 % (momentum 0.9999)")
+    share = 0.2 / 2 + 0.8 * (1 - 0.03) / math.log(1 / 0.03)  # the mean learning rate, of a peak of 1
+    assert usual["Weight decay"] == (f"8e-05; {8e-5 * 6400 * share / 0.1:.1f}", "8e-05; 17.3")
+    assert usual["Augmentation"][0] == "shifts of up to two pixels"
+    constant = told(schedule="constant", warmup=0.0, exposure=17.3, averaging_window=0.0)
+    assert constant["Learning rate"][0] == "1 at its peak, constant"
+    assert constant["Weight decay"][0] == f"{17.3 * 0.1 / (20480 // 64 * 20):.2g}; 17.3"
+    assert constant["Horizon"][0] == "no average"
+    assert told(averaging_momentum=0.999)["Horizon"][0] == "15.6 % of all steps"
+    mirrored = told(augmentation={"shift": 0, "flip": True})
+    assert mirrored["Augmentation"][0] == "mirror images"
+    assert told(augmentation={"shift": 0, "flip": False})["Augmentation"][0] == "none"
+
+
+def test_the_regime_has_the_unbiased_separation_where_it_was_measured() -> None:
+    results = study((0, 1, 2))
+    rows = [row for row in results.table if row.metric == "class_separation"]
+    table = Table([*results.table, *(dataclasses.replace(row, metric=UNBIASED, value=0.25) for row in rows)])
+    for one, said in ((results, False), (dataclasses.replace(results, table=table), True)):
+        told = {difference.what: difference.ours for difference in compare(admit(one))}
+        assert ("(unbiased: 0.250)" in told["Softmax class separation R²"]) == said
+
+
 def test_networks_that_were_not_trained_here_are_told_as_such() -> None:
     results = study(objectives=())
     given = {"given": {"ours": "timm:resnet18"}, "classifies": False, "measure": None}
@@ -102,7 +144,7 @@ def test_networks_that_were_not_trained_here_are_told_as_such() -> None:
     told = {difference.what: difference.ours for difference in compare(measured)}
     assert told["Architecture"] == "ours (timm:resnet18, not trained here)"
     assert told["Classes K / penultimate features M"] == "128 / 512 = 0.25"
-    assert (told["Epochs"], told["Objectives"]) == ("–", "1")
+    assert (told["Epochs"], told["Objectives"], told["Warm-up"], told["Augmentation"]) == ("–", "1", "–", "–")
     assert "networks that were not trained here" in summary(measured)
 
 

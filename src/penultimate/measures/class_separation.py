@@ -15,25 +15,33 @@ DISTANCES = {
     "euclidean": "class_separation_euclidean",
 }
 """What R^2 is called by each distance."""
+UNBIASED = "class_separation_unbiased"
+"""What it is called by the first without the pairs of an image with itself."""
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Features("train"), Features("test")),
-    yields=tuple(Yield(metric, "ratio") for metric in DISTANCES.values()),
+    yields=tuple(Yield(metric, "ratio") for metric in (*DISTANCES.values(), UNBIASED)),
     first=True,
     seconds=0.12,
     paper="Kornblith et al., 2021, eq. 11 and table E.1",
 )
 def class_separation(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """How far the classes lie apart in the penultimate features (R^2), by three distances."""
+    """How far the classes lie apart in the penultimate features (R^2), by three distances.
+
+    By the first also without bias, for splits that have other numbers of images a class.
+    """
     from penultimate.metrics.separation import class_separation as measure
 
+    asked = [(distance, metric, False) for distance, metric in DISTANCES.items()]
     for split in ("train", "test"):
         bank = inputs.features(split)
-        for distance, metric in DISTANCES.items():
+        for distance, metric, unbiased in (*asked, ("cosine", UNBIASED, True)):
             try:
-                yield Number(metric, measure(bank.features, bank.labels, distance=distance), "ratio", split)
+                value = measure(bank.features, bank.labels, distance, unbiased=unbiased)
             except UndefinedError as error:
                 yield Undefined(f"{metric} ({split}): {error}")
+            else:
+                yield Number(metric, value, "ratio", split)

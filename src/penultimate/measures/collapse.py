@@ -22,7 +22,7 @@ RATIOS = (
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Logits("train"), Head()),
     yields=(
@@ -41,7 +41,7 @@ def collapse(inputs: Inputs) -> Iterator[Number]:
     assert bank.logits is not None
     # The network's own predictions: a cosine head's are not those of W x + b.
     predictions = bank.logits.argmax(1)
-    measured = neural_collapse(bank.features, bank.labels, inputs.head_weight, predictions=predictions)
+    measured = neural_collapse(bank.features, bank.labels, inputs.applied_weight, predictions=predictions)
     for name in RATIOS:
         yield Number(f"nc_{name}", getattr(measured, name), "ratio", "train")
     assert measured.nc4 is not None  # which it is where there are predictions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from penultimate.measures.class_separation import UNBIASED
 from penultimate.measures.declaration import Logits, Pixels, Snapshots, Yield
 from penultimate.measures.inputs import Inputs, Number, read_card, sample
 from penultimate.metrics import UndefinedError
@@ -19,16 +20,22 @@ if TYPE_CHECKING:
     version=1,
     per="network",
     needs=(Snapshots(), Pixels("train"), Pixels("test"), Logits("train"), Logits("test")),
-    yields=(Yield("top1", "fraction"), Yield("top5", "fraction"), Yield("class_separation", "ratio")),
+    yields=(
+        Yield("top1", "fraction"),
+        Yield("top5", "fraction"),
+        Yield("class_separation", "ratio"),
+        Yield(UNBIASED, "ratio"),
+    ),
     ranges={"images": Interval(2, closed="left")},
     seconds=2.7,
     paper="Kornblith et al., 2021, figures C.1 to C.3 and E.4",
 )
-def dynamics(inputs: Inputs, *, images: int = 5120) -> Iterator[Number]:
+def dynamics(inputs: Inputs, *, images: int = 5120, unbiased: bool = False) -> Iterator[Number]:
     """Top-1, top-5 and class separation of every snapshot by epoch, on some training and test images.
 
-    The images are the same for all snapshots and networks of a draw. The finished network's own numbers come
-    from its bank. A separation that has no value yet (while features are still constant) is left out.
+    With `unbiased` also the class separation that does not depend on how many these are. The images are the
+    same for all snapshots and networks of a draw. The finished network's own numbers come from its bank. A
+    separation that has no value yet (while features are still constant) is left out.
     """
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract
@@ -42,25 +49,26 @@ def dynamics(inputs: Inputs, *, images: int = 5120) -> Iterator[Number]:
     for epoch, folder in kept.items():
         network = load_network(folder)
         for split in splits:
-            yield from _measured(extract(network, chosen[split]), split, epoch)
+            yield from _measured(extract(network, chosen[split]), split, epoch, unbiased)
     last = read_card(inputs.network_folder)["epoch"]
     for split in splits if last not in kept else ():
         whole, rows = inputs.features(split), places[split]
         assert whole.logits is not None
         assert whole.ids is not None
         bank = FeatureBank(whole.features[rows], whole.labels[rows], whole.logits[rows], whole.ids[rows])
-        yield from _measured(bank, split, last)
+        yield from _measured(bank, split, last, unbiased)
 
 
-def _measured(bank: FeatureBank, split: str, epoch: int) -> Iterator[Number]:
+def _measured(bank: FeatureBank, split: str, epoch: int, unbiased: bool) -> Iterator[Number]:
     from penultimate.metrics.accuracy import top_k
     from penultimate.metrics.separation import class_separation
 
     assert bank.logits is not None
     for k in (1, 5):
         yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", split, epoch=epoch)
-    try:
-        separation = class_separation(bank.features, bank.labels)
-    except UndefinedError:
-        return
-    yield Number("class_separation", separation, "ratio", split, epoch=epoch)
+    for metric, without_bias in (("class_separation", False), *[(UNBIASED, True)] * unbiased):
+        try:
+            separation = class_separation(bank.features, bank.labels, unbiased=without_bias)
+        except UndefinedError:
+            continue
+        yield Number(metric, separation, "ratio", split, epoch=epoch)

@@ -213,6 +213,17 @@ class Inputs:
         numbers: npt.NDArray[np.float32] = weight.numpy()
         return numbers
 
+    @property
+    def applied_weight(self) -> npt.NDArray[np.float32]:
+        """The same as the logits use it: a cosine head's rows, whose length does not count, of length 1."""
+        from penultimate.networks.trained import TrainedNetwork
+
+        network = self.network
+        if not isinstance(network, TrainedNetwork):
+            return self.head_weight
+        numbers: npt.NDArray[np.float32] = network.objective.head.applied_weight.numpy()
+        return numbers
+
     def made(self, stage: str) -> Path | None:
         """The folder of a stage that was done once; None where it could not be done."""
         return next((self.folders[supply.parent] for supply in self._all("made", stage)), None)

@@ -11,7 +11,7 @@ from penultimate.registry import register
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Features("train"), Head()),
     yields=(Yield("singular_values", "points", ("activations", "weights", "centroids")),),
@@ -25,7 +25,7 @@ def spectra(inputs: Inputs) -> Iterator[Arrays]:
     bank = inputs.features("train")
     matrices: dict[str, Any] = {
         "activations": bank.features,
-        "weights": inputs.head_weight,
+        "weights": inputs.applied_weight,
         "centroids": class_centroids(bank.features, bank.labels),
     }
     yield Arrays(

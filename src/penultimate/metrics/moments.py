@@ -7,6 +7,7 @@ would subtract two large, almost equal numbers.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -19,11 +20,17 @@ EPS = torch.finfo(torch.float64).eps
 
 
 class Variances(NamedTuple):
-    """mean_k |mu_k - mean_j mu_j|^2, mean_k (E_k |u|^2 - |mu_k|^2), and their scale, mean_k E_k |u|^2."""
+    """mean_k |mu_k - mean_j mu_j|^2, mean_k V_k with V_k = E_k |u|^2 - |mu_k|^2, and their scale.
+
+    The scale is mean_k E_k |u|^2. V_k is half the mean squared distance of two points of a class, a point
+    with itself included; `pairs` is the mean over classes of the same of two different points,
+    (N_k V_k - E_k extra) / (N_k - 1), infinite or NaN where a class has only one.
+    """
 
     between: float
     within: float
     squared_length: float
+    pairs: float
 
 
 class ClassMoments:
@@ -33,13 +40,14 @@ class ClassMoments:
     >>> points = torch.tensor([[0.0], [2.0], [10.0], [12.0]], dtype=torch.float64)
     >>> moments.add(points, torch.tensor([0, 0, 1, 1]))
     >>> moments.variances()
-    Variances(between=25.0, within=1.0, squared_length=62.0)
+    Variances(between=25.0, within=1.0, squared_length=62.0, pairs=2.0)
     """
 
     def __init__(self) -> None:
         self.origin: Float[Tensor, " m"] | None = None
         self.counts: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
         self.squares: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
+        self.extras: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
         self.sums: Float[Tensor, "k m"] = torch.zeros(0, 0, dtype=torch.float64)
 
     @property
@@ -56,7 +64,7 @@ class ClassMoments:
     ) -> None:
         """Add the points `scale * vectors` of classes `labels`; float64 `vectors` are overwritten.
 
-        `extra_squares` is added to the points' squared lengths.
+        `extra_squares` is added to the points' squared lengths: so far is a point then from itself.
         """
         factor = vectors.new_ones(()) if scale is None else scale[:, None]
         if self.origin is None:
@@ -66,6 +74,7 @@ class ClassMoments:
         squares = torch.linalg.vector_norm(points, dim=1).square_()
         if extra_squares is not None:
             squares += extra_squares
+            self.extras.index_add_(0, labels, extra_squares)
         self.sums.index_add_(0, labels, points)
         self.squares.index_add_(0, labels, squares)
         self.counts.index_add_(0, labels, torch.ones_like(squares))
@@ -77,12 +86,12 @@ class ClassMoments:
         if classes <= old:
             return
         new = max(classes, old + old // 2)
-        counts, squares = self.origin.new_zeros(new), self.origin.new_zeros(new)
+        counts, squares, extras = (self.origin.new_zeros(new) for _ in range(3))
         sums = self.origin.new_zeros(new, len(self.origin))
-        counts[:old], squares[:old] = self.counts, self.squares
+        counts[:old], squares[:old], extras[:old] = self.counts, self.squares, self.extras
         if old:
             sums[:old] = self.sums
-        self.counts, self.squares, self.sums = counts, squares, sums
+        self.counts, self.squares, self.extras, self.sums = counts, squares, extras, sums
 
     def merge(self, other: ClassMoments) -> ClassMoments:
         """Add the points of `other`, which is unchanged.
@@ -94,13 +103,15 @@ class ClassMoments:
             return self
         if self.origin is None:
             self.origin = other.origin.clone()
-        counts, squares, sums, origin = (
-            part.to(self.origin.device) for part in (other.counts, other.squares, other.sums, other.origin)
+        counts, squares, extras, sums, origin = (
+            part.to(self.origin.device)
+            for part in (other.counts, other.squares, other.extras, other.sums, other.origin)
         )
         self.reserve(len(counts))
         seen = slice(0, len(counts))
         apart = origin - self.origin
         self.counts[seen] += counts
+        self.extras[seen] += extras
         self.squares[seen] += squares + 2 * (sums @ apart) + counts * apart.dot(apart)
         self.sums[seen] += sums
         self.sums[seen].addr_(counts, apart)
@@ -109,6 +120,10 @@ class ClassMoments:
     def classes(self) -> Int[Tensor, " c"]:
         """The classes that have points."""
         return self.counts.nonzero()[:, 0]
+
+    def alone(self) -> list[int]:
+        """The classes that have one point only."""
+        return [int(label) for label in (self.counts == 1).nonzero()[:, 0]]
 
     def means(self) -> Float[Tensor, "c m"]:
         """The means of the classes that have points, about the origin."""
@@ -123,12 +138,14 @@ class ClassMoments:
         assert self.origin is not None
         means = self.means()
         present = self.classes()
-        lengths = self.squares[present] / self.counts[present]
-        within = float((lengths - means.square().sum(1)).clamp_min_(0).mean())
+        counts, extras = self.counts[present], self.extras[present]
+        of_classes = (self.squares[present] / counts - means.square().sum(1)).clamp_min_(0)
+        within = float(of_classes.mean())
+        pairs = float(((counts * of_classes - extras / counts) / (counts - 1)).mean())
         middle = means.mean(0)
         between = float((means - middle).square_().sum(1).mean())
         middle += self.origin
-        return Variances(between, within, float(middle.square_().sum()) + between + within)
+        return Variances(between, within, float(middle.square_().sum()) + between + within, pairs)
 
 
 class SequentialMoments:
@@ -141,7 +158,7 @@ class SequentialMoments:
     >>> for label, point in ((3, 0.0), (3, 2.0), (1, 10.0), (1, 12.0)):
     ...     moments.add(torch.tensor([[point]], dtype=torch.float64), torch.tensor([label]))
     >>> moments.variances()
-    Variances(between=25.0, within=1.0, squared_length=62.0)
+    Variances(between=25.0, within=1.0, squared_length=62.0, pairs=2.0)
     """
 
     def __init__(self) -> None:
@@ -151,7 +168,8 @@ class SequentialMoments:
         self._current: int | None = None
         self._count = 0
         self._sum = self._mean = torch.zeros(0, dtype=torch.float64)
-        self._squares = self._spread = self._within = 0.0
+        self._alone: list[int] = []
+        self._squares = self._extras = self._spread = self._within = self._pairs = 0.0
 
     def add(
         self,
@@ -178,6 +196,8 @@ class SequentialMoments:
                 self._current = label
             self._sum += points[start : start + count].sum(0)
             self._squares += float(squares[start : start + count].sum())
+            if extra_squares is not None:
+                self._extras += float(extra_squares[start : start + count].sum())
             self._count += count
             start += count
         self.examples += len(labels)
@@ -197,29 +217,36 @@ class SequentialMoments:
         """The classes that have points, in the order in which they came."""
         return torch.tensor(self.over if self._current is None else [*self.over, self._current])
 
+    def alone(self) -> list[int]:
+        """The classes that have one point only."""
+        return [*self._alone, *([] if self._current is None or self._count > 1 else [self._current])]
+
     def variances(self) -> Variances:
         """The variances between and within the classes that have points."""
         assert self.origin is not None
-        mean, spread, within = self._with_current()
+        mean, spread, within, pairs = self._with_current()
         count = len(self.classes())
         between, within = spread / count, within / count
-        return Variances(between, within, float((mean + self.origin).square().sum()) + between + within)
+        squared_length = float((mean + self.origin).square().sum()) + between + within
+        return Variances(between, within, squared_length, pairs / count)
 
     def _close(self) -> None:
         if self._current is None:
             return
-        self._mean, self._spread, self._within = self._with_current()
+        self._mean, self._spread, self._within, self._pairs = self._with_current()
+        self._alone = self.alone()
         self.over.append(self._current)
-        self._current, self._count, self._squares = None, 0, 0.0
+        self._current, self._count, self._squares, self._extras = None, 0, 0.0, 0.0
         self._sum = torch.zeros_like(self._sum)
 
-    def _with_current(self) -> tuple[Float[Tensor, " m"], float, float]:
+    def _with_current(self) -> tuple[Float[Tensor, " m"], float, float, float]:
         # Welford's update of the mean of the means, and of their squared distances from it.
         if self._current is None:
-            return self._mean, self._spread, self._within
-        current = self._sum / self._count
+            return self._mean, self._spread, self._within, self._pairs
+        current, count = self._sum / self._count, self._count
         apart = current - self._mean
         mean = self._mean + apart / (len(self.over) + 1)
         spread = self._spread + float(apart.dot(current - mean))
-        within = self._within + max(self._squares / self._count - float(current.dot(current)), 0.0)
-        return mean, spread, within
+        own = max(self._squares / count - float(current.dot(current)), 0.0)
+        pairs = (count * own - self._extras / count) / (count - 1) if count > 1 else math.nan
+        return mean, spread, self._within + own, self._pairs + pairs

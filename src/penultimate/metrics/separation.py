@@ -6,7 +6,14 @@ With u the points whose squared distances count (x itself; or x/|x|; or (x - mea
     between = mean_k |mu_k - mean_j mu_j|^2,    within = mean_k (E_k |u|^2 - |mu_k|^2),
     R^2 = between / (between + within).
 
-Both are unchanged when a fixed vector is subtracted from every u. Post-ReLU features share a strong
+The definition counts an example with itself, at a distance of 0, so that R^2 is about (1 - R^2)/n too high
+where a class has n examples. Without those pairs, with classes of N_k examples and variance w_k, a share z_k
+of them zero vectors (at distance 1 from themselves),
+
+    pairs = mean_k (N_k w_k - z_k) / (N_k - 1),    total = between + within + (pairs - within) / K,
+    unbiased R^2 = 1 - pairs / total.
+
+All are unchanged when a fixed vector is subtracted from every u. Post-ReLU features share a strong
 direction, whose contribution to E|u|^2 - |mu|^2 costs digits by cancellation; so the first batch's mean is
 subtracted first, and everything is summed in float64.
 """
@@ -56,7 +63,11 @@ MOST_CLASSES_UNASKED = 1 << 20
 
 
 def class_separation(
-    features: ArrayLike | Bank, labels: Names | None = None, distance: str = "cosine"
+    features: ArrayLike | Bank,
+    labels: Names | None = None,
+    distance: str = "cosine",
+    *,
+    unbiased: bool = False,
 ) -> float:
     """R^2 = 1 - (mean distance within classes) / (mean distance overall), every class of equal weight.
 
@@ -71,16 +82,20 @@ def class_separation(
     - "cosine_centered": the same after subtracting the mean of all examples (two passes).
     - "euclidean": d = |x - y|^2 (squared: the paper does not say, and only this has a closed form).
 
+    Both sums count an example with itself, so that R^2 depends on how many examples a class has: of features
+    that know nothing of n-example classes it is about 1/n. `unbiased` leaves those pairs out of both, and
+    their mean is 0 (a single value may be negative): compare that where the numbers of examples differ.
+
     Raises RequestError for NaN or infinity (with the rows), labels that are not class indices, unequal
     lengths; UndefinedError (a RequestError) for one class only, or features that vary by less than their
-    rounding.
+    rounding, or, `unbiased`, a class of one example.
 
     >>> import numpy as np
     >>> corners = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
     >>> round(class_separation(corners, [0, 0, 1, 1]), 4)
     0.9945
-    >>> class_separation(corners, [0, 1, 0, 1]) < 0.01
-    True
+    >>> [round(class_separation(corners, [0, 1, 0, 1], unbiased=u), 2) for u in (False, True)]
+    [0.0, -0.33]
 
     Kornblith et al., 2021, eq. 11; the distances: table E.1.
     """
@@ -88,11 +103,12 @@ def class_separation(
     features, labels = of_bank(features, labels)
     matrix, (classes,) = as_features(features), numbered(labels)
     center = _mean_activation([matrix]) if distance == "cosine_centered" else None
-    return SeparationAccumulator(distance=distance, center=center).update(matrix, classes).compute()
+    seen = SeparationAccumulator(distance=distance, center=center).update(matrix, classes)
+    return seen.compute(unbiased=unbiased)
 
 
 def streamed_class_separation(
-    batches: Iterable[tuple[ArrayLike, ArrayLike]], distance: str = "cosine"
+    batches: Iterable[tuple[ArrayLike, ArrayLike]], distance: str = "cosine", *, unbiased: bool = False
 ) -> float:
     """`class_separation` of (features, labels) batches that need not fit in memory together.
 
@@ -115,18 +131,18 @@ def streamed_class_separation(
     accumulator = SeparationAccumulator(distance=distance, center=center)
     for features, labels in labelled(batches):
         accumulator.update(features, labels)
-    return accumulator.compute()
+    return accumulator.compute(unbiased=unbiased)
 
 
 class SeparationAccumulator:
     """Class separation of examples that come in batches, in one process or in many.
 
     `update` adds a batch (all of it, or on an error none), `merge` adds what another accumulator saw,
-    `compute` gives R^2; order and split affect only the last bits. "cosine_centered" needs the mean
-    activation as `center` [m]. Without `num_classes` the number of classes follows from the labels. State:
-    O(K m) float64 on the device of the first batch; it can be pickled. If that is too much (maps of many
-    dimensions, a thousand classes), `by_class` promises that examples come class by class: then it is O(m), a
-    class that comes back raises, and there is no `merge`.
+    `compute` gives R^2, of either kind; order and split affect only the last bits. "cosine_centered" needs
+    the mean activation as `center` [m]. Without `num_classes` the number of classes follows from the labels.
+    State: O(K m) float64 on the device of the first batch; it can be pickled. If that is too much (maps of
+    many dimensions, a thousand classes), `by_class` promises that examples come class by class: then it is
+    O(m), a class that comes back raises, and there is no `merge`.
 
     >>> left, right = SeparationAccumulator(), SeparationAccumulator()
     >>> _ = left.update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -207,14 +223,14 @@ class SeparationAccumulator:
         self._resolution = max(self._resolution, other._resolution)
         return self
 
-    def compute(self) -> float:
-        """R^2 of everything seen; raises UndefinedError if it has no value."""
+    def compute(self, *, unbiased: bool = False) -> float:
+        """R^2 of everything seen, as `class_separation` has it; raises UndefinedError if it has no value."""
         moments = self._moments
         present = moments.classes().tolist()
         if len(present) < 2:
             seen = f"class {present[0]} alone ({self.examples} examples)" if present else "no examples"
             raise UndefinedError(f"class separation needs two classes or more; saw {seen}")
-        between, within, squared_length = moments.variances()
+        between, within, squared_length, pairs = moments.variances()
         # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64.
         noise = (self._resolution**2 / 4 + (8 * EPS) ** 2) * squared_length
         if between + within <= noise or self.zero_vectors == self.examples:
@@ -223,7 +239,16 @@ class SeparationAccumulator:
                 f"class separation is undefined: the features of all {self.examples} examples are equal {how}"
                 "to within their rounding, so there is no distance to compare"
             )
-        return between / (between + within)
+        if not unbiased:
+            return between / (between + within)
+        if alone := moments.alone():
+            classes = (
+                f"class {alone[0]} has" if len(alone) == 1 else f"{len(alone)} classes ({alone[0]}, ...) have"
+            )
+            raise UndefinedError(
+                f"an unbiased class separation needs two examples of every class; {classes} one"
+            )
+        return 1 - pairs / (between + within + (pairs - within) / len(present))
 
     def _add(self, vectors: Float[Tensor, "b m"], classes: Int[Tensor, " b"], start: int) -> None:
         """Add one block, whose first row is row `start` of its batch; raises before it changes anything."""

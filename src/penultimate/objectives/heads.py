@@ -143,6 +143,16 @@ class Head(nn.Module):
         weight, bias = self.weight.to(features.dtype), self.bias.to(features.dtype)
         return self.function(features, weight, bias, **self.hyperparameters)
 
+    @property
+    def applied_weight(self) -> Float[Tensor, "k m"]:
+        """The weight as the logits use it: the rows that `cosine` scales have length 1.
+
+        >>> Head(cosine, {}, torch.tensor([[3.0, 4.0]]), torch.zeros(1)).applied_weight.tolist()
+        [[0.6000..., 0.8000...]]
+        """
+        weight = self.weight.detach()
+        return direction(weight) if self.function is cosine else weight
+
     def extra_repr(self) -> str:
         settings = "".join(f", {name}={value}" for name, value in self.hyperparameters.items())
         return f"{getattr(self.function, '__name__', 'head')}, [k m] = {list(self.weight.shape)}{settings}"

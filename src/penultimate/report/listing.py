@@ -118,6 +118,8 @@ def _coverage(exhibit: Exhibit, folder: StudyFolder, steps: list[Steps]) -> Cove
     for quantity in exhibit.quantities:
         holding = [of for of in steps if of.hold(quantity, exhibit, backbone)]
         holders.update({(of.kind, of.arm): of for of in holding})
+        if quantity.optional:
+            continue
         what = (quantity.metric, quantity.target, quantity.arm, quantity.setting, quantity.over)
         held[what] = held.get(what, False) or bool(holding)
     done, total = sum(of.done for of in holders.values()), sum(of.total for of in holders.values())

@@ -39,6 +39,7 @@ class Quantity:
     digits      how many decimals are shown
     best        whether what none beats in a column is bold, and which is better: "high" or "low"
     with_error  whether the standard error stands beside the mean
+    optional    whether an exhibit is whole without it, and leaves it out where nothing measured it
     """
 
     metric: str
@@ -56,6 +57,7 @@ class Quantity:
     digits: int = 3
     best: Best = ""
     with_error: bool = False
+    optional: bool = False
 
     @property
     def is_of_several(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.data.catalog import card
+from penultimate.report.exhibits.separation import rows_as_they_lie
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.density import Densities, Spectra
@@ -58,7 +59,8 @@ FIGURE_E2 = Exhibit(
     name="figureE2",
     title="In how many directions do the features spread?",
     caption="Singular values, the largest first and at 0, on a scale of powers of ten (training images of"
-    " {source}). A line that falls early: most directions are hardly used.",
+    " {source}). A line that falls early: most directions are hardly used. Weights that the head scales to"
+    " length 1 (cosine softmax) are taken so.",
     parts=(
         Spectra(
             "figureE2",
@@ -69,6 +71,7 @@ FIGURE_E2 = Exhibit(
             missing="Singular value spectra",
         ),
     ),
+    findings=(rows_as_they_lie,),
     paper_says="The paper prints its Figure E.2 as a drawing only. It says that activations and weights fail"
     " to tell sigmoid from softmax, and that the class centroids tell them apart. It does not say whether it"
     " centres; here nothing is centred.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from penultimate.measures.class_separation import UNBIASED
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.measurements import Measurements
+from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.numbers import printed_rows, rank_correlation, summarise, without_two
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
@@ -15,6 +17,7 @@ R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on 
 LINEAR = percent("linear_{accuracy}", "Mean linear transfer accuracy, %", target="targets")
 
 
+SPLITS = {"train": "training", "test": "test"}
 IN_TABLE_3 = (
     percent("top1", "Test top-1, %", "test_top1_percent", group="{source}", best="high", with_error=True),
     *(
@@ -26,15 +29,28 @@ IN_TABLE_3 = (
             key=f"class_separation_r2_{split}",
             with_error=True,
         )
-        for split, words in {"train": "training", "test": "test"}.items()
+        for split, words in SPLITS.items()
+    ),
+    *(
+        Quantity(
+            UNBIASED,
+            split,
+            label=f"Unbiased R² ({words} images)",
+            group="{source}",
+            key=f"unbiased_r2_{split}",
+            with_error=True,
+            optional=True,
+        )
+        for split, words in SPLITS.items()
     ),
 )
 TABLE3 = Exhibit(
     name="table3",
     title="How far the classes are pulled apart",
     caption="Class separation R² of the penultimate features on the training images of the pretraining set:"
-    " the share of their spread (in cosine distance) that lies between classes. ± is the standard error over"
-    " runs.",
+    " the share of their spread (in cosine distance) that lies between classes. R² is the paper's, which"
+    " counts an image with itself and so depends on how many images a class has; where it is measured, the"
+    " unbiased R² beside it leaves those pairs out. ± is the standard error over runs.",
     parts=(
         TableOfRuns(
             "table3",
@@ -42,6 +58,8 @@ TABLE3 = Exhibit(
             IN_TABLE_3,
             missing="Class separation",
             needs=("class_separation_r2_train",),
+            without="The unbiased R² was not measured: all R² are the paper's, about (1 − R²)/n higher if a"
+            " class has n images, so that the columns of training and of test images do not compare.",
         ),
         PrintedTable(
             "table3",
@@ -216,7 +234,25 @@ ETF = tuple(
     )
 )
 NC4 = percent("nc4", "NC4, %", "nc4_percent", split="train", group="Others nearer", with_error=True)
-TRACE = ETF[-1]
+WEIGHT_LENGTHS, TRACE = ETF[1], ETF[-1]
+ROUNDING = 1e-4
+"""How much the lengths of rows that were scaled to length 1 vary, at most."""
+
+
+def rows_as_they_lie(measurements: Measurements) -> str:
+    """What is said of a run whose cosine heads were measured without scaling their rows."""
+    lengths = [
+        summarise(runs.values()).mean
+        for spec, runs in measurements.values(WEIGHT_LENGTHS).items()
+        if name_in(spec) == "cosine_softmax"
+    ]
+    if max(lengths, default=0.0) <= ROUNDING:
+        return ""
+    return (
+        "In this run the weights of cosine softmax were taken as they lie, not of length 1 as its head and"
+        f" the paper have them (Std/Avg |w| {fixed(max(lengths), 3)}, in the paper 0.000): what is made of their"
+        " lengths does not compare with the paper's."
+    )
 
 
 def _trace_and_separation(measurements: Measurements) -> str:
@@ -252,8 +288,9 @@ TABLE_E2 = Exhibit(
     title="How near do networks come to full collapse?",
     caption="At full collapse every image of a class has the same features, and class means and weights"
     " point to the corners of one regular simplex: all columns are 0. μ: the mean of a class less the mean"
-    " of all C classes; w: its weights; M, W: the matrices of all, each scaled to length 1. Training images"
-    " of the pretraining set; ± is the standard error over runs.",
+    " of all C classes; w: its weights, of length 1 where the head scales them (cosine softmax); M, W: the"
+    " matrices of all, each scaled to length 1. Training images of the pretraining set; ± is the standard"
+    " error over runs.",
     parts=(
         TableOfRuns(
             "tableE2",
@@ -273,7 +310,7 @@ TABLE_E2 = Exhibit(
             as_printed(ETF),
         ),
     ),
-    findings=(_trace_and_separation,),
+    findings=(_trace_and_separation, rows_as_they_lie),
     section="E.2",
     summary="Simplex-ETF measurements (neural collapse)",
     short="Neural collapse",

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penultimate.data.catalog import DatasetCard, card
+from penultimate.measures.class_separation import UNBIASED
 from penultimate.report.base import MISSING
 from penultimate.report.measurements import Measurements, is_embedded
 from penultimate.report.quantity import SWEEP, Quantity, percent
 from penultimate.report.shapes.numbers import printed_rows, summarise
 from penultimate.report.text import counted, fixed, listed, plain
+from penultimate.training.recipe import Recipe
+from penultimate.training.regime import IMAGENET, regime, weight_decay
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
             f"{min(paper_epochs)} to {max(paper_epochs)}, chosen per objective",
         ),
         Difference("Batch size", _setting(recipe, "batch_size"), "4,096"),
+        *_training(measurements),
         Difference("Objectives", _objectives(measurements), "9"),
         Difference("Runs per objective", _runs(measurements), "8"),
         Difference(
@@ -60,7 +64,7 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
         ),
         Difference(
             "Softmax class separation R²",
-            _softmax(measurements, Quantity("class_separation", "train")),
+            _separation(measurements),
             _printed_softmax("table3_class_separation", "class_separation_r2"),
         ),
         Difference(
@@ -69,6 +73,60 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
             "8: Food-101, CIFAR-10, CIFAR-100, Birdsnap, SUN397, Stanford Cars, Pets and Flowers",
         ),
     )
+
+
+def _training(measurements: Measurements) -> tuple[Difference, ...]:
+    """How softmax was trained: schedule, warm-up, averaging, weight decay, augmentation."""
+    usual = next((objective for objective in measurements.objectives if objective.slug == "softmax"), None)
+    settings = (usual and measurements.recipe_of(usual)) or measurements.recipe
+    recipe = Recipe(**settings)
+    steps = max(1, _training_images(card(measurements.source)) // recipe.batch_size) * recipe.epochs
+    ours = regime(recipe, steps)
+    moves = recipe.augmentation
+    kinds = [f"shifts of up to {counted(moves.shift, 'pixel')}"] * (moves.shift > 0)
+    kinds += ["mirror images"] * moves.flip
+    to = "" if recipe.schedule == "constant" else f" to {_share(ours.final_fraction)} of it"
+    averages = recipe.momentum_of_average(steps) > 0
+    rows = (
+        (
+            "Learning rate, softmax",
+            f"{recipe.learning_rate:g} at its peak, {recipe.schedule}{to}",
+            f"1.6 at its peak, × 0.975 an epoch, to {_share(IMAGENET.final_fraction)} of it",
+        ),
+        ("Warm-up", f"{_share(ours.warmup)} of all steps", f"10 epochs: {_share(IMAGENET.warmup)}"),
+        (
+            "Horizon of the weights' average",
+            f"{_share(ours.averaging_window)} of all steps" if averages else "no average",
+            f"{_share(IMAGENET.averaging_window)} (momentum 0.9999)",
+        ),
+        (
+            "Weight decay, softmax; its exposure: decay × Σ learning rates / (1 − momentum)",
+            f"{weight_decay(recipe, steps):.2g}; {fixed(ours.exposure, 1)}",
+            f"8e-05; {fixed(IMAGENET.exposure, 1)}",
+        ),
+        (
+            "Augmentation",
+            listed(kinds) if kinds else "none",
+            "crops of 10 to 100 % of the area, aspect 0.75 to 1.33, and mirror images",
+        ),
+    )
+    return tuple(Difference(what, here if settings else MISSING, paper) for what, here, paper in rows)
+
+
+def _share(value: float) -> str:
+    """
+    >>> _share(0.2), _share(10 / 146)
+    ('20 %', '6.8 %')
+    """
+    return f"{fixed(100 * value, 1).removesuffix('.0')} %"
+
+
+def _separation(measurements: Measurements) -> str:
+    """The paper's R², and the one that does not depend on how many images a class has."""
+    paper, unbiased = (
+        _softmax(measurements, Quantity(metric, "train")) for metric in ("class_separation", UNBIASED)
+    )
+    return paper if unbiased == MISSING else f"{paper} (unbiased: {unbiased})"
 
 
 def summary(measurements: Measurements) -> str:

@@ -180,7 +180,7 @@ def _beyond(measurements: Measurements, runs: ByRun, spec: str) -> str:
         return f"; beyond chance above each of {others}"
     level = [name for name in runs if name != spec and tested.get(name, 1.0) > LEVEL]
     names = [measurements.objective(name).label for name in level]
-    which = listed(names) if len(names) <= MOST_NAMES else f"{len(names)} of {others}"
+    which = listed(names) if len(names) <= MOST_NAMES else f"{counted(len(names), 'of', 'of')} {others}"
     return f"; not beyond chance above {which}"
 
 

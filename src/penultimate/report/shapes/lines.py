@@ -106,7 +106,7 @@ class Lines:
     """A figure of quantities over the epochs of training, a panel each.
 
     Each panel stands with those that stand in for it where no run has points. `missing` names what there is
-    no panel of; the word {lines} says in captions what a line is.
+    no panel of. In captions the word {lines} says what a line is, {shown} what is drawn upwards.
     """
 
     name: str
@@ -122,12 +122,13 @@ class Lines:
     def build(self, measurements: Measurements) -> Piece:
         drawn = [panel for panels in self.panels if (panel := first_measured(panels, measurements))]
         runs = max((panel.tracks(measurements) for panel in drawn), key=len, default={})
+        words = {"lines": lines(runs), "shown": (drawn or self.panels[0])[0].y.label}
         if not drawn:
-            return Piece(missing=(Missing(self.missing),), words={"lines": lines(runs)})
+            return Piece(missing=(Missing(self.missing),), words=words)
         panels = tuple(panel.panel(measurements) for panel in drawn)
         figure = Figure(self.name, self.title, self.description, panels, legend=True)
         notes = tuple(panel.note for panel in drawn if panel.note)
-        return Piece(figures=(figure,), notes=notes, words={"lines": lines(runs)})
+        return Piece(figures=(figure,), notes=notes, words=words)
 
 
 def first_measured(panels: Iterable[OverEpochs], measurements: Measurements) -> OverEpochs | None:

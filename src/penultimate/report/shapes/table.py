@@ -55,6 +55,11 @@ class RunColumn:
         shown = self.quantity
         return Column(shown.key, shown.label, shown.group, shown.unit)
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether it is left out."""
+        return self.quantity.optional and not self.runs
+
     def cell(self, spec: str) -> Cell:
         shown = self.quantity
         return run_cell(self.runs.get(spec), shown.digits, shown.scale, spec in self.best, shown.with_error)
@@ -100,6 +105,7 @@ class TableOfRuns:
 
     missing   what is not measured where there is no table
     needs     the keys of the columns without which there is no table and no row; by default, any will do
+    without   what is said where nothing measured an optional column
     """
 
     name: str
@@ -107,6 +113,7 @@ class TableOfRuns:
     columns: tuple[Quantity, ...]
     missing: str
     needs: tuple[str, ...] = ()
+    without: str = ""
     notes: tuple[str, ...] = ()
     over: Over = "objectives"
 
@@ -116,7 +123,8 @@ class TableOfRuns:
 
     def build(self, measurements: Measurements) -> Piece:
         by_key = {shown.key: _expanded(measurements, shown, ARMS[self.over]) for shown in self.columns}
-        columns = [column for expanded in by_key.values() for column in expanded]
+        absent = [column for of in by_key.values() for column in of if column.is_absent]
+        columns = [column for of in by_key.values() for column in of if not column.is_absent]
         needs = [column for key in self.needs or by_key for column in by_key[key]]
         title = self.title.format_map(measurements.words)
         table = run_table(measurements, self.name, title, columns, needs, self.over, self.notes)
@@ -125,7 +133,7 @@ class TableOfRuns:
         by_target = any(shown.target == TARGETS for shown in self.quantities)
         notes = [PER_CLASS_NOTE] if by_target and _any_per_class(measurements) else []
         notes += [bold_note(measurements)] if any(shown.best for shown in self.quantities) else []
-        return Piece((table,), notes=tuple(notes))
+        return Piece((table,), notes=(*notes, *([self.without] if absent else ())))
 
 
 def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, ...]) -> list[RunColumn]:
