@@ -169,35 +169,31 @@ def _picks(
     measurements: Measurements, scores: list[Score], tasks: list[Task]
 ) -> tuple[ExhibitTable, list[str]]:
     """Whom each score would have picked for each task, what that costs, and which does best."""
-    single = [task for task in tasks if task.name != MEAN]
+    single = [task for task in tasks if task.name]
     over = f"Over {counted(len(single), 'task')}"
     columns = (
-        *(Column(task.key, task.heading, "Picked for the task") for task in tasks),
         Column("right", "Right", over),
         Column("loss", "Lost, points", over),
+        *(Column(task.key, task.heading, "Picked for the task") for task in tasks),
     )
     rows = []
     outcome: dict[str, tuple[float, float]] = {}
     for label, specs in _chosen(measurements, scores, tasks).items():
-        cells = [
-            _name(measurements, task, spec) if spec else Cell(MISSING)
-            for task, spec in zip(tasks, specs, strict=True)
-        ]
         of_tasks = [(task, spec) for task, spec in zip(single, specs, strict=False) if spec]
         if len(of_tasks) == len(single):
             right = float(sum(spec in task.right for task, spec in of_tasks))
             outcome[label] = right, average([task.loss(spec) for task, spec in of_tasks])
-        rows.append(
-            TableRow(label, (*cells, *_outcome(*outcome[label])))
-            if label in outcome
-            else TableRow(label, (*cells, Cell(MISSING), Cell(MISSING)))
-        )
-    blank = Cell(MISSING, detail="any objective, as likely as any other")
+        picked = [
+            _name(measurements, task, spec) if spec else Cell(MISSING)
+            for task, spec in zip(tasks, specs, strict=True)
+        ]
+        rows.append(TableRow(label, (*_outcome(outcome.get(label)), *picked)))
     chance = (
         sum(len(task.right & {*task.measured}) / len(task.measured) for task in single),
         average([average([task.loss(spec) for spec in task.measured]) for task in single]),
     )
-    rows.append(TableRow(AT_RANDOM, (*[blank] * len(tasks), *_outcome(*chance))))
+    anybody = Cell(MISSING, detail="any objective, as likely as any other")
+    rows.append(TableRow(AT_RANDOM, (*_outcome(chance), *[anybody] * len(tasks))))
     title = "Which objective each score would have picked"
     table = ExhibitTable("scores_picks", title, "Score", columns, tuple(rows))
     return table, _said(outcome, len(single), chance[1])
@@ -219,10 +215,14 @@ def _chosen(
 def _name(measurements: Measurements, task: Task, spec: str) -> Cell:
     lost = task.loss(spec)
     detail = "the best" if spec == task.best else f"{fixed(lost, 1)} points below the best"
-    return Cell(measurements.objective(spec).label, lost, best=spec in task.right, detail=detail)
+    return Cell(measurements.objective(spec).label, best=spec in task.right, detail=detail)
 
 
-def _outcome(right: float, lost: float) -> tuple[Cell, Cell]:
+def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
+    """For how many tasks an objective was right that was picked, and the points lost in the mean."""
+    if found is None:
+        return Cell(MISSING), Cell(MISSING)
+    right, lost = found
     return Cell(fixed(right, 0 if right.is_integer() else 1), right), Cell(fixed(lost, 1), lost)
 
 
