@@ -169,7 +169,8 @@ def test_classes_without_examples_have_no_part() -> None:
     wider = np.insert(weight, 1, 50.0, axis=0)
     moved = np.array([0, 2, 3])[labels]
     without = neural_collapse(features, labels, weight)
-    assert neural_collapse(features, moved, wider) == without
+    found = neural_collapse(features, moved, wider)
+    assert (found[:-1], found.classes) == (without[:-1], (0, 2, 3))
     # but the network may say them, and is then at odds with the nearest mean
     loud = np.insert(bias, 1, 1e9)
     assert neural_collapse(features, moved, wider, loud).nc4 == 1
@@ -179,17 +180,17 @@ def test_batches_merge_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     features, labels, weight, bias = example(7, (40, 31, 17), 5, offset=3.0)
     whole = neural_collapse(features, labels, weight, bias)
     parts = [(features[part], labels[part]) for part in np.array_split(np.arange(88), 5)]
-    assert whole == pytest.approx(streamed_neural_collapse(parts, weight, bias), rel=1e-12)
+    assert whole[:-1] == pytest.approx(streamed_neural_collapse(parts, weight, bias)[:-1], rel=1e-12)
     means = ClassMeans(3)
     for part in parts:
         means.merge(pickle.loads(pickle.dumps(ClassMeans(3).update(*part))))
     halves = [CollapseAccumulator(pickle.loads(pickle.dumps(means)), weight, bias) for _ in range(2)]
     for number, part in enumerate(parts):
         halves[number % 2].update(*part)
-    assert whole == pytest.approx(halves[0].merge(halves[1]).compute(), rel=1e-12)
+    assert whole[:-1] == pytest.approx(halves[0].merge(halves[1]).compute()[:-1], rel=1e-12)
     monkeypatch.setitem(blocks.ELEMENTS, "cpu", 64)
     monkeypatch.setattr(frames, "PAIR_ELEMENTS", 3)
-    assert whole == pytest.approx(neural_collapse(features, labels, weight, bias), rel=1e-12)
+    assert whole[:-1] == pytest.approx(neural_collapse(features, labels, weight, bias)[:-1], rel=1e-12)
 
 
 def test_state_does_not_grow_with_the_examples() -> None:

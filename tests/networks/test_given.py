@@ -241,7 +241,7 @@ def test_a_network_that_was_trained_here_has_the_same_numbers_when_it_is_given(t
     without = measured(table.where(objective="earlier"))
     assert without == pytest.approx({key: own[key] for key in without}, rel=1e-9)
     assert own.keys() - without.keys() == {
-        key for key in own if not key[0].startswith(("class_sep", "spars", "linear", "knn"))
+        key for key in own if not key[0].startswith(("class_sep", "nonzero", "linear", "knn"))
     }
 
 

@@ -36,8 +36,9 @@ def extract(
 
     A module whose output is that of its final linear layer (torchvision's classifiers, a body and an
     objective) is a classifier: the features are what that layer is given, its output the logits. The output
-    of any other model is the features, [n m]. `layer` names the layer whose output is meant instead, such as
-    "avgpool" or, for the output of a final linear layer, "fc"; maps of one pixel are flattened.
+    of any other model is taken for the features, [n m]; a classifier that ends in a convolution (SqueezeNet)
+    therefore needs `layer`, which names the layer whose output is meant: "avgpool", say, or "fc" for that of
+    a final linear layer. Maps of one pixel are flattened.
 
     A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
     without autocast; the batch size changes features by no more than float32 rounding.

@@ -107,7 +107,7 @@ def profile_layers(
 def _watched(network: AnyNetwork, layers: str | Sequence[str] | None) -> tuple[ObservedNetwork, bool]:
     """The network with the layers that are asked for, and whether its penultimate features are, too."""
     listed = [layers] if isinstance(layers, str) else layers
-    if layers is not None and not (isinstance(listed, Sequence) and PENULTIMATE in listed):
+    if layers is not None and not (isinstance(listed, list | tuple) and PENULTIMATE in listed):
         return ObservedNetwork.of("0", network, layers), False
     others = [name for name in listed or () if name != PENULTIMATE]
     if listed and not others:
