@@ -1,10 +1,11 @@
-"""What a study is expected to cost where nobody has run it: its trainings are timed, and what is left is said."""
+"""What a study is expected to cost where nobody has run it: its trainings are timed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from tests.conftest import penultimate
 from tests.plugged import plugged
 
 from penultimate.cli import main
@@ -38,8 +39,8 @@ def test_a_training_that_nobody_knows_is_timed(tmp_path: Path) -> None:
     assert short is not None
     assert long is not None
     assert 25 < long / short < 400
-    with plugged("bars", "stripes"):
-        own = override(smoke, ["source=bars", "backbones=Tiny", "recipe.batch_size=100000"])
+    with plugged("bars"):
+        own = override(smoke, ["source=bars", "recipe.batch_size=100000"])
         assert 0 < (train_seconds(own, tmp_path) or 0) < 60
 
 
@@ -52,10 +53,13 @@ def test_only_what_a_training_depends_on_makes_its_cost_unknown() -> None:
 
 
 def test_what_is_unknown_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with plugged("instruments"):
+        assert main(["plan", "smoke", "--out", str(tmp_path), "--set", "measure=feature_scale"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(" processes, and 3 steps of unknown cost")
+
+
+def test_a_plugin_that_cannot_be_trained_is_told_before_a_run(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAILING)
-    with plugged("instruments", tmp_path / "mine.py"):
-        settings = ("--set", "measure=feature_scale", "--set", "backbones=failing")
-        assert main(["plan", "smoke", "--out", str(tmp_path), *settings]) == 0
-    said = capsys.readouterr().out
-    assert "unknown" in next(line for line in said.splitlines() if line.startswith("train "))
-    assert said.splitlines()[-1].endswith(" processes, and 6 steps of unknown cost")
+    answer = penultimate("plan", "smoke", "--plugin", "mine.py", "--set", "backbones=failing", cwd=tmp_path)
+    assert answer.returncode == 2
+    assert "cannot be trained: the plug-in 'mine.py', line 10: ValueError: not yet" in answer.stderr

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from penultimate import registry
 from penultimate.data.catalog import card
+from penultimate.errors import PenultimateError, RequestError
+from penultimate.plugins import told
 from penultimate.study.spec import Runs, Study
 
 if TYPE_CHECKING:
@@ -16,8 +18,8 @@ SIDE = 24
 """Pixels of a side of the embedded world's images."""
 
 
-def training_seconds(study: Study) -> float | None:
-    """The mean over the study's trainings; None where one cannot be done, as a run of the study will tell.
+def training_seconds(study: Study) -> float:
+    """The mean over the study's trainings; raises RequestError where a plug-in fails in one.
 
     Objectives cost nearly the same, so one of each grid and architecture is timed. An evaluation counts as
     the third of as many training steps.
@@ -32,8 +34,10 @@ def training_seconds(study: Study) -> float | None:
             for block in study.runs
             for backbone in block.backbones
         ]
-    except Exception:  # of the plug-ins
-        return None
+    except PenultimateError:
+        raise
+    except Exception as error:  # whatever a plug-in raises
+        raise RequestError(f"study '{study.name}' cannot be trained: {told(error)}") from error
     finally:
         torch.set_num_threads(threads)
     return statistics.fmean([seconds for seconds, _ in known], [count for _, count in known])
