@@ -275,9 +275,9 @@ def _plan(options: argparse.Namespace) -> int:
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         _say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
-    if made.seconds_left is not None:
-        wall = seconds_text(made.seconds_left / processes)
-        _say(f"left: {seconds_text(made.seconds_left)} of work, about {wall} on {processes} processes")
+    wall = seconds_text(made.seconds_left / processes)
+    more = f", and {made.unknown} steps of unknown cost" if made.unknown else ""
+    _say(f"left: {seconds_text(made.seconds_left)} of work, about {wall} on {processes} processes{more}")
     return 0
 
 

@@ -118,7 +118,7 @@ def test_a_tuning_is_trained_kept_shown_and_not_repeated(
     assert {row.step for row in results.table} == set(kept.steps())
     (ours, _), notes = exhibit("tableA1", results, allow_limited=True).tables, kept.objectives[0].remarks
     assert [row.label for row in ours.rows] == ["Softmax", "Label smoothing"]
-    assert notes == ("Softmax: one cell, so there was nothing to choose",)
+    assert notes[0] == "Softmax: one cell, so there was nothing to choose"
     before = {path: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
     capsys.readouterr()
     assert main(COMMAND) == 0

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tests.tuning.planted import (
     value_in,
 )
 
+from penultimate.engine.observer import Summary
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Row
@@ -33,9 +35,9 @@ from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, axes_of, make_axis, parse_grids
 from penultimate.tuning.choice import margin
 from penultimate.tuning.conduct import Setting, SettingOutcome, conduct, plan_tuning
-from penultimate.tuning.run import cells_graph, holdout_curve, record_of
+from penultimate.tuning.run import TuningResult, cells_graph, holdout_curve, record_of
 from penultimate.tuning.search import DIVERGED, Found, Point, search
-from penultimate.tuning.words import chosen_source
+from penultimate.tuning.words import chosen_source, result_lines
 
 
 def answers(score: float) -> tuple[float, ...]:
@@ -326,6 +328,29 @@ def test_where_every_cell_diverged_nothing_is_chosen() -> None:
     source = chosen_source(record_of(plan, (dropout, sigmoid)))
     assert "dropout: every cell diverged" in source
     assert "dropout(" not in "".join(run_source(source))
+
+
+@pytest.mark.parametrize(("accuracy", "says"), [(0.0085, True), (0.5, False)])
+def test_a_search_at_chance_says_so(accuracy: float, says: bool) -> None:
+    """Among 128 classes 0.8 % is guessing; and of two cells at chance one is the better."""
+
+    def runner(asked: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
+        return {one: outcome([accuracy, accuracy - 0.001, accuracy]) for one in asked}
+
+    plan = plan_tuning(three_seeds(), ["dropout", "sigmoid"])
+    for tuned in conduct(plan, runner):
+        said = " ".join(tuned.remarks)
+        assert ("no cell is better than guessing (0.8 % of 128 classes" in said) is says
+        assert ("guessing" in chosen_source(record_of(plan, (tuned,)))) is says
+
+
+@pytest.mark.parametrize(("out", "option"), [("runs", ""), ("/tmp/my runs", " --out '/tmp/my runs'")])
+def test_what_is_to_be_typed_next_names_the_folder_of_results(out: str, option: str) -> None:
+    plan = plan_tuning(three_seeds(), ["sigmoid"])
+    tuning = record_of(plan, conduct(plan, planted_runner))
+    result = TuningResult(tuning, Summary(), Path(out) / "studies" / tuning.name, ("sigmoid",), ())
+    lines, _ = result_lines(result)
+    assert lines[-1] == f"Every cell: penultimate show tableA1 --study tune-quickstart{option}"
 
 
 def test_an_objective_with_a_failed_training_is_left_to_be_continued() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
+from penultimate.engine.timing import training_seconds
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.locks import BusyError
 from penultimate.measures.catalogue import measurement
@@ -46,10 +47,14 @@ class Plan:
     costs: tuple[StepCost, ...]
 
     @property
-    def seconds_left(self) -> float | None:
-        """The expected seconds of all remaining steps, one after another; None where nothing is known."""
-        parts = [cost.seconds_left for cost in self.costs if cost.total > cost.done]
-        return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
+    def seconds_left(self) -> float:
+        """The expected seconds of all remaining steps, one after another, without the `unknown` ones."""
+        return sum(cost.seconds_left or 0.0 for cost in self.costs)
+
+    @property
+    def unknown(self) -> int:
+        """How many of the remaining steps nobody knows the cost of."""
+        return sum(cost.total - cost.done for cost in self.costs if cost.seconds_left is None)
 
 
 def _as_study(study: Study | str) -> Study:
@@ -89,7 +94,9 @@ def _finished(store: Store, step_id: str) -> Meta | None:
 
 def _expected_seconds(study: Study, name: str) -> float | None:
     known = {**SECONDS, **study.expected_seconds}
-    return known[name] if name in known else measurement(name).seconds
+    if name in known:
+        return known[name]
+    return training_seconds(study) if name == "train" else measurement(name).seconds
 
 
 def run(

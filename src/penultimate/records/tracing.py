@@ -81,7 +81,7 @@ def _shows(folder: StudyFolder, exhibit: Showing, row: Row) -> bool:
 
 
 def _objective(folder: StudyFolder, objective: str) -> tuple[str, str]:
-    """The canonical spec of an objective (the name of a network that was not trained here), its short name."""
+    """The canonical spec of an objective, or the name of a network that was given; and its short name."""
     listed = folder.description["objectives"]
     meanings = {entry[name]: str(entry["spec"]) for name in ("label", "slug", "spec") for entry in listed}
     spec = _meant(folder, "objective", objective, meanings)

@@ -99,7 +99,8 @@ class Tuned:
     """An objective's search: its axes, every cell in the order of measuring, and the one that was chosen.
 
     `highest` is the cell of the highest mean, where it was not simply that one which was chosen; cells less
-    than `margin` (a fraction) below it were tied with it (`penultimate.tuning.choice`).
+    than `margin` (a fraction) below it were tied with it (`penultimate.tuning.choice`). `at_chance` says
+    that no cell is better than guessing, where that is so.
     """
 
     slug: str
@@ -111,6 +112,7 @@ class Tuned:
     command: str = ""
     highest: int | None = None
     margin: float | None = None
+    at_chance: str = ""
 
     @property
     def best(self) -> GridCell | None:
@@ -137,6 +139,7 @@ class Tuned:
         """What a reader of the choice has to know: edges, diverged cells, nothing to choose from."""
         said = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
         said += [] if self.best else ["every cell diverged, so nothing is chosen"]
+        said += [self.at_chance] if self.at_chance else []
         if self.best and self.top and self.best is not self.top:
             lead = 100 * (self.top.mean - self.best.mean)
             said.append(

@@ -41,4 +41,5 @@ STUDY = Study(
     networks=(Runs(NINE, Recipe(evaluate_every=2, snapshot_every=3)),),
     measure=MEASURE,
     tuned_by="rehearsal",
+    expected_seconds={"train": 65.0},
 )

@@ -157,8 +157,10 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
 
     What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
     those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
-    grids keep what they have of them.
+    grids keep what they have of them. What a training is expected to cost is forgotten where its data, recipe
+    or architecture changes.
     """
+    before = _trained(study)
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals:
@@ -168,7 +170,15 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
         except registry.NOT_LITERAL:
             value = _listed(text)
         study = _changed(study, path.strip().split("."), value, path.strip())
-    return study
+    if _trained(study) == before:
+        return study
+    costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
+    return dataclasses.replace(study, expected_seconds=costs)
+
+
+def _trained(study: Study) -> tuple[Any, ...]:
+    """What the cost of a training depends on."""
+    return study.source, *((block.recipe, block.backbones) for block in study.runs)
 
 
 def _listed(text: str) -> str | tuple[str, ...]:

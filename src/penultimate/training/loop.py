@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ PREPARED, PREPARED_VALUES = 8, 2**20
 
 CHECK_EVERY = 50
 """Steps between checks of the loss, each of which makes an accelerator wait."""
+
+LONG_ENOUGH = 2.0
+"""Seconds after which the timing of steps stops."""
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -114,6 +118,19 @@ def train(
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
     return TrainingResult("done", kept, run.curves, damaged=damaged)
+
+
+def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Recipe) -> float:
+    """The shortest of up to four training steps on a batch of these images, in processor time."""
+    took: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        recipe = replace(recipe, batch_size=len(images))
+        run = _Run(objective, backbone, images, images, recipe, 0, Path(folder), "cpu")
+        while len(took) < 4 and sum(took) < LONG_ENOUGH:
+            began, run.step = time.process_time(), 0
+            run.advance(next(run.batches()))
+            took.append((time.process_time() - began) / torch.get_num_threads())
+    return min(took)
 
 
 class _Whole(nn.Module):

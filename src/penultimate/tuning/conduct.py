@@ -7,9 +7,12 @@ side by side: a round trains the cells that their searches request next.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penultimate.data.catalog import card
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, accuracies
@@ -186,7 +189,8 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
             try:
                 wanted[slug] = searches[slug].send(answers)
             except StopIteration as end:
-                done[slug] = _tuned(candidates[slug], end.value, outcomes, command)
+                tuned = _tuned(candidates[slug], end.value, outcomes, command)
+                done[slug] = dataclasses.replace(tuned, at_chance=at_chance(tuned, plan.study.source))
     return tuple(done[slug] for slug in candidates if slug in done)
 
 
@@ -217,6 +221,19 @@ def _tuned(
     )
     return Tuned(
         candidate.slug, label, candidate.start, axes, tuple(cells), chosen, command, highest, found.margin
+    )
+
+
+def at_chance(tuned: Tuned, source: str) -> str:
+    """That no cell is better than guessing, where even the best is within two standard errors of it."""
+    described = card(source)
+    chance = 1 / described.classes
+    error = math.sqrt(chance * (1 - chance) / described.sizes["holdout"])
+    if tuned.top is None or tuned.top.mean > chance + 2 * error:
+        return ""
+    return (
+        f"no cell is better than guessing ({100 * chance:.1f} % of {described.classes} classes, ±"
+        f" {100 * error:.1f}), so this choice means nothing; train for longer, or try other values"
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.objectives.presets import resolve
@@ -59,7 +61,7 @@ def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
         lines += [
             *summary_lines(tuning, result.slugs),
             f"NINE, as study data: {result.folder / CHOSEN_FILE}",
-            f"Every cell: penultimate show tableA1 --study {tuning.name}",
+            f"Every cell: penultimate show tableA1 --study {tuning.name}{_in(result.folder)}",
         ]
     if result.made_way:
         lines += [
@@ -76,6 +78,12 @@ def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
         if tuned.slug in result.slugs and tuned.best is None
     ]
     return lines, errors
+
+
+def _in(folder: Path) -> str:
+    """The option that names the folder of results, where it is not the usual one."""
+    out = str(folder.parent.parent)
+    return "" if out == "runs" else f" --out {shlex.quote(out)}"
 
 
 def commands_of(tuning: Tuning) -> tuple[str, ...]:

@@ -1,0 +1,65 @@
+"""What a study is expected to cost where nobody has run it: its trainings are timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import penultimate
+from tests.plugged import plugged
+
+from penultimate.cli import main
+from penultimate.engine.run import plan
+from penultimate.study import Study, load_study
+from penultimate.study.selection import override
+
+FAILING = """
+from torch import nn
+from penultimate import register
+
+@register.backbone(name="failing")
+class Failing(nn.Module):
+    num_features = 3
+
+    def forward(self, images):
+        raise ValueError("not yet")
+"""
+
+
+def train_seconds(study: Study, out: Path) -> float | None:
+    return next(cost.seconds_each for cost in plan(study, out).costs if cost.name == "train")
+
+
+def test_a_training_that_nobody_knows_is_timed(tmp_path: Path) -> None:
+    smoke = load_study("smoke")
+    assert train_seconds(smoke, tmp_path) == smoke.expected_seconds["train"]
+    short, long = (
+        train_seconds(override(smoke, [f"recipe.epochs={epochs}"]), tmp_path) for epochs in (2, 200)
+    )
+    assert short is not None
+    assert long is not None
+    assert 25 < long / short < 400
+    with plugged("bars"):
+        own = override(smoke, ["source=bars", "recipe.batch_size=100000"])
+        assert 0 < (train_seconds(own, tmp_path) or 0) < 60
+
+
+def test_only_what_a_training_depends_on_makes_its_cost_unknown() -> None:
+    smoke = load_study("smoke")
+    for same in ("title=x", "objectives=sigmoid", "seeds=1", "recipe.epochs=3", "measure=accuracy"):
+        assert override(smoke, [same]).expected_seconds == smoke.expected_seconds
+    for other in ("recipe.epochs=4", "source=glyphs", "backbones=glyphnet"):
+        assert "train" not in override(smoke, [other]).expected_seconds
+
+
+def test_what_is_unknown_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with plugged("instruments"):
+        assert main(["plan", "smoke", "--out", str(tmp_path), "--set", "measure=feature_scale"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(" processes, and 3 steps of unknown cost")
+
+
+def test_a_plugin_that_cannot_be_trained_is_told_before_a_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FAILING)
+    answer = penultimate("plan", "smoke", "--plugin", "mine.py", "--set", "backbones=failing", cwd=tmp_path)
+    assert answer.returncode == 2
+    assert "cannot be trained: the plug-in 'mine.py', line 10: ValueError: not yet" in answer.stderr
