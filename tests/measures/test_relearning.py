@@ -28,6 +28,20 @@ def relearned(folder: Path, fresh: FeatureBank, shots: object = SHOTS) -> dict[s
     return {row.metric: row.value for row in rows}
 
 
+def test_heads_are_relearned_from_images_of_training_in_the_same_way(tmp_path: Path) -> None:
+    """From the train split in place of the relearn split, under names of its own."""
+    balanced, test = bank(np.arange(CLASSES * EACH) % CLASSES, 0), bank(np.arange(60) % CLASSES, 1)
+    fresh = relearned(tmp_path / "fresh", balanced)
+    parents = Parents(tmp_path / "seen").bank("test", test).bank("train", balanced)
+    rows = measured("relearning_from_training", parents, {"shots": SHOTS}).rows
+    assert {row.metric: row.value for row in rows} == {
+        name.replace("relearn", "relearn_training"): value for name, value in fresh.items()
+    }
+    assert [(row.split, row.setting) for row in rows] == [("test", "shots=4"), ("train", "shots=4")]
+    (seen,) = requested("relearning_from_training").measurement.needs[1:]
+    assert seen.split == "train"  # type: ignore[union-attr]
+
+
 def test_images_that_lie_class_by_class_are_taken_from_each(tmp_path: Path) -> None:
     fresh = bank(np.repeat(np.arange(CLASSES), EACH), 0)
     assert relearned(tmp_path, fresh)["relearn_top1"] == 1

@@ -130,6 +130,24 @@ def test_iclr_figure5_is_drawn_at_the_judged_number_of_images(reference: StudyRe
     assert [point.label for point in sweep] == [f"τ = {t}" for t in (0.02, 0.03, 0.04, 0.05, 0.08)]
 
 
+def test_iclr_figure5_is_of_images_of_training_where_those_were_measured(reference: StudyResults) -> None:
+    """They are its protocol in the paper; figure 6 keeps to fresh images."""
+    fresh = exhibit("iclr_figure5", reference)
+    assert any("they are fresh, as in Figure 6" in note for note in fresh.notes)
+    rows = [
+        dataclasses.replace(row, metric="relearn_training_top1", value=row.value / 2)
+        for row in reference.table
+        if row.metric == "relearn_top1" and row.setting == "shots=5"
+    ]
+    more = with_rows(reference, rows)
+    seen = exhibit("iclr_figure5", more)
+    assert any("five images of each class that the network was trained on" in note for note in seen.notes)
+    for name in ("iclr_figure5-ours", "iclr_figure5-temperature"):
+        halves = {point.label: point.x for point in panels(seen)[name].points}
+        assert halves == pytest.approx({point.label: point.x / 2 for point in panels(fresh)[name].points})
+    assert exhibit("figure6", more) == exhibit("figure6", reference)
+
+
 def test_iclr_figure5_shows_the_papers_two_tables() -> None:
     built = exhibit("iclr_figure5", study())
     objectives = panels(built)["iclr_figure5-objective-published"].points

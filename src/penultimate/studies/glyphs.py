@@ -29,6 +29,7 @@ OF_PLAIN = tuple(
     text for text in NINE if text.startswith(("softmax", "label_smoothing", "sigmoid", "squared_error"))
 )
 
+RELEARNING = ("relearning", "relearning_from_training")
 RECIPE = Recipe(epochs=28, evaluate_every=4, snapshot_every=4)
 
 STUDY = Study(
@@ -44,11 +45,11 @@ STUDY = Study(
             dataclasses.replace(RECIPE, learning_rate=SWEEP_LEARNING_RATE),
             seeds=(0, 1, 2),
             arm="temperature",
-            measure=("accuracy", "class_separation", "relearning", "linear"),
+            measure=("accuracy", "class_separation", *RELEARNING, "linear"),
         ),
         Runs(OF_PLAIN, RECIPE, backbones=("glyphplain",), seeds=(0, 1), measure=("similarity",)),
     ),
-    measure=(*MEASURE, "relearning"),
+    measure=(*MEASURE, *RELEARNING),
     tuned_by="glyphs_search",
     expected_seconds={"train": 129.0, "dynamics": 4.2},
 )

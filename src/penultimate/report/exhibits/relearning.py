@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penultimate.data.catalog import card
 from penultimate.report.base import Curve, Figure, Panel, Point
+from penultimate.report.claims.criteria import CRITERIA, judged_shots
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.scatter import (
@@ -52,7 +54,7 @@ def _heads(measurements: Measurements) -> Piece:
 
 
 def _heads_in_paper() -> Panel:
-    name, title = "figure6-published", "ImageNet (ResNet-50), 50,046 images"
+    name, title = "figure6-published", "ImageNet (ResNet-50), 50,046 training images"
     separation, labels = (TABLE_3, "class_separation_r2"), (R2_TRAIN.label, TOP1.label)
     before = PrintedPanel(name, title, separation, (TABLE_3, "imagenet_top1_percent"), *labels, x_digits=3)
     after = PrintedPanel(name, title, separation, IN_PAPER, *labels, x_digits=3)
@@ -85,8 +87,9 @@ FIGURE6 = Exhibit(
     name="figure6",
     title="Do separated classes make the head easy to relearn?",
     caption="The final layer of each finished network is thrown away and learned again from a few images of"
-    " the classes it was trained on. Large marks: the relearned head; small marks joined to them: the"
-    " original one. To the right: objectives that pull the classes further apart.",
+    " the classes it was trained on, fresh ones that training did not see. Large marks: the relearned head;"
+    " small marks joined to them: the original one. To the right: objectives that pull the classes further"
+    " apart.",
     parts=(
         TableOfRuns(
             "figure6",
@@ -112,7 +115,7 @@ FIGURE6 = Exhibit(
             (
                 Printed("class_separation_r2", "R² (training images)", with_error=False),
                 Printed("imagenet_top1_percent", "Original head", "Top-1, %", "%", with_error=False),
-                Printed(IN_PAPER[1], "Relearned, 50,046 images", "Top-1, %", "%", table=IN_PAPER[0]),
+                Printed(IN_PAPER[1], "Relearned, 50,046 training images", "Top-1, %", "%", table=IN_PAPER[0]),
             ),
         ),
         Bespoke(_heads, (R2_TRAIN, TOP1, RELEARNED)),
@@ -128,24 +131,37 @@ FIGURE6 = Exhibit(
 )
 
 
-def _judged(measurements: Measurements) -> str:
-    """The condition under which relearning is compared with transfer."""
-    return f"shots={_judged_shots(measurements)}"
+OF_TRAINING = replace(RELEARNED, metric="relearn_training_top1", optional=True)
+PAPER_SHOTS = {OF_TRAINING.metric: 50_046 / 1_281_167, RELEARNED.metric: CRITERIA.limited_data.value}
+"""The images that teach the paper's heads, as a share of the training images."""
 
 
-def _judged_shots(measurements: Measurements) -> int | None:
-    from penultimate.report.claims.evidence import gather
+def _heads_of(measurements: Measurements) -> Quantity:
+    """Heads relearned from images of training where they were, else from fresh ones.
 
-    return gather(measurements).shots
+    Of several numbers of images that whose share of the training images is nearest to the paper's.
+    """
+    source = card(measurements.source)
+    images = source.sizes.get("train", source.images) / source.classes
+    quantity = OF_TRAINING if measurements.by_setting(OF_TRAINING) else RELEARNED
+    shots = [int(setting) for (setting,) in measurements.by_setting(quantity)]
+    scale = PAPER_SHOTS[quantity.metric] / CRITERIA.limited_data.value
+    return replace(quantity, setting=f"shots={judged_shots(shots, images * scale)}")
 
 
-def _judged_sentence(measurements: Measurements) -> str:
-    shots = _judged_shots(measurements)
-    if shots is None:
+def _whose_images(measurements: Measurements) -> str:
+    quantity = _heads_of(measurements)
+    shots = quantity.setting.removeprefix("shots=")
+    if not shots.isdigit():
         return ""
+    count = counted(int(shots), "image")
+    nearest = "of what was measured the share of the training images nearest to the paper's"
+    if quantity.metric == OF_TRAINING.metric:
+        return f"The head is relearned from {count} of each class that the network was trained on, {nearest}."
     return (
-        f"The head is relearned from {counted(shots, 'image')} of each class, of what was measured the"
-        " share of the training images nearest to the paper's."
+        f"The head is relearned from {count} of each class, {nearest}; they are fresh, as in Figure 6, where"
+        " the paper's panels are of images of training: relearning from those was not measured"
+        " (`relearning_from_training` does)."
     )
 
 
@@ -153,7 +169,8 @@ ICLR_FIGURE5 = Exhibit(
     name="iclr_figure5",
     title="Is a head that is easy to relearn a sign of features that transfer worse?",
     caption="To the right: networks whose final layer is better relearned from few images of the classes"
-    " trained on. Up: networks whose frozen features serve the new tasks better. Means over runs.",
+    " trained on: in the paper from images that the network was trained on. Up: networks whose frozen"
+    " features serve the new tasks better. Means over runs.",
     parts=(
         Scatter(
             "iclr_figure5",
@@ -167,7 +184,8 @@ ICLR_FIGURE5 = Exhibit(
                     LINEAR,
                     "Linear transfer against the relearned head",
                     marks="means",
-                    under=_judged,
+                    chosen=_heads_of,
+                    instead=(OF_TRAINING,),
                 ),
                 PrintedPanel(
                     "iclr_figure5-objective-published",
@@ -185,7 +203,8 @@ ICLR_FIGURE5 = Exhibit(
                     "The same over temperatures of cosine softmax",
                     marks="means",
                     over="temperatures",
-                    under=_judged,
+                    chosen=_heads_of,
+                    instead=(OF_TRAINING,),
                 ),
                 PrintedPanel(
                     "iclr_figure5-temperature-published",
@@ -199,7 +218,7 @@ ICLR_FIGURE5 = Exhibit(
             ),
         ),
     ),
-    findings=(_judged_sentence,),
+    findings=(_whose_images,),
     section="3.4",
     place=4,
     measured_by="glyphs",

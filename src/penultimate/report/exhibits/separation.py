@@ -250,8 +250,8 @@ def rows_as_they_lie(measurements: Measurements) -> str:
         return ""
     return (
         "In this run the weights of cosine softmax were taken as they lie, not of length 1 as its head and"
-        f" the paper have them (Std/Avg |w| {fixed(max(lengths), 3)}, in the paper 0.000): what is made of their"
-        " lengths does not compare with the paper's."
+        f" the paper have them (Std/Avg |w| {fixed(max(lengths), 3)}, in the paper 0.000): what is made of"
+        " their lengths does not compare with the paper's."
     )
 
 

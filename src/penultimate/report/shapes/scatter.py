@@ -41,7 +41,8 @@ class ScatterPanel:
     over         the objectives of the main arm, or the temperatures of the sweep
     missing      what is not measured where there is nothing to draw
     measured_by  the study that measures it, where it is not the exhibit's
-    under        the condition of `x` that a study's numbers are read under, where it has several
+    chosen       which quantity, of several that it may be, `x` is in a study
+    instead      those of them that `x` is not, all to be shown as `x` is
     """
 
     name: str
@@ -52,18 +53,19 @@ class ScatterPanel:
     marks: Marks = "both"
     over: Over = "objectives"
     measured_by: str = ""
-    under: Callable[[Measurements], str] | None = None
+    chosen: Callable[[Measurements], Quantity] | None = None
+    instead: tuple[Quantity, ...] = ()
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
         arm = SWEEP if self.over == "temperatures" else ""
-        return self.x.of_arm(arm), self.y.of_arm(arm)
+        return tuple(quantity.of_arm(arm) for quantity in (self.x, self.y, *self.instead))
 
     def values(self, measurements: Measurements) -> tuple[ByRun, ByRun]:
         """The values to the right, and those upwards."""
-        x, y = self.quantities
-        if self.under is not None:
-            x = replace(x, setting=self.under(measurements))
+        x, y, *_ = self.quantities
+        if self.chosen is not None:
+            x = self.chosen(measurements).of_arm(x.arm)
         return measurements.values(x), measurements.values(y)
 
     def means(self, measurements: Measurements) -> tuple[Point, ...]:
