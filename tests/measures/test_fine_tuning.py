@@ -1,4 +1,4 @@
-"""Fine-tuning, stage by stage: each cell is the training that it says, the best mean is chosen, all is said."""
+"""Fine-tuning, stage by stage: each cell is the training that it says, and the best mean is chosen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penultimate.features.bank import FeatureBank
 from penultimate.features.extraction import extract
 from penultimate.layers.comparison import compare_networks
 from penultimate.measures.catalogue import requested
-from penultimate.measures.fine_tuning import at_edge, validating
+from penultimate.measures.further_training import at_edge, validating
 from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.networks.trained import build, load_network, save_network
 from penultimate.probes.linear import LinearProbe
@@ -295,7 +295,9 @@ def graph(measure: str, *more: Runs | Given, seeds: tuple[int, ...] = (0, 1), **
     runs = Runs(("softmax", "sigmoid"), Recipe(epochs=1), (BACKBONE,), seeds)
     networks = (runs, *more)
     return unfold(
-        Study("small", "", "", "glyphs_smoke", ("digits_smoke",), networks, (measure,), limited=True, **changes)
+        Study(
+            "small", "", "", "glyphs_smoke", ("digits_smoke",), networks, (measure,), limited=True, **changes
+        )
     )
 
 
@@ -368,14 +370,16 @@ def test_networks_that_were_not_trained_here_are_left_out() -> None:
     assert len(steps(graph(f"from_scratch({GRID})", Given({"theirs": "timm:resnet18"})), "from_scratch")) == 2
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """A run is broken off."""
 
 
 def test_broken_off_and_resumed_a_step_leaves_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = graph("fine_tuning(learning_rate=0.05, decay=0.001, steps=12, batch_size=16, head='fresh')", seeds=(0,))
+    made = graph(
+        "fine_tuning(learning_rate=0.05, decay=0.001, steps=12, batch_size=16, head='fresh')", seeds=(0,)
+    )
     last = next(step for step in steps(made, "fine_tuning") if step.columns["objective"] == "softmax")
     wanted = _ancestors(made, last.id)
     whole = Store(tmp_path / "whole")
@@ -394,10 +398,10 @@ def test_broken_off_and_resumed_a_step_leaves_the_same_bytes(
         def stop(news: dict[str, Any], name: str = name) -> None:
             if "epoch" in news and stops[name] < 3:
                 stops[name] += 1
-                raise Stopped
+                raise StoppedError
 
         while not broken.is_whole(step.id):
-            with contextlib.suppress(Stopped):
+            with contextlib.suppress(StoppedError):
                 execute(broken, step, stop)
         execute(whole, step, lambda news: None)
     assert stops == {"fine_tune_cell": 3, "fine_tuning": 3}

@@ -109,9 +109,7 @@ def test_layers_epochs_and_arms_are_told_apart(
     assert known["figure5"].startswith("partly") == bool(arm)
 
 
-@pytest.mark.parametrize(
-    ("backbone", "measured"), [("net", {"figure2"}), ("plain", {"figureB1"})]
-)
+@pytest.mark.parametrize(("backbone", "measured"), [("net", {"figure2"}), ("plain", {"figureB1"})])
 def test_architectures_are_told_apart(tmp_path: Path, backbone: str, measured: set[str]) -> None:
     made(tmp_path, [("similarity.all.0", [{"metric": "layer_cka", "backbone": backbone, "objective": None}])])
     assert {name for name, state in states(tmp_path).items() if state == "measured (made)"} == measured

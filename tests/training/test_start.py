@@ -109,7 +109,10 @@ def test_a_checkpoint_of_a_run_that_started_elsewhere_is_set_aside(tmp_path: Pat
             r" and \[8, 3, 3, 3\] here \(and \d+ more differ\)",
         ),
         (Start(given("glyphplain(width=8, features=32)")), "is missing there and|there and missing here"),
-        (Start(given(), head(3)), r"final layer .* weight is \[3, 32\] there and \[4, 32\] here \(and 1 more"),
+        (
+            Start(given(), head(3)),
+            r"final layer .* weight is \[3, 32\] there and \[4, 32\] here \(and 1 more",
+        ),
     ],
     ids=["width", "architecture", "classes"],
 )

@@ -2,4 +2,6 @@
 
 from penultimate.lazy import attributes
 
-__getattr__, __dir__ = attributes(__name__, {"recipe": "Recipe", "start": "Start", "loop": "TrainingResult train"})
+__getattr__, __dir__ = attributes(
+    __name__, {"recipe": "Recipe", "start": "Start", "loop": "TrainingResult train"}
+)

@@ -30,7 +30,9 @@ class Start:
         Raises RequestError where they do not fit, with what differs.
         """
         theirs = self.network.backbone.state_dict()
-        asked = f"the network to start from is a {self.network.card['backbone']}, and a {backbone} is asked for"
+        asked = (
+            f"the network to start from is a {self.network.card['backbone']}, and a {backbone} is asked for"
+        )
         _expect_fitting(asked, theirs, body.state_dict())
         body.load_state_dict(theirs)
         if self.head is not None:

@@ -110,7 +110,9 @@ def _gains(measurements: Measurements) -> tuple[str, ...]:
     said = []
     frozen = [100 * average(list(linear[spec].values())) for spec in means if spec in linear]
     if len(means) > 1:
-        apart = f"Ours: fine-tuned, the objectives are {fixed(most - least, 1)} points apart (mean over tasks)"
+        apart = (
+            f"Ours: fine-tuned, the objectives are {fixed(most - least, 1)} points apart (mean over tasks)"
+        )
         beside = len(frozen) == len(means)
         said.append(
             f"{apart}; with frozen features {fixed(max(frozen) - min(frozen), 1)}." if beside else f"{apart}."

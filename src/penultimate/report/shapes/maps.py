@@ -202,7 +202,9 @@ class MapsOverTransfer:
         ]
         columns = tuple(Column(f"cka_{layer}", layer, "CKA of a layer with itself") for layer in layers)
         lines = tuple(
-            TableRow(card(target).title, tuple(_cell(block[at][at], math.nan, "") for at in range(len(layers))))
+            TableRow(
+                card(target).title, tuple(_cell(block[at][at], math.nan, "") for at in range(len(layers)))
+            )
             for target, block in blocks.items()
         )
         return Piece(
