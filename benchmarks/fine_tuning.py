@@ -84,13 +84,14 @@ def main(arguments: list[str]) -> None:
         pairs = [(rate(ours, steps) / BATCH, rate(plain, steps) / BATCH) for _ in range(rounds)]
     ratio = statistics.median(our / other for our, other in pairs)
     speeds = [statistics.median(of) for of in zip(*pairs, strict=True)]
+    threads = torch.get_num_threads()
     print(
-        f"glyphnet, fine-tuned, batch {BATCH}, bfloat16 body, {torch.get_num_threads()} thread(s); {rounds} rounds"
-        f" of {steps} steps\n"
+        f"glyphnet, all weights fine-tuned, batch {BATCH}, bfloat16 body, {threads} thread(s); {rounds} rounds of"
+        f" {steps} steps\n"
         f"  penultimate                   {speeds[0]:6.1f} steps/s\n"
         f"  plain loop, resident tensors  {speeds[1]:6.1f} steps/s   ours: {ratio:.2f} x"
     )
     if options.json:
-        numbers = {"benchmark": "fine_tuning", "threads": torch.get_num_threads(), "rounds": rounds}
+        numbers = {"benchmark": "fine_tuning", "threads": threads, "rounds": rounds}
         content = {**numbers, "steps_per_second": speeds, "our_ratio": ratio}
         options.json.write_text(json.dumps(content, indent=1) + "\n")
