@@ -10,7 +10,7 @@ from penultimate.engine.execute import Outcome, measure
 from penultimate.features.bank import FeatureBank
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
-from penultimate.measures.inputs import Inputs
+from penultimate.measures.inputs import Inputs, Progress
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import Row
 from penultimate.study.graph import Step, Supply
@@ -59,6 +59,7 @@ def measured(
     settings: Mapping[str, Any] | None = None,
     key: NetworkKey | None = KEY,
     absent: Sequence[NetworkKey] = (),
+    progress: Progress = lambda news: None,
     **config: Any,
 ) -> Outcome:
     """What a measurement comes to; without a `key` it is of several networks, some of them `absent`."""
@@ -78,7 +79,7 @@ def measured(
     folder = parents.root / "out"
     folder.mkdir(parents=True, exist_ok=True)
     there = {parent: path for parent, path in parents.folders.items() if parent not in gone}
-    return measure(declared, Inputs(step, folder, there, lambda news: None))
+    return measure(declared, Inputs(step, folder, there, progress))
 
 
 def value(rows: Sequence[Row], metric: str, **columns: Any) -> float:

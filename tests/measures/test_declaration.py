@@ -48,7 +48,7 @@ def test_what_a_study_yields_is_what_its_measurements_declare(finished_smoke: Pa
         )
         assert (row.metric, row.unit) in pairs, row
         seen[kind] += 1
-    assert set(seen) == {"train", *MEASURE}
+    assert set(seen) == {"train", *MEASURE, "fine_tuning", "from_scratch"}
 
 
 def test_the_measurements_that_a_study_can_ask_for_are_known_by_name() -> None:

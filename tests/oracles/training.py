@@ -49,7 +49,7 @@ def fine_tuned(
     rate: float,
     decay: float,
 ) -> None:
-    """SPEC section 3: all weights, SGD with momentum .9, the rate to zero as a cosine; kernels and W decay."""
+    """SPEC section 3: all weights, SGD, momentum .9, the rate to zero as a cosine; kernels and W decay."""
     body.train()
     norms = [module for module in body.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     spared = {id(value) for norm in norms for value in norm.parameters()} | {id(final.bias)}

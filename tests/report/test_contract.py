@@ -20,7 +20,7 @@ from tests.report.reading import glyphs
 from tests.report.synthetic import study
 
 IN_THE_PAPER = {
-    "3.1": ["table1", "figure1"],
+    "3.1": ["table1", "table2", "figure1"],
     "3.2": ["figure2", "figure3"],
     "3.3": ["table3", "figure4"],
     "3.4": ["figure5", "table4", "figure6", "iclr_figure5"],

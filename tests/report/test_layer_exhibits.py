@@ -39,8 +39,8 @@ from tests.report.reading import (
     without_second,
 )
 
-NAMES = ("figure2", "figureB1", "figureD3", "figure3", "figure4")
-MAPS = ("figure2", "figureB1", "figureD3")
+NAMES = ("figure2", "figureB1", "figure3", "figure4")
+MAPS = ("figure2", "figureB1")
 LAYERS = ("block1", "block2", "bottleneck1", "bottleneck2", "penultimate")
 SEEDS = (0, 1)
 """Those whose layers are compared."""
@@ -130,35 +130,6 @@ def test_tables_hold_corresponding_layers_with_their_standard_errors() -> None:
     assert f"{mean_of(others):.2f} (at least {min(others):.2f}) in penultimate" in sentence
     assert "two seeds of Softmax:" in sentence
     assert "a network at initialisation:" in sentence
-
-
-def test_a_network_is_compared_with_itself_earlier() -> None:
-    built = exhibit("figureD3", glyphs())
-    row = next(row for row in glyphs().table if (row.metric, row.backbone) == ("layer_cka", "glyphnet"))
-    assert glyphs().arrays is not None
-    arrays = glyphs().arrays(str(row.step), "layer_cka")
-    epochs, objectives, seeds = (arrays[name] for name in ("epochs", "objectives", "seeds"))
-    before = np.flatnonzero(epochs > 0)
-    after = np.flatnonzero(
-        (epochs == -1) & (objectives == objectives[before[0]]) & (seeds == seeds[before[0]])
-    )
-    block = arrays["matrix"][np.ix_(before, after)]
-    raster = raster_of(
-        built, f"{PRESETS['softmax'].label}, seed 0: after epoch {epochs[before[0]]}, and at the end"
-    )
-    assert np.asarray(raster.values, float) == pytest.approx(block, rel=1e-5)
-    cells = [[cell.value for cell in row.cells] for row in built.tables[0].rows]
-    assert np.asarray(cells, float) == pytest.approx(block)
-    assert f"{block[4, 4]:.2f} in penultimate" in built.notes[0]
-    assert "nothing is fine-tuned in this study" in built.notes[1]
-
-
-def test_what_was_kept_of_another_network_than_those_compared_is_not_drawn() -> None:
-    built = exhibit("figureD3", part_of(glyphs(), ["sigmoid", "dropout"]))
-    assert built.figures == ()
-    assert [gap.what for gap in built.missing] == [
-        "CKA of a network's layers before and after further training"
-    ]
 
 
 def test_one_seed_has_no_control_and_says_how_to_get_it() -> None:

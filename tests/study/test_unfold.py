@@ -55,6 +55,8 @@ ON_NETWORKS = {
     *("dynamics", "robustness", "linear", "knn"),
 }
 TOGETHER = {"agreement", "similarity"}
+FINE_TUNED = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
+SCRATCH = {"scratch_cell", "scratch_choice", "from_scratch"}
 
 
 @pytest.fixture
@@ -132,6 +134,8 @@ def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
         **{"data": 3 + 4, "sheet": 1, "train": 3, "extract": 3 * (2 + 2 * 2) + 2, "corrupted": 1, "hard": 1},
         **dict.fromkeys(ON_NETWORKS, 3),
         **{"calibration": 2, "linear": 3 * 2, "knn": 3 * 2, "agreement": 1, "similarity": 1},
+        **{"fine_tune_cell": 3 * 2 * 2 * 2, "fine_tune_choice": 3 * 2, "fine_tuning": 3 * 2},
+        **{"scratch_cell": 2 * 2 * 2, "scratch_choice": 2, "from_scratch": 2},
     }
 
 
@@ -271,12 +275,13 @@ def test_a_setting_that_is_repeated_for_nothing_is_refused(measure: str, answer:
 
 
 def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
-    downstream = {"train", "extract"} | ON_NETWORKS | TOGETHER
+    downstream = {"train", "extract"} | ON_NETWORKS | TOGETHER | FINE_TUNED
     assert new(smoke, override(smoke, ["recipe.epochs=9"])) == downstream
     assert new(smoke, replace(smoke, title="another")) == set()
     assert new(smoke, restrict(smoke, ["softmax"], [])) == TOGETHER
     assert new(smoke, replace(smoke, targets=smoke.targets[:1])) == {"sheet"}
-    assert new(smoke, restrict(smoke, [], [5])) == {"data", "sheet", "corrupted", "hard"} | downstream
+    of_draw = {"data", "sheet", "corrupted", "hard"} | SCRATCH
+    assert new(smoke, restrict(smoke, [], [5])) == of_draw | downstream
     assert new(smoke, replace(smoke, measure=("similarity(passes=2)",))) == {"similarity"}
     assert new(smoke, override(smoke, ["measure=robustness(per_class=1)"])) == {"corrupted", "robustness"}
 
@@ -323,7 +328,7 @@ def test_a_new_field_with_a_default_retrains_nothing(monkeypatch: pytest.MonkeyP
 def test_threads_belong_to_the_step_and_change_the_identity_of_trainings_alone(smoke: Study) -> None:
     one, two = (list(unfold(replace(smoke, threads=threads)).steps.values()) for threads in (1, 2))
     changed = {step.name for step, other in zip(one, two, strict=True) if step.identity != other.identity}
-    assert changed == {"train"}
+    assert changed == {"train", *FINE_TUNED - {"fine_tune_choice"}, *SCRATCH - {"scratch_choice"}}
     assert {step.resources.threads for step in two} == {2}
     unmoved = {step.name for step, other in zip(one, two, strict=True) if step.id == other.id}
     assert unmoved == {"data", "sheet", "corrupted", "hard"}

@@ -141,8 +141,8 @@ class Measurement:
     version   raised by hand when the results change for the same settings
     yields    every quantity that it can yield; None: what it yields is known only when it runs (plug-ins)
     each      settings that hold several values: one step for every combination of them
-    ranges    where the values of settings lie, {setting: Interval}, or which words there are, {setting: words};
-              others are refused before anything runs
+    ranges    where the values of settings lie, {setting: Interval}, or which words they may be; others are
+              refused before anything runs
     stage     leaves files for other measurements, and no rows; a study does not name it
     first     done before everything else that a network is measured by
     seconds   of a step on one CPU core of a laptop

@@ -157,10 +157,12 @@ class Foundation:
         return True
 
     def training(self, key: NetworkKey) -> dict[str, Any]:
-        """How a network was trained: its architecture, and the augmentation where it is not the usual one."""
+        """How a network was trained: its architecture, and what is not the usual augmentation and thread."""
         block = self.blocks[key]
         assert isinstance(block, Runs)
-        return filled(backbone=key.backbone, augmentation=_settings(block.recipe)[1].get("augmentation"))
+        augmentation = _settings(block.recipe)[1].get("augmentation")
+        threads = self.study.threads if self.study.threads > 1 else None
+        return filled(backbone=key.backbone, augmentation=augmentation, threads=threads)
 
     def _core(
         self,

@@ -1,0 +1,105 @@
+"""Training from scratch: the same as fine-tuning, of a network that was trained on nothing before.
+
+scratch_cell     one network, trained with one learning rate and decay, and validated
+scratch_choice   the learning rate and decay with the best mean over the networks of an architecture
+from_scratch     each network, trained with these on all training images, and tested
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Made, Pixels, Trained, Yield
+from penultimate.measures.further_training import (
+    BATCH_SIZE,
+    DECAYS,
+    LEARNING_RATES,
+    OF_CELL,
+    RUN,
+    SEEDS,
+    STEPS,
+    WHOLE,
+    choose,
+    chosen_by,
+    numbers_of,
+    train_on,
+    validated,
+    validating,
+)
+from penultimate.measures.inputs import Fact, Inputs, Number
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="start_target",
+    needs=(Trained(), Pixels("train")),
+    yields=(),
+    each=("learning_rate", "decay"),
+    ranges=OF_CELL,
+    stage=True,
+    seconds=8.0,
+)
+def scratch_cell(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] | float = LEARNING_RATES,
+    decay: tuple[float, ...] | float = DECAYS,
+    steps: int = STEPS,
+    batch_size: int = BATCH_SIZE,
+) -> Iterator[Fact]:
+    """A network trained from first weights on four fifths of the target, and its accuracy on the rest."""
+    images = inputs.images("train")
+    rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
+    yield from validated(inputs, images, validating(images, inputs.seed), None, rates)
+
+
+@register.measurement(
+    version=1,
+    per="study_target",
+    needs=(Made("scratch_cell", seeds="seeds"),),
+    yields=(),
+    stage=True,
+    seconds=0.05,
+)
+def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
+    """Of all learning rates and decays those with the best mean accuracy on validation images."""
+    yield choose(inputs, "scratch_cell")
+
+
+@register.measurement(
+    version=1,
+    per="start_target",
+    needs=(Trained(), Pixels("train"), Pixels("test"), Made("scratch_choice")),
+    yields=(
+        Yield("from_scratch_top1", "fraction"),
+        Yield("from_scratch_mean_per_class", "fraction"),
+        Yield("from_scratch_validation_accuracy", "fraction"),
+        Yield("from_scratch_learning_rate", "learning rate"),
+        Yield("from_scratch_decay", "decay"),
+        Yield("from_scratch_edges", "count"),
+        Yield("from_scratch_cells", "count"),
+    ),
+    ranges={**OF_CELL, "seeds": WHOLE},
+    seconds=10.0,
+)
+def from_scratch(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] = LEARNING_RATES,
+    decay: tuple[float, ...] = DECAYS,
+    steps: int = STEPS,
+    batch_size: int = BATCH_SIZE,
+    seeds: int = SEEDS,
+) -> Iterator[Number]:
+    """Test accuracy of the architecture trained on a target alone, as `fine_tuning` trains.
+
+    Once for each seed and draw, whatever the objectives; the grid is searched anew.
+    """
+    from penultimate.networks.trained import load_network
+
+    chosen = chosen_by(inputs.made("scratch_choice"))
+    rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
+    train_on(inputs, inputs.images("train"), None, rates)
+    trained = load_network(inputs.folder / RUN)
+    yield from numbers_of("from_scratch", inputs, trained, inputs.images("test"), chosen, {})

@@ -1,0 +1,173 @@
+"""Training on a target by the protocol of fine-tuning, from wherever it starts: what its stages share.
+
+The loss is softmax cross-entropy, whatever the network was trained with; batch normalisation and biases have
+no decay, as in training here. The paper states neither, nor the batch size.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penultimate.measures.inputs import Fact, Inputs, Number, Setting
+from penultimate.metrics import UndefinedError
+from penultimate.objectives.hyperparameters import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penultimate.data.images import ImageSet
+    from penultimate.networks.trained import TrainedNetwork
+    from penultimate.training import Start
+
+OBJECTIVE = "softmax"
+LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
+DECAYS = (0.0, 1e-4, 1e-3)
+"""Relative to the learning rate: the weight decay is decay / learning rate."""
+STEPS, BATCH_SIZE, SEEDS = 400, 64, 3
+POSITIVE, WHOLE = Interval(0), Interval(1, closed="left")
+OF_CELL = {
+    "learning_rate": POSITIVE,
+    "decay": Interval(0, closed="left"),
+    "steps": WHOLE,
+    "batch_size": Interval(2, closed="left"),
+}
+RUN, SCORE, CHOSEN = "checkpoints", "score.json", "chosen.json"
+"""The folder of a training, which is scratch; what a cell and what a choice leaves."""
+
+
+def validating(images: ImageSet, seed: int) -> np.ndarray:
+    """Which of the images validate: a fifth of each class, as near as can be."""
+    from penultimate.probes.validation import split_off
+
+    return split_off(images.labels, seed=seed)
+
+
+def classes_without(images: ImageSet, validation: np.ndarray) -> list[str]:
+    """The classes of training images of which none validates."""
+    lacking = {*images.labels.tolist()} - {*images.labels[validation].tolist()}
+    return [images.class_names[label] for label in sorted(lacking)]
+
+
+def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[str, Any]) -> None:
+    """Train on the images, and leave the network in the folder RUN; raises UndefinedError if it diverges."""
+    from penultimate.training import Recipe, train
+
+    recipe = Recipe(
+        steps=rates["steps"],
+        batch_size=rates["batch_size"],
+        learning_rate=rates["learning_rate"],
+        warmup=0.0,
+        schedule="cosine",
+        final_fraction=0.0,
+        nesterov=False,
+        weight_decay=rates["decay"] / rates["learning_rate"],
+        averaging_window=0.0,
+        augmentation=inputs.augmentation,
+    )
+    folder = inputs.folder / RUN
+    folder.mkdir(exist_ok=True)
+    seconds = inputs.checkpoint_seconds
+    result = train(
+        OBJECTIVE,
+        inputs.backbone,
+        images,
+        None,
+        recipe,
+        inputs.seed,
+        folder,
+        inputs.progress,
+        seconds,
+        start=start,
+    )
+    if result.status != "done":
+        raise UndefinedError(f"training on '{inputs.target}' diverged: {result.reason}")
+
+
+def validated(
+    inputs: Inputs,
+    images: ImageSet,
+    validation: np.ndarray,
+    start: Start | None,
+    rates: dict[str, Any],
+) -> Iterator[Fact]:
+    """Train on the other images; leave the accuracy on those that validate, or nothing if it diverges."""
+    from penultimate.networks.trained import load_network
+
+    train_on(inputs, images.subset(~validation), start, rates)
+    score = _accuracy(inputs, load_network(inputs.folder / RUN), images.subset(validation))
+    (inputs.folder / SCORE).write_text(json.dumps(score))
+    yield Fact("validation_accuracy", score)
+
+
+def _accuracy(inputs: Inputs, network: TrainedNetwork, images: ImageSet) -> float:
+    from penultimate.features.extraction import extract
+    from penultimate.probes.estimator import accuracy_of
+
+    bank = extract(network, images)
+    assert bank.logits is not None
+    return accuracy_of(inputs.accuracy)(bank.logits.argmax(1), bank.labels)
+
+
+def choose(inputs: Inputs, stage: str) -> Fact:
+    """Leave the cell with the best mean over all networks; one in which any of them diverged is out."""
+    scores: dict[tuple[float, float], list[float]] = {}
+    diverged = set()
+    for supply, folder in inputs.all_made(stage):
+        cell = supply.settings["learning_rate"], supply.settings["decay"]
+        of_cell = scores.setdefault(cell, [])
+        if (folder / SCORE).exists():
+            of_cell.append(json.loads((folder / SCORE).read_text()))
+        else:
+            diverged.add(cell)
+    means = {cell: math.fsum(of) / len(of) for cell, of in scores.items() if cell not in diverged}
+    if not means:
+        raise UndefinedError(f"all of {len(scores)} learning rates and decays diverged")
+    best = min(means, key=lambda cell: (-means[cell], cell[0], -cell[1]))
+    rates = dict(zip(("learning_rate", "decay"), best, strict=True))
+    grid = zip(*scores, strict=True)
+    edges = sum(at_edge(value, values) for value, values in zip(best, grid, strict=True))
+    chosen = {"rates": rates, "mean": means[best], "edges": edges, "cells": len(scores)}
+    (inputs.folder / CHOSEN).write_text(json.dumps(chosen))
+    return Fact("cells", [[*cell, means.get(cell)] for cell in sorted(scores)])
+
+
+def at_edge(value: float, values: Sequence[float]) -> bool:
+    """Whether a value is the first or last of several, so that one beyond could be better; below 0 is none.
+
+    >>> at_edge(0.1, (0.1, 1.0)), at_edge(0.0, (0.0, 1.0)), at_edge(0.1, (0.1,))
+    (True, False, False)
+    """
+    return min(values) < max(values) and (value == max(values) or value == min(values) > 0)
+
+
+def chosen_by(folder: Path | None) -> dict[str, Any]:
+    if folder is None or not (folder / CHOSEN).exists():
+        raise UndefinedError("training diverged at every learning rate and decay")
+    chosen: dict[str, Any] = json.loads((folder / CHOSEN).read_text())
+    return chosen
+
+
+def numbers_of(
+    what: str,
+    inputs: Inputs,
+    network: TrainedNetwork,
+    test: ImageSet,
+    chosen: dict[str, Any],
+    setting: Setting,
+) -> Iterator[Number]:
+    """The test accuracy, and how the learning rate and decay were chosen."""
+    score = _accuracy(inputs, network, test)
+    yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
+    of_choice = (
+        ("validation_accuracy", chosen["mean"], "fraction"),
+        ("learning_rate", chosen["rates"]["learning_rate"], "learning rate"),
+        ("decay", chosen["rates"]["decay"], "decay"),
+        ("edges", chosen["edges"], "count"),
+        ("cells", chosen["cells"], "count"),
+    )
+    for name, value, unit in of_choice:
+        yield Number(f"{what}_{name}", float(value), unit, "train", setting=setting)

@@ -1,0 +1,180 @@
+"""Table 2 and Figure D.3 hold what the steps of fine-tuning have left, and say what was searched."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penultimate import published
+from penultimate.records.table import Row
+from penultimate.report import StudyResults, read_study
+from penultimate.report.base import Built, Cell
+from penultimate.report.measurements import admit
+from penultimate.report.spec import assemble
+from penultimate.statistics.anova import bold_averages
+from tests.oracles.report import mean_of
+from tests.report.reading import described, glyphs, only, table_of, with_rows
+from tests.report.test_contract import exhibit_of
+
+TARGETS = ("syllabics_smoke", "digits_smoke")
+
+
+@pytest.fixture
+def smoke(finished_smoke: Path) -> StudyResults:
+    return read_study(finished_smoke / "runs", "smoke")
+
+
+def exhibit(name: str, results: StudyResults) -> Built:
+    return assemble(exhibit_of(name), admit(results, allow_limited=True))
+
+
+def value(results: StudyResults, metric: str, target: str, **columns: object) -> float:
+    found = results.table.where(metric=metric, target=target, **columns)
+    (row,) = found
+    return row.value
+
+
+def several_seeds(results: StudyResults) -> StudyResults:
+    """The study with two more seeds, whose accuracies differ from the first's."""
+    random = np.random.default_rng(0)
+    more = [
+        dataclasses.replace(row, seed=seed, value=row.value + float(random.normal(0, 0.02)))
+        for row in results.table
+        for seed in (1, 2)
+        if row.metric in ("fine_tuned_top1", "from_scratch_top1", "linear_top1")
+    ]
+    return with_rows(results, more)
+
+
+def column(built: Built, table: str, key: str) -> dict[str, Cell]:
+    shown = table_of(built, table)
+    at = [head.key for head in shown.columns].index(key)
+    return {row.objective or row.label: row.cells[at] for row in shown.rows}
+
+
+def test_table_2_holds_every_task_their_mean_and_a_row_from_scratch(smoke: StudyResults) -> None:
+    results = several_seeds(smoke)
+    built = exhibit("table2", results)
+    specs = {entry["slug"]: entry["spec"] for entry in results.description["objectives"]}
+    of_tasks: dict[str, list[list[float]]] = {}
+    for target in TARGETS:
+        cells = column(built, "table2", f"{target}_percent")
+        assert [*cells] == [*specs, "From scratch"]
+        for slug, cell in cells.items():
+            tuned = slug in specs
+            rows = results.table.where(
+                metric="fine_tuned_top1" if tuned else "from_scratch_top1",
+                target=target,
+                objective=specs.get(slug),
+            )
+            runs = [100 * row.value for row in sorted(rows, key=lambda row: row.seed or 0)]
+            assert len(runs) == cell.count == 3
+            assert cell.value == pytest.approx(mean_of(runs))
+            of_tasks.setdefault(slug, []).append(runs)
+    means = column(built, "table2", "mean_percent")
+    for slug, runs in of_tasks.items():
+        assert means[slug].value == pytest.approx(
+            mean_of([mean_of(list(pair)) for pair in zip(*runs, strict=True)])
+        )
+    by_task = {slug: dict(zip(TARGETS, of_tasks[slug], strict=True)) for slug in specs}
+    assert {slug for slug, cell in means.items() if cell.best} == bold_averages(by_task).bold
+    starts = column(built, "table2_starts", "fine_tuned_mean_percent")
+    assert {slug: cell.value for slug, cell in starts.items()} == {slug: means[slug].value for slug in specs}
+    assert {slug for slug, cell in starts.items() if cell.best} == bold_averages(by_task).bold
+
+
+def test_the_paper_s_table_2_is_printed_digit_for_digit() -> None:
+    shown = table_of(exhibit("table2", glyphs()), "table2_published")
+    for row, printed in zip(shown.rows, published.printed("table2"), strict=True):
+        keys = ["avg_percent" if head.key == "mean_percent" else head.key for head in shown.columns]
+        assert [cell.text for cell in row.cells] == [printed[key] for key in keys]
+
+
+def test_it_says_what_fine_tuning_gains_and_how_far_objectives_are_apart(smoke: StudyResults) -> None:
+    built = exhibit("table2", smoke)
+    means = [cell.value or 0 for cell in column(built, "table2", "mean_percent").values()]
+    *tuned, scratch = means
+    said = " ".join(built.notes).replace("−", "-")
+    assert f"fine-tuned, the objectives are {max(tuned) - min(tuned):.1f} points apart" in said
+    gains = f"{min(tuned) - scratch:.1f} to {max(tuned) - scratch:.1f} points".replace("-0.0", "0.0")
+    assert f"training from scratch reaches {scratch:.1f} %; fine-tuning gains {gains} on it" in said
+    assert "four steps of 16 images" in said
+    assert "two learning rates x two decays" in said
+
+
+def with_choices(results: StudyResults, edges: float, cells: float) -> StudyResults:
+    new = {"fine_tuned_edges": edges, "fine_tuned_cells": cells}
+    rows = [dataclasses.replace(row, value=new.get(row.metric, row.value)) for row in results.table]
+    return with_rows(only(results, lambda row: False), rows)
+
+
+@pytest.mark.parametrize(
+    ("edges", "cells", "said"),
+    [
+        (1, 4, "Of six best cells (one for each objective and task) six lie on the grid's edge"),
+        (0, 4, ""),
+        (0, 1, "One learning rate and decay only: nothing was chosen."),
+    ],
+)
+def test_a_best_cell_on_the_edge_of_the_grid_is_said(
+    smoke: StudyResults, edges: int, cells: int, said: str
+) -> None:
+    notes = " ".join(exhibit("table2", with_choices(smoke, edges, cells)).notes)
+    assert said in notes
+    assert ("grid's edge" in notes, "nothing was chosen" in notes) == (edges > 0, cells == 1)
+
+
+def test_a_final_layer_that_was_trained_first_stands_beside_the_fresh_one(smoke: StudyResults) -> None:
+    probed = [
+        dataclasses.replace(row, setting="head=probe", value=row.value + 0.25)
+        for row in smoke.table.where(metric="fine_tuned_top1")
+    ]
+    built = exhibit("table2", with_rows(smoke, probed))
+    fresh, probe = (column(built, "table2_starts", f"{key}fine_tuned_mean_percent") for key in ("", "probe_"))
+    for slug, cell in probe.items():
+        assert cell.value == pytest.approx((fresh[slug].value or 0) + 25)
+    assert len(table_of(built, "table2_starts").columns) == 3
+
+
+def test_another_length_from_scratch_is_told(smoke: StudyResults) -> None:
+    longer = ["fine_tuning(steps=50)", "from_scratch(steps=70)"]
+    notes = exhibit("table2", described(smoke, measure=longer)).notes
+    assert any(note.endswith("From scratch: 70 steps of 64 images.") for note in notes)
+
+
+def test_what_is_not_measured_is_said() -> None:
+    for name, what in (
+        ("table2", "Fine-tuned networks"),
+        ("figureD3", "CKA of a network's layers before and after fine-tuning"),
+    ):
+        built = exhibit(name, glyphs())
+        assert [gap.what for gap in built.missing] == [what]
+        assert {table.source for table in built.tables} <= {"published"}
+
+
+def test_figure_d3_is_the_mean_map_of_softmax_a_task_each(smoke: StudyResults) -> None:
+    built = exhibit("figureD3", smoke)
+    panels = {panel.title: panel.raster for figure in built.figures for panel in figure.panels}
+    assert list(panels) == ["The scale", "Syllabics (smoke)", "Digits (smoke)"]
+    assert smoke.arrays is not None
+    for target, title in zip(TARGETS, list(panels)[1:], strict=True):
+        (pointing,) = smoke.table.where(metric="fine_tuned_layers", target=target, objective="softmax")
+        matrix = smoke.arrays(str(pointing.step), "fine_tuned_layers")["matrix"]
+        raster = panels[title]
+        assert raster is not None
+        assert np.asarray(raster.values, float) == pytest.approx(matrix, rel=1e-5)
+        (row,) = (row for row in built.tables[0].rows if row.label == title)
+        assert [cell.value for cell in row.cells] == pytest.approx(matrix.diagonal(), rel=1e-5)
+        for layer, one in zip(built.tables[0].columns, matrix.diagonal(), strict=True):
+            assert value(smoke, "fine_tuned_cka", target, layer=layer.label, objective="softmax") == one
+    assert "softmax" not in exhibit("figureD3", _without(smoke, "softmax")).tables[0].title.lower().split(":")
+
+
+def _without(results: StudyResults, slug: str) -> StudyResults:
+    def keep(row: Row) -> bool:
+        return row.objective != slug
+
+    return only(results, keep)
