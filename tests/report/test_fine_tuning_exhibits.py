@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from penultimate.statistics.anova import bold_averages
 
 from penultimate import published
 from penultimate.records.table import Row
@@ -14,7 +15,6 @@ from penultimate.report import StudyResults, read_study
 from penultimate.report.base import Built, Cell
 from penultimate.report.measurements import admit
 from penultimate.report.spec import assemble
-from penultimate.statistics.anova import bold_averages
 from tests.oracles.report import mean_of
 from tests.report.reading import described, glyphs, only, table_of, with_rows
 from tests.report.test_contract import exhibit_of
