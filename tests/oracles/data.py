@@ -68,3 +68,15 @@ def halved(mask: np.ndarray) -> np.ndarray:
     return np.array(
         [[mask[2 * y : 2 * y + 2, 2 * x : 2 * x + 2].mean() for x in range(w // 2)] for y in range(h // 2)]
     )
+
+
+def mixed(
+    images: np.ndarray, labels: list[int], num_classes: int, share: float, order: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mixup, image by image and class by class: Zhang et al., ICLR 2018, eq. 1."""
+    out, targets = np.zeros(images.shape), np.zeros((len(images), num_classes))
+    for i, j in enumerate(order):
+        out[i] = share * images[i].astype(float) + (1 - share) * images[j].astype(float)
+        targets[i, labels[i]] += share
+        targets[i, labels[j]] += 1 - share
+    return out, targets

@@ -16,14 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from penultimate.data.augmentation import Augmentation
+from penultimate.data.seeding import derived_generator
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.networks.trained import load_network, snapshots
+from penultimate.objectives.presets import PRESETS
 from penultimate.training import Recipe, train
 from penultimate.training.loop import _Run
+from tests.oracles.data import mixed
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=3, batch_size=16, learning_rate=0.2, augmentation=Augmentation(shift=1))
@@ -72,13 +76,21 @@ def test_another_seed_is_another_network(tmp_path: Path) -> None:
     assert weights(tmp_path / "0") != weights(tmp_path / "1")
 
 
-@pytest.mark.parametrize("objective", ["softmax", "dropout(keep=0.8)"])
-def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(tmp_path: Path, objective: str) -> None:
-    whole = run(tmp_path / "whole", objective=objective)
+MIXED = replace(RECIPE, augmentation=Augmentation(shift=1, autoaugment=True, mixup=0.3))
+
+
+@pytest.mark.parametrize(
+    ("objective", "recipe"),
+    [("softmax", RECIPE), ("dropout(keep=0.8)", RECIPE), ("dropout(keep=0.8)", MIXED)],
+)
+def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(
+    tmp_path: Path, objective: str, recipe: Recipe
+) -> None:
+    whole = run(tmp_path / "whole", recipe, objective)
     for steps in (1, 15, 16, 17, 40):
         folder = tmp_path / str(steps)
         folder.mkdir()
-        broken = _Run(objective, TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
+        broken = _Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, folder, "cpu")
         left = steps
         while left:
             for batch in broken.batches():
@@ -89,9 +101,50 @@ def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(tmp_path: Path, obje
             else:
                 broken.close_epoch()
         broken.save()
-        again = run(folder, objective=objective, progress=lambda news: None)
+        again = run(folder, recipe, objective, progress=lambda news: None)
         assert weights(folder) == weights(tmp_path / "whole")
         assert again.curves == whole.curves
+
+
+@pytest.mark.parametrize("objective", PRESETS)
+def test_every_objective_is_trained_on_batches_mixed_as_the_equation_says(
+    tmp_path: Path, objective: str
+) -> None:
+    recipe = replace(MIXED, learning_rate=0.02, precision="float32")
+    begun = _Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, tmp_path, "cpu")
+    plain = _Run(
+        objective,
+        TINY,
+        squares(256, 0),
+        squares(64, 1),
+        replace(recipe, augmentation=replace(MIXED.augmentation, mixup=0.0)),
+        5,
+        tmp_path,
+        "cpu",
+    )
+    shares = set()
+    for place, (batch, (images, labels)) in enumerate(zip(begun.batches(), plain.batches(), strict=True)):
+        generator = derived_generator("mixup", 5, 0, place)
+        order = torch.randperm(len(labels), generator=generator)
+        seed = int(torch.randint(2**63 - 1, (1,), generator=generator))
+        share = np.random.default_rng(seed).beta(0.3, 0.3)
+        classes = begun.card["num_classes"]
+        expected = mixed(images.numpy(), labels.tolist(), classes, share, order.tolist())
+        for ours, theirs in zip(batch, expected, strict=True):
+            torch.testing.assert_close(ours, torch.from_numpy(theirs).float())
+        begun.advance(batch)
+        shares.add(share)
+    assert len(shares) == begun.step == 16
+    assert torch.isfinite(begun.loss_sum)
+    assert begun.seen == 256
+
+
+def test_an_alpha_of_0_is_no_mixup(tmp_path: Path) -> None:
+    run(tmp_path / "none")
+    for alpha, same in ((0.0, True), (0.2, False)):
+        augmentation = Augmentation(shift=1, mixup=alpha)
+        run(tmp_path / str(alpha), replace(RECIPE, augmentation=augmentation))
+        assert (weights(tmp_path / str(alpha)) == weights(tmp_path / "none")) == same
 
 
 @pytest.mark.long

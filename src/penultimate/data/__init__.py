@@ -23,6 +23,6 @@ __getattr__, __dir__ = attributes(
         "generation": "generate",
         "images": "ChannelStatistics ImageSet Images load_images save_images",
         "sheet": "contact_sheet",
-        "transforms": "augment normalise",
+        "transforms": "augment mixup normalise",
     },
 )

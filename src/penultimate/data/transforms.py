@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+import torch.nn.functional as F
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from penultimate.data.augmentation import Augmentation
+from penultimate.data.autoaugment import autoaugment
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
 
@@ -65,12 +68,13 @@ def _shifted(
 def augment(
     images: UInt8[Tensor, "n h w c"], augmentation: Augmentation, generator: torch.Generator
 ) -> UInt8[Tensor, "n h w c"]:
-    """Mirror and shift every image of a batch at random, each independently.
+    """Mirror and shift every image of a batch at random, each independently; then AutoAugment, if asked for.
 
     out[i, y, x] = image_i[reflect(y + dy_i - s), reflect(x + dx_i - s)], dy_i, dx_i uniform on 0..2s, drawn
     from the (CPU) generator; reflect folds positions outside back at the edge pixel. The batch is unchanged.
 
-    Raises RequestError if an image is too small to be reflected (s >= its height or width).
+    Mixup needs labels too: it is `mixup`. Raises RequestError if an image is too small to be reflected (s >=
+    its height or width), and where AutoAugment cannot act on images of so many channels.
 
     >>> image = torch.arange(9, dtype=torch.uint8).view(1, 3, 3, 1)
     >>> augment(image, Augmentation(shift=1), torch.Generator().manual_seed(0)).squeeze()
@@ -87,4 +91,29 @@ def augment(
         images = _flipped(images, generator)
     if augmentation.shift:
         images = _shifted(images, augmentation.shift, generator)
+    if augmentation.autoaugment:
+        images = autoaugment(images, generator)
     return images
+
+
+def mixup(
+    images: Float[Tensor, "n c h w"],
+    labels: Int[Tensor, " n"],
+    num_classes: int,
+    alpha: float,
+    generator: torch.Generator,
+) -> tuple[Float[Tensor, "n c h w"], Float[Tensor, "n k"]]:
+    """A batch mixed with a permutation of itself, and so are its labels, which become distributions.
+
+    x'_i = a x_i + (1 - a) x_p(i),   t'_i = a t_i + (1 - a) t_p(i),   a ~ Beta(alpha, alpha)
+
+    One a and one p a batch, drawn from the (CPU) generator; alpha > 0.
+
+    Zhang et al., mixup, ICLR 2018.
+    """
+    order = torch.randperm(len(images), generator=generator).to(images.device)
+    seed = int(torch.randint(2**63 - 1, (1,), generator=generator))  # torch's own beta takes no generator
+    share = float(np.random.default_rng(seed).beta(alpha, alpha))
+    targets = F.one_hot(labels.long(), num_classes).to(torch.float32)
+    mixed = share * images + (1 - share) * images[order]
+    return mixed, share * targets + (1 - share) * targets[order]

@@ -341,22 +341,27 @@ class Measurements:
 
     def fewer(self, quantities: Iterable[Quantity], tables: Iterable[ExhibitTable]) -> str:
         """Which means of these quantities and in these tables are over fewer runs than planned; or ""."""
-        planned: dict[str, int] = {}
-        fewest: dict[str, int] = {}
-        for arm in reversed(self.arms):
+        quantities = tuple(quantities)
+        plans: dict[str, dict[str, int]] = {}
+        for arm in self.arms:
             of_arm = self.in_arm(arm)
-            planned |= {each.label: of_arm._planned.get(each.spec, 0) for each in of_arm.objectives}
-        for quantity in quantities:
-            for label, count in self.in_arm(quantity.arm)._counts(quantity):
-                fewest[label] = min(count, fewest.get(label, count))
-        for row in (row for table in tables if table.source == "ours" for row in table.rows):
-            for count in (cell.count for cell in row.cells if cell.count and cell.of_runs):
-                fewest[row.label] = min(count, fewest.get(row.label, count))
-        short = [
-            f"{label} {count} of {planned[label]}"
-            for label, count in fewest.items()
-            if count < planned.get(label, 0)
+            plans[arm] = {each.label: of_arm._planned.get(each.spec, 0) for each in of_arm.objectives}
+        found = [
+            (label, count, plans.get(quantity.arm, {}).get(label, 0))
+            for quantity in quantities
+            for label, count in self.in_arm(quantity.arm)._counts(quantity)
         ]
+        of_exhibit = [plans[arm] for arm in plans if arm in {quantity.arm for quantity in quantities}]
+        for row in (row for table in tables if table.source == "ours" for row in table.rows):
+            least = min(
+                (plan[row.label] for plan in of_exhibit or plans.values() if row.label in plan), default=0
+            )
+            found += [(row.label, cell.count, least) for cell in row.cells if cell.count and cell.of_runs]
+        fewest: dict[str, tuple[int, int]] = {}
+        for label, count, planned in found:
+            if count < planned:
+                fewest[label] = min((count, planned), fewest.get(label, (count, planned)))
+        short = [f"{label} {count} of {planned}" for label, (count, planned) in fewest.items()]
         return f"Means over fewer runs than planned: {', '.join(short)}." if short else ""
 
     def _counts(self, quantity: Quantity) -> Iterator[tuple[str, int]]:

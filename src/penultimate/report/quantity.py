@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,6 +17,12 @@ Along: TypeAlias = Literal["", "layers", "epochs"]
 SOURCE, TARGETS = "source", "targets"
 SWEEP = "temperature"
 """The arm of a study that holds a sweep of cosine softmax over temperatures, which Table 4 compares."""
+AUTOAUGMENT, MIXUP = "autoaugment", "mixup"
+"""The arms that are trained as the main one, but under AutoAugment or Mixup."""
+LONG, LONG_MIXUP = "long", "long mixup"
+"""The arms of long training with AutoAugment, and with AutoAugment and Mixup."""
+COMBINATIONS = "combinations"
+"""The arm of objectives that are combined of several."""
 ONE_DRAW = "one draw"
 """The arm whose networks all see one draw of the images: a seed is then what it is in the paper."""
 
@@ -90,6 +97,10 @@ class Quantity:
     def of_arm(self, arm: str) -> Quantity:
         """The same quantity of the networks of another arm."""
         return replace(self, arm=arm)
+
+    def of_arms(self, arms: Sequence[str]) -> tuple[Quantity, ...]:
+        """The same quantity of each of these arms; itself where it has an arm of its own."""
+        return (self,) if self.arm else tuple(self.of_arm(arm) for arm in arms)
 
 
 def percent(metric: str, label: str = "", key: str = "", **others: Any) -> Quantity:

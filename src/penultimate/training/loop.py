@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.seeding import derived_generator
-from penultimate.data.transforms import augment, normalise
+from penultimate.data.transforms import augment, mixup, normalise
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
 from penultimate.networks.trained import build, save_network, snapshot
@@ -219,10 +219,20 @@ class _Run:
             chosen = order[start * size : min(start + together, end) * size]
             generator = derived_generator("augmentation", self.seed, self.epoch, start)
             images = augment(self.images.index_select(0, chosen), self.recipe.augmentation, generator)
-            images = normalise(images, self.statistics, self._body_dtype())
+            alpha = self.recipe.augmentation.mixup
+            images = normalise(images, self.statistics, torch.float32 if alpha else self._body_dtype())
             for place in range(max(0, first - start), len(chosen) // size):
                 part = slice(place * size, (place + 1) * size)
-                yield images[part], self.labels[chosen[part]]
+                batch = images[part], self.labels[chosen[part]]
+                yield self._mixed(*batch, start + place) if alpha else batch
+
+    def _mixed(self, images: Tensor, labels: Tensor, place: int) -> tuple[Tensor, Tensor]:
+        """A batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
+        generator = derived_generator("mixup", self.seed, self.epoch, place)
+        alpha = self.recipe.augmentation.mixup
+        classes = self.network.objective.num_classes
+        images, targets = mixup(images, labels, classes, alpha, generator)
+        return images.to(self._body_dtype()), targets
 
     def advance(self, batch: tuple[Tensor, Tensor]) -> None:
         """One step: forward, backward, update, average."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from penultimate.objectives.presets import PRESETS
@@ -79,23 +79,27 @@ def run_table(
     over: Over = "objectives",
     notes: tuple[str, ...] = (),
 ) -> ExhibitTable | None:
-    """A row for everything that has a value in one of the columns `needs` (by default, in any); else None."""
+    """A row for everything that has a value in one of the columns `needs` (by default, in any); else None.
+
+    Rows are of the arms of `over`, and of those that a column names for itself.
+    """
     needed = columns if needs is None else needs
     rows = tuple(
         TableRow(label, tuple(column.cell(spec) for column in columns), slug)
-        for label, spec, slug in _rows(measurements, over)
+        for label, spec, slug in _rows(measurements, over, [column.quantity.arm for column in columns])
         if any(spec in column.runs for column in needed)
     )
     heads = tuple(column.head for column in columns)
     return ExhibitTable(name, title, CORNERS[over], heads, rows, notes=notes) if rows else None
 
 
-def _rows(measurements: Measurements, over: Over) -> list[tuple[str, str, str]]:
+def _rows(measurements: Measurements, over: Over, arms: Sequence[str]) -> list[tuple[str, str, str]]:
     """Of each row its label, its spec and the slug of its mark."""
     if over == "temperatures":
         sweep = measurements.in_arm(SWEEP).temperatures
         return [(f"τ = {temperature:g}", objective.spec, "") for temperature, objective in sweep]
-    objectives = [objective for arm in ARMS[over] for objective in measurements.in_arm(arm).objectives]
+    every_arm = dict.fromkeys((*ARMS[over], *arms))
+    objectives = [objective for arm in every_arm for objective in measurements.in_arm(arm).objectives]
     return list(dict.fromkeys((objective.label, objective.spec, objective.slug) for objective in objectives))
 
 
@@ -103,6 +107,7 @@ def _rows(measurements: Measurements, over: Over) -> list[tuple[str, str, str]]:
 class TableOfRuns:
     """The means over runs of some quantities, a row an objective (or a temperature of the sweep).
 
+    columns   those that name an arm of their own are of its networks alone
     missing   what is not measured where there is no table
     needs     the keys of the columns without which there is no table and no row; by default, any will do
     without   what is said where nothing measured an optional column
@@ -119,7 +124,9 @@ class TableOfRuns:
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        return tuple(column.of_arm(arm) for arm in ARMS[self.over] for column in self.columns)
+        return tuple(
+            dict.fromkeys(of_arm for column in self.columns for of_arm in column.of_arms(ARMS[self.over]))
+        )
 
     def build(self, measurements: Measurements) -> Piece:
         by_key = {shown.key: _expanded(measurements, shown, ARMS[self.over]) for shown in self.columns}
@@ -138,7 +145,7 @@ class TableOfRuns:
 
 def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, ...]) -> list[RunColumn]:
     """The columns of a quantity: one; one for each target and their mean; one for each value of a setting."""
-    of_arms = [quantity.of_arm(arm) for arm in arms]
+    of_arms = quantity.of_arms(arms)
     words = {**measurements.words, "target": "{target}", quantity.setting: f"{{{quantity.setting}}}"}
     shown = replace(quantity, label=quantity.label.format_map(words), group=quantity.group.format_map(words))
     if quantity.target == TARGETS:
@@ -192,6 +199,7 @@ class Printed:
 
     with_error  whether the printed standard errors stand beside them, where the paper has any
     table       the printed table that holds them, where it is another one
+    where       {column: text} of the rows that hold them, where the paper has several rows an objective
     read        makes a cell of a row, where it is no printed number
     """
 
@@ -201,7 +209,12 @@ class Printed:
     unit: str = ""
     with_error: bool = True
     table: str = ""
+    where: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[PrintedRow], Cell] | None = None
+
+    def is_in(self, row: PrintedRow) -> bool:
+        """Whether a printed row is one of those that hold it."""
+        return all(row[name] == text for name, text in self.where.items())
 
     def cell(self, row: PrintedRow) -> Cell:
         if self.read is not None:
@@ -231,18 +244,26 @@ class PrintedTable:
     quantities: tuple[Quantity, ...] = ()
 
     def build(self, measurements: Measurements) -> Piece:
+        by_label: dict[str, list[PrintedRow]] = {}
+        for row in printed_rows(self.source):
+            if any(column.is_in(row) for column in self.columns):
+                by_label.setdefault(printed_label(row), []).append(row)
         rows = tuple(
             TableRow(
-                printed_label(row),
-                tuple(column.cell(row) for column in self.columns),
-                row.get("objective", ""),
+                label,
+                tuple(_cell_among(column, held) for column in self.columns),
+                held[0].get("objective", ""),
             )
-            for row in printed_rows(self.source)
+            for label, held in by_label.items()
         )
         heads = tuple(Column(column.key, column.label, column.group, column.unit) for column in self.columns)
         name = f"{self.name}_published"
         corner = CORNERS[self.over]
         return Piece((ExhibitTable(name, self.title, corner, heads, rows, "published", self.notes),))
+
+
+def _cell_among(column: Printed, rows: Sequence[PrintedRow]) -> Cell:
+    return next((column.cell(row) for row in rows if column.is_in(row)), published_cell(""))
 
 
 def printed_label(row: PrintedRow) -> str:

@@ -1,0 +1,56 @@
+"""Objectives under AutoAugment, under Mixup, trained for long, and combined with each other.
+
+    penultimate run variations
+
+The networks of the main arm are those of `glyphs`, which a store that has it does not train again. The other
+arms differ from it in what their names say; long training is twice as long. Hyperparameters stay as they are,
+as in the paper's tables C.5 and C.6; Mixup has alpha = 0.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from penultimate.studies.chosen_glyphs import NINE
+from penultimate.studies.glyphs import RECIPE
+from penultimate.study.spec import Runs, Study
+from penultimate.training.recipe import Recipe
+
+FOUR = tuple(
+    text for text in NINE if text.startswith(("softmax", "sigmoid", "logit_penalty", "cosine_softmax"))
+)
+SMOOTHING, DROPOUT = (text for text in NINE if text.startswith(("label_smoothing", "dropout")))
+SOFTMAX, SIGMOID, LOGIT_PENALTY, COSINE = FOUR
+COMBINED = (
+    *(f"{DROPOUT} + {base}" for base in (SMOOTHING, SIGMOID, COSINE)),
+    *(f"{LOGIT_PENALTY} + {base}" for base in (SMOOTHING, SIGMOID, COSINE)),
+    f"{COSINE} + {SIGMOID}",
+)
+
+
+def under(recipe: Recipe, **augmentation: bool | float) -> Recipe:
+    """A recipe with other settings of its augmentation."""
+    changed = dataclasses.replace(recipe.augmentation, **augmentation)  # type: ignore[arg-type]
+    return dataclasses.replace(recipe, augmentation=changed)
+
+
+LONG = dataclasses.replace(RECIPE, epochs=2 * RECIPE.epochs)
+SEEDS = (0, 1, 2)
+STUDY = Study(
+    name="variations",
+    title="Augmentation, long training and combinations, on the embedded image world",
+    question="Do augmentation, long training and combinations change how objectives differ?",
+    source="glyphs",
+    targets=(),
+    networks=(
+        Runs((*FOUR, SMOOTHING, DROPOUT), RECIPE, seeds=SEEDS),
+        Runs(FOUR, under(RECIPE, autoaugment=True), seeds=SEEDS, arm="autoaugment"),
+        Runs(FOUR, under(RECIPE, mixup=0.2), seeds=SEEDS, arm="mixup"),
+        Runs(FOUR, under(LONG, autoaugment=True), seeds=SEEDS, arm="long"),
+        Runs((SIGMOID, COSINE), under(LONG, autoaugment=True, mixup=0.2), seeds=SEEDS, arm="long mixup"),
+        Runs(COMBINED, RECIPE, seeds=SEEDS, arm="combinations"),
+    ),
+    measure=("accuracy", "class_separation"),
+    tuned_by="glyphs_search",
+    expected_seconds={"train": 160.0},
+)
