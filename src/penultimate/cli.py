@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import shlex
 import signal
@@ -51,6 +52,8 @@ def _main(arguments: list[str], came: list[int]) -> int:
         if not arguments:
             arguments = ["--help"]
         _known_command(arguments[0])
+        if ("--set", "--help") in itertools.pairwise(arguments):
+            return _settings(arguments)
         options = parser().parse_args(arguments)
         if options.version:
             from penultimate import __version__
@@ -137,6 +140,19 @@ def _tell_of_plugins(study: Study) -> None:
 
     for said in filter(None, (not_used(study, plugin) for plugin in loaded())):
         _say(f"penultimate: {said}", file=sys.stderr)
+
+
+def _settings(arguments: Sequence[str]) -> int:
+    """The settings of the study that is named before `--set --help`; of quickstart where none is."""
+    from penultimate.study.selection import load_study, settings
+
+    command, study, *_ = (*arguments, "quickstart")
+    study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"
+    _say(
+        f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
+        *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),
+    )
+    return 0
 
 
 def _load_plugins(options: argparse.Namespace) -> None:

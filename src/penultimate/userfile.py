@@ -139,7 +139,7 @@ def _nearest_meant(error: BaseException) -> str:
     if isinstance(error, NameError) and error.name:
         return nearest(error.name, known)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType | type):
-        return nearest(error.name, dir(error.obj))
+        return nearest(str(error.name), dir(error.obj))
     if isinstance(error, ImportError) and (said := NOT_IN.match(first)):
         return nearest(said[1], dir(sys.modules.get(said[2])))
     if isinstance(error, TypeError) and (said := UNEXPECTED.match(first)) and callable(known.get(said[1])):
