@@ -170,7 +170,7 @@ def _check_processes(options: argparse.Namespace) -> None:
 def _seeds(text: str | None) -> list[int]:
     if not text:
         return []
-    from penultimate.study.spec import MOST_SEEDS
+    from penultimate.study.fields import MOST_SEEDS
 
     seeds: list[int] = []
     for part in text.split(","):
