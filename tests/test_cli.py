@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from penultimate.cli import main
+from penultimate.study.selection import load_study, override
 from tests.conftest import penultimate
 
 HEAVY = {"torch", "torchvision", "timm", "scipy", "sklearn", "matplotlib", "pandas"}
@@ -126,3 +128,18 @@ def test_the_report_is_written_where_it_is_asked_for(finished_smoke: Path, tmp_p
     assert (tmp_path / "mine_files" / "results.csv").read_bytes() == (
         out / "studies/smoke/report_files/results.csv"
     ).read_bytes()
+
+
+@pytest.mark.parametrize("before", [("run", "smoke"), ("plan", "smoke"), ("run",), ("tune",)])
+def test_the_settings_are_listed_with_their_values(
+    before: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*before, "--set", "--help"]) == 0
+    study = load_study("smoke" if "smoke" in before else "quickstart")
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert study.name in first
+    assert f"  recipe.epochs={study.main.recipe.epochs}" in lines
+    assert f"  targets={','.join(study.targets)}" in lines
+    for line in lines:
+        if " characters ..." not in line:
+            override(study, [line.strip()])

@@ -52,9 +52,7 @@ def parser() -> argparse.ArgumentParser:
         subcommand.add_argument(
             "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
         )
-        subcommand.add_argument(
-            "--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments"
-        )
+        _takes_settings(subcommand)
         subcommand.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
         if name == "run":
             _verifies(subcommand)
@@ -109,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
     tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
     tune.add_argument("--product", action="store_true", help="try every combination of the grids' values")
     tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
-    tune.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="assignments")
+    _takes_settings(tune)
     tune.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
     _verifies(tune)
     tune.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
@@ -139,6 +137,17 @@ def _verifies(parser: argparse.ArgumentParser) -> None:
         "--verify",
         action="store_true",
         help="first digest every file of every finished step, and compute what is damaged anew",
+    )
+
+
+def _takes_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE",
+        dest="assignments",
+        help="change a setting, such as recipe.epochs=28; repeatable; --set --help lists them",
     )
 
 

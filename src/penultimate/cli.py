@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import shlex
 import signal
@@ -51,6 +52,8 @@ def _main(arguments: list[str], came: list[int]) -> int:
         if not arguments:
             arguments = ["--help"]
         _known_command(arguments[0])
+        if ("--set", "--help") in itertools.pairwise(arguments):
+            return _settings(arguments)
         options = parser().parse_args(arguments)
         if options.version:
             from penultimate import __version__
@@ -146,6 +149,19 @@ def _tell_of_plugins(study: Study) -> None:
         _say(f"penultimate: {said}", file=sys.stderr)
 
 
+def _settings(arguments: Sequence[str]) -> int:
+    """The settings of the study that is named before `--set --help`; of quickstart where none is."""
+    from penultimate.study.selection import load_study, settings
+
+    command, study, *_ = (*arguments, "quickstart")
+    study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"
+    _say(
+        f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
+        *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),
+    )
+    return 0
+
+
 def _load_plugins(options: argparse.Namespace) -> None:
     from penultimate.plugins import load_plugin
 
@@ -161,7 +177,7 @@ def _check_processes(options: argparse.Namespace) -> None:
 def _seeds(text: str | None) -> list[int]:
     if not text:
         return []
-    from penultimate.study.spec import MOST_SEEDS
+    from penultimate.study.fields import MOST_SEEDS
 
     seeds: list[int] = []
     for part in text.split(","):

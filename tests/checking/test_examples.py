@@ -6,8 +6,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 from tests.plugged import plugged
+from torch.nn.functional import cross_entropy, normalize, one_hot
 
+import penultimate as pu
+from penultimate import checking as check
 from penultimate.checking import CHECKS, check_file, example, render_report
 from penultimate.cli import main
 
@@ -40,3 +44,15 @@ def test_a_kind_that_is_none_is_refused_with_the_nearest(capsys: pytest.CaptureF
     assert "Did you mean 'metric'" in capsys.readouterr().err
     assert main(["check"]) == 2
     assert "--example KIND" in capsys.readouterr().err
+
+
+def test_a_margin_between_logits_over_cosines_is_one_between_cosines_divided_by_the_temperature() -> None:
+    file = Path(check.__file__).parent / "examples" / "loss.py"
+    with plugged(file):
+        objective = pu.objective("cosine_softmax(temperature=0.05) + margin(margin=7)", 6, 4)
+    features, labels = torch.rand(9, 6), torch.arange(9) % 4
+    cosines = normalize(features, dim=1) @ normalize(objective.head.weight, dim=1).T
+    lowered = (cosines - 0.35 * one_hot(labels, 4)) / 0.05 + objective.head.bias
+    torch.testing.assert_close(
+        objective.loss(features, labels), cross_entropy(lowered, labels, reduction="none")
+    )

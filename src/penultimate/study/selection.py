@@ -200,6 +200,25 @@ OF_STUDY = tuple(
 OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure"))
 
 
+def settings(study: Study) -> list[str]:
+    """Every setting that `override` changes, as it is now in the study's first grid.
+
+    >>> [line for line in settings(load_study("smoke")) if "epochs" in line or "threads" in line]
+    ['threads=1', 'recipe.epochs=3']
+    """
+    of_study = [(name, getattr(study, name)) for name in OF_STUDY]
+    of_runs = [(name, getattr(block, name)) for block in study.runs[:1] for name in OF_RUNS]
+    return [line for name, value in (*of_study, *of_runs) for line in _lines(name, value)]
+
+
+def _lines(name: str, value: Any) -> list[str]:
+    if dataclasses.is_dataclass(value):
+        parts = [(f"{name}.{item.name}", getattr(value, item.name)) for item in dataclasses.fields(value)]
+        return [line for part in parts for line in _lines(*part)]
+    of_names = isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+    return [f"{name}={','.join(value) if of_names else value}"]
+
+
 def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
     if keys[0] in OF_STUDY:
         return dataclasses.replace(study, **{keys[0]: _new(study, keys, value, path)})

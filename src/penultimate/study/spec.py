@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,18 +13,29 @@ from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
-from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
 from penultimate.objectives.presets import resolve
+from penultimate.study.fields import (
+    LONGEST_NAME,
+    MOST_THREADS,
+    WORDS,
+    as_tuple,
+    canonical_backbone,
+    check_arm,
+    check_bool,
+    check_measure,
+    expect_splits,
+    is_correspondence,
+    is_number,
+    is_whole,
+    is_words,
+    no_repeats,
+)
 from penultimate.training.recipe import Recipe
 
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
 SOURCE_SPLITS = ("train", "holdout", "test")
 """Splits without which nothing can be trained on a data set."""
-MOST_SEEDS, MOST_THREADS = 10_000, 1024
-LONGEST_NAME = 100
-WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
-"""How arms and given networks may be called."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +58,22 @@ class Runs:
 
     def __post_init__(self) -> None:
         for what, form in (("objectives", str), ("backbones", str), ("seeds", int)):
-            values = _as_tuple(self, what, form)
+            values = as_tuple(self, what, form, "integers" if form is int else "names")
             if not values:
                 raise RequestError(f"{what} is empty; at least one is needed")
         object.__setattr__(self, "objectives", tuple(resolve(text).canonical for text in self.objectives))
-        object.__setattr__(self, "backbones", tuple(_backbone(text) for text in self.backbones))
+        object.__setattr__(self, "backbones", tuple(map(canonical_backbone, self.backbones)))
         for what in ("objectives", "backbones", "seeds"):
-            _no_repeats(what, getattr(self, what))
+            no_repeats(what, getattr(self, what))
         for seed in self.seeds:
             if not 0 <= seed < 2**31:
                 raise RequestError(f"a seed is an integer from 0 to 2^31 - 1, not {seed!r}")
-        if self.draws != "seed" and not (_is_whole(self.draws) and 0 <= int(self.draws) < 2**31):
+        if self.draws != "seed" and not (is_whole(self.draws) and 0 <= int(self.draws) < 2**31):
             raise RequestError(f"draws is 'seed' or an integer from 0 to 2^31 - 1, not {self.draws!r}")
-        _check_arm(self.arm)
+        check_arm(self.arm)
         if not isinstance(self.recipe, Recipe):
             raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
-        _check_measure(self)
+        check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
         """Its networks, one seed after the other."""
@@ -96,13 +106,13 @@ class Given:
             raise RequestError(f"given networks are {{name: source}}, one or more, not {self.networks!r}")
         object.__setattr__(self, "networks", dict(self.networks))
         for name, text in self.networks.items():
-            if not name or not _is_words(name):
+            if not name or not is_words(name):
                 raise RequestError(f"a given network is named by {WORDS}, not {name!r}")
             if not isinstance(text, str):
                 raise RequestError(f"'{name}' comes from a source such as 'timm:resnet18', not {text!r}")
             read_source(text)
-        _check_bool(self, "classifies")
-        _check_measure(self)
+        check_bool(self, "classifies")
+        check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
         for name in self.networks:
@@ -132,14 +142,14 @@ class Search:
     def __post_init__(self) -> None:
         whole = isinstance(self.grids, Mapping) and all(isinstance(name, str) for name in self.grids)
         if not whole or not all(
-            isinstance(values, tuple | list) and values and all(map(_is_number, values))
+            isinstance(values, tuple | list) and values and all(map(is_number, values))
             for values in self.grids.values()
         ):
             raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
-        if self.budget is not None and not (_is_whole(self.budget) and self.budget >= 1):
+        if self.budget is not None and not (is_whole(self.budget) and self.budget >= 1):
             raise RequestError(f"a budget is an integer >= 1, or None, not {self.budget!r}")
-        _check_bool(self, "refine")
-        _check_bool(self, "product")
+        check_bool(self, "refine")
+        check_bool(self, "product")
 
 
 @dataclass(frozen=True)
@@ -188,35 +198,35 @@ class Study:
                     f"a study's name consists of at most {LONGEST_NAME} letters, digits, '_' and '-', and is"
                     f" not {name!r}"
                 )
-        _as_tuple(self, "targets", str)
-        _as_tuple(self, "measure", str)
-        if not _as_tuple(self, "networks", (Runs, Given)):
+        as_tuple(self, "targets", str, "names")
+        as_tuple(self, "measure", str, "names")
+        if not as_tuple(self, "networks", (Runs, Given), "Runs(...) and Given(...)"):
             raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
-        _no_repeats("targets", self.targets)
-        _check_measure(self)
-        if not _is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
+        no_repeats("targets", self.targets)
+        check_measure(self)
+        if not is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
             raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
-        _check_bool(self, "limited")
+        check_bool(self, "limited")
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
         self._check_seconds()
         self._check_counterparts()
         if any(isinstance(block, Runs) for block in self.networks):
-            _expect_splits(self.source, SOURCE_SPLITS, "be trained on")
+            expect_splits(self.source, SOURCE_SPLITS, "be trained on")
         for target in self.targets:
-            _expect_splits(target, ("train", "test"), "be a target")
+            expect_splits(target, ("train", "test"), "be a target")
         self._check_keys()
 
     def _check_seconds(self) -> None:
         costs = self.expected_seconds
         if not isinstance(costs, Mapping) or not all(
-            isinstance(name, str) and _is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
+            isinstance(name, str) and is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
         ):
             raise RequestError(f"expected_seconds is {{step: seconds}}, not {costs!r}")
 
     def _check_counterparts(self) -> None:
         told = self.counterparts
-        if not isinstance(told, Mapping) or not all(map(_is_correspondence, told.values())):
+        if not isinstance(told, Mapping) or not all(map(is_correspondence, told.values())):
             raise RequestError(f"counterparts are {{target: {{class: (source class, ...)}}}}, not {told!r}")
         for target in told:
             if target not in self.targets:
@@ -364,106 +374,10 @@ def runs_by_recipe(
     return tuple(Runs(tuple(own), changed, **settings) for changed, own in groups.items())
 
 
-FORMS = {str: "names", int: "integers", (Runs, Given): "Runs(...) and Given(...)"}
-"""What tuples hold, in words."""
-
-
 def _label(text: str, slug: str) -> str:
     composition = resolve(text)
     return composition.label if composition.preset == slug else composition.detailed_label
 
 
-def _as_tuple(owner: Any, what: str, form: type | tuple[type, ...]) -> tuple[Any, ...]:
-    """A setting as a tuple of values of a form; raises RequestError for anything else, and for too many."""
-    values = getattr(owner, what)
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise RequestError(f"{what} must be a tuple, not {values!r}")
-    if len(values[: MOST_SEEDS + 1]) > MOST_SEEDS:
-        raise RequestError(f"{what} holds more than {MOST_SEEDS:,} values")
-    for value in values:
-        if not isinstance(value, form) or isinstance(value, bool):
-            raise RequestError(f"{what} holds {FORMS[form]}, not {value!r}")
-    object.__setattr__(owner, what, tuple(values))
-    return tuple(values)
-
-
 def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _backbone(text: str) -> str:
-    """The canonical spec of an architecture, its hyperparameters checked where a plug-in declares them."""
-    spec = registry.parse(str(text))
-    entry = registry.entry("backbone", spec.name)
-    if not entry.is_plugin:
-        return str(spec)
-    try:
-        settings = of_function(entry.resolve(), 0)
-    except (TypeError, ValueError):
-        raise RequestError(f"the backbone '{spec.name}' has no signature to read") from None
-    values = bind(spec.name, settings, spec.arguments)
-    usual = bind(spec.name, [setting for setting in settings if setting.default is not REQUIRED], {})
-    changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
-    return str(registry.Spec(spec.name, changed))
-
-
-def _check_measure(owner: Study | Runs | Given) -> None:
-    if owner.measure is None:
-        return
-    _as_tuple(owner, "measure", str)
-    texts = tuple(requested(text).text for text in owner.measure)
-    named = [registry.parse(text).name for text in texts]
-    _no_repeats("measure", named)
-    object.__setattr__(owner, "measure", texts)
-
-
-def _check_arm(arm: str) -> None:
-    if not _is_words(arm):
-        raise RequestError(f"an arm is named by {WORDS}, not {arm!r}")
-
-
-def _expect_splits(name: str, splits: Sequence[str], what: str) -> None:
-    sizes = card(name).sizes
-    missing = [split for split in splits if split not in sizes]
-    if missing:
-        raise RequestError(
-            f"'{name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(sizes)})"
-        )
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max
-
-
-def _is_correspondence(value: object) -> bool:
-    """Whether it is {class: (source class, ...)}."""
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str)
-        and isinstance(names, tuple | list)
-        and all(isinstance(one, str) for one in names)
-        for name, names in value.items()
-    )
-
-
-def _is_words(text: object) -> bool:
-    short = isinstance(text, str) and len(text) <= LONGEST_NAME and text.isprintable()
-    return short and not any(sign in str(text) for sign in "|,=")
-
-
-def _check_bool(owner: Any, what: str) -> None:
-    if not isinstance(getattr(owner, what), bool):
-        raise RequestError(f"{what} is True or False, not {getattr(owner, what)!r}")
-
-
-def _no_repeats(what: str, values: Sequence[Any]) -> None:
-    seen = set()
-    for value in values:
-        if value in seen:
-            raise RequestError(f"{what} names {value!r} twice; name it once")
-        seen.add(value)

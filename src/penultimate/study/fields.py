@@ -1,0 +1,114 @@
+"""What a field of a study may hold: checks that put it into its one form, or say what was expected."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penultimate import registry
+from penultimate.data.catalog import card
+from penultimate.errors import RequestError
+from penultimate.measures.catalogue import requested
+from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
+
+MOST_SEEDS, MOST_THREADS = 10_000, 1024
+LONGEST_NAME = 100
+WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
+"""How arms and given networks may be called."""
+
+
+def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) -> tuple[Any, ...]:
+    """A field as a tuple of values of a form; raises RequestError for anything else, and for too many."""
+    values = getattr(owner, what)
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise RequestError(f"{what} must be a tuple, not {values!r}")
+    if len(values[: MOST_SEEDS + 1]) > MOST_SEEDS:
+        raise RequestError(f"{what} holds more than {MOST_SEEDS:,} values")
+    for value in values:
+        if not isinstance(value, form) or isinstance(value, bool):
+            raise RequestError(f"{what} holds {called}, not {value!r}")
+    object.__setattr__(owner, what, tuple(values))
+    return tuple(values)
+
+
+def canonical_backbone(text: str) -> str:
+    """The canonical spec of an architecture, its hyperparameters checked where a plug-in declares them."""
+    spec = registry.parse(str(text))
+    entry = registry.entry("backbone", spec.name)
+    if not entry.is_plugin:
+        return str(spec)
+    try:
+        settings = of_function(entry.resolve(), 0)
+    except (TypeError, ValueError):
+        raise RequestError(f"the backbone '{spec.name}' has no signature to read") from None
+    values = bind(spec.name, settings, spec.arguments)
+    usual = bind(spec.name, [setting for setting in settings if setting.default is not REQUIRED], {})
+    changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
+    return str(registry.Spec(spec.name, changed))
+
+
+def check_measure(owner: Any) -> None:
+    """Put what is measured into its one spelling; None stays, for what the study measures."""
+    if owner.measure is None:
+        return
+    as_tuple(owner, "measure", str, "names")
+    texts = tuple(requested(text).text for text in owner.measure)
+    named = [registry.parse(text).name for text in texts]
+    no_repeats("measure", named)
+    object.__setattr__(owner, "measure", texts)
+
+
+def check_arm(arm: str) -> None:
+    if not is_words(arm):
+        raise RequestError(f"an arm is named by {WORDS}, not {arm!r}")
+
+
+def expect_splits(name: str, splits: Sequence[str], what: str) -> None:
+    """Raise RequestError for a data set that lacks a split without which it cannot be used so."""
+    sizes = card(name).sizes
+    missing = [split for split in splits if split not in sizes]
+    if missing:
+        raise RequestError(
+            f"'{name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(sizes)})"
+        )
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
+
+
+def is_words(text: object) -> bool:
+    """Whether a text may name an arm or a given network: `WORDS`."""
+    short = isinstance(text, str) and len(text) <= LONGEST_NAME and text.isprintable()
+    return short and not any(sign in str(text) for sign in "|,=")
+
+
+def is_correspondence(value: object) -> bool:
+    """Whether it is {class: (source class, ...)}."""
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(names, tuple | list)
+        and all(isinstance(one, str) for one in names)
+        for name, names in value.items()
+    )
+
+
+def check_bool(owner: Any, what: str) -> None:
+    if not isinstance(getattr(owner, what), bool):
+        raise RequestError(f"{what} is True or False, not {getattr(owner, what)!r}")
+
+
+def no_repeats(what: str, values: Sequence[Any]) -> None:
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise RequestError(f"{what} names {value!r} twice; name it once")
+        seen.add(value)
