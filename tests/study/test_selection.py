@@ -237,19 +237,20 @@ def test_a_plugins_objective_is_named_and_joins_the_first_grid(two_arms: Study) 
         assert [block.objectives for block in chosen.runs][1:] == [("softmax",)]
         assert restrict(chosen, ["focal"], []).objectives == ("focal(gamma=1)",)
         with pytest.raises(
-            RequestError, match=r"the metric 'feature_scale' is used with --set measure=.*scale"
+            RequestError, match=r"the metric 'feature_scale' is used with --set .*measure=.*scale"
         ):
             restrict(two_arms, ["feature_scale"], [])
 
 
 SMOKE = Path(studies.__file__).with_name("smoke.py").read_text()
 SLIPS = {
-    "'titel'. Did you mean 'title'?": ("line 13: TypeError: Study", "    title=", "    titel="),
-    "'epoch'. Did you mean 'epochs'?": ("line 26: TypeError: Recipe", "epochs=3", "epoch=3"),
-    "'Rnus' is not defined. Did you mean 'Runs'?": ("line 20: NameError", "  Runs(", "  Rnus("),
-    "study/spec.py). Did you mean 'Runs'?": ("line 10: ImportError", "import Runs", "import Rnus"),
-    "'sofmax'. Did you mean 'softmax'?": ("line 20: unknown objective", '"softmax"', '"sofmax"'),
+    "'titel'. Did you mean 'title'?": ("STUDY = Study(", "TypeError: Study", "    title=", "    titel="),
+    "'epoch'. Did you mean 'epochs'?": ("  Recipe(", "TypeError: Recipe", "epochs=3", "epoch=3"),
+    "'Rnus' is not defined. Did you mean 'Runs'?": ("  Runs(", "NameError", "  Runs(", "  Rnus("),
+    "study/spec.py). Did you mean 'Runs'?": ("import Runs", "ImportError", "import Runs", "import Rnus"),
+    "'sofmax'. Did you mean 'softmax'?": ("  Runs(", "unknown objective", '"softmax"', '"sofmax"'),
 }
+"""By what is answered: where the slip shows, how it is told, what is right and what is wrong."""
 
 
 @pytest.mark.parametrize("answer", SLIPS)
@@ -257,11 +258,12 @@ def test_a_slip_in_a_study_file_is_told_with_its_line_and_the_nearest_name(
     answer: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.py"
-    place, right, wrong = SLIPS[answer]
+    where, told, right, wrong = SLIPS[answer]
+    line = next(number for number, text in enumerate(SMOKE.splitlines(), 1) if where in text)
     file.write_text(SMOKE.replace(right, wrong))
     with pytest.raises(RequestError) as error:
         load_study(str(file))
-    assert f"'{file}', {place}" in str(error.value)
+    assert f"'{file}', line {line}: {told}" in str(error.value)
     assert answer in str(error.value)
 
 

@@ -56,6 +56,7 @@ ON_NETWORKS = {
 }
 TOGETHER = {"agreement", "similarity"}
 FINE_TUNED = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
+FORETOLD = {"overlap", "transferability", "nce", "leep"}
 SCRATCH = {"scratch_cell", "scratch_choice", "from_scratch"}
 
 
@@ -136,6 +137,8 @@ def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
         **{"calibration": 2, "linear": 3 * 2, "knn": 3 * 2, "agreement": 1, "similarity": 1},
         **{"fine_tune_cell": 3 * 2 * 2 * 2, "fine_tune_choice": 3 * 2, "fine_tuning": 3 * 2},
         **{"scratch_cell": 2 * 2 * 2, "scratch_choice": 2, "from_scratch": 2},
+        **dict.fromkeys(FORETOLD - {"leep"}, 3 * 2),
+        "leep": 2 * 2,  # not of squared error, which has no probabilities
     }
 
 
@@ -275,7 +278,7 @@ def test_a_setting_that_is_repeated_for_nothing_is_refused(measure: str, answer:
 
 
 def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
-    downstream = {"train", "extract"} | ON_NETWORKS | TOGETHER | FINE_TUNED
+    downstream = {"train", "extract"} | ON_NETWORKS | TOGETHER | FINE_TUNED | FORETOLD
     assert new(smoke, override(smoke, ["recipe.epochs=9"])) == downstream
     assert new(smoke, replace(smoke, title="another")) == set()
     assert new(smoke, restrict(smoke, ["softmax"], [])) == TOGETHER
