@@ -52,11 +52,11 @@ ON_NETWORKS = {
         "calibration",
         "layers",
     ),
-    *("dynamics", "robustness", "linear", "knn"),
+    *("dynamics", "robustness"),
 }
 TOGETHER = {"agreement", "similarity"}
+ON_TARGETS = {"linear", "knn", "overlap", "transferability", "nce", "leep"}
 FINE_TUNED = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
-FORETOLD = {"overlap", "transferability", "nce", "leep"}
 SCRATCH = {"scratch_cell", "scratch_choice", "from_scratch"}
 
 
@@ -134,11 +134,10 @@ def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
     assert count == {
         **{"data": 3 + 4, "sheet": 1, "train": 3, "extract": 3 * (2 + 2 * 2) + 2, "corrupted": 1, "hard": 1},
         **dict.fromkeys(ON_NETWORKS, 3),
-        **{"calibration": 2, "linear": 3 * 2, "knn": 3 * 2, "agreement": 1, "similarity": 1},
+        **dict.fromkeys(ON_TARGETS, 3 * 2),
+        **{"calibration": 2, "leep": 2 * 2, "agreement": 1, "similarity": 1},
         **{"fine_tune_cell": 3 * 2 * 2 * 2, "fine_tune_choice": 3 * 2, "fine_tuning": 3 * 2},
         **{"scratch_cell": 2 * 2 * 2, "scratch_choice": 2, "from_scratch": 2},
-        **dict.fromkeys(FORETOLD - {"leep"}, 3 * 2),
-        "leep": 2 * 2,  # not of squared error, which has no probabilities
     }
 
 
@@ -218,9 +217,11 @@ def test_of_a_given_network_only_what_needs_no_final_layer_is_measured(
     smoke: Study, classifies: bool
 ) -> None:
     with_final = {"accuracy", "collapse", "hardness", "spectra", "calibration", "robustness", "agreement"}
-    always = (ON_NETWORKS | TOGETHER) - with_final - {"dynamics"}
+    with_final |= {"overlap", "nce", "leep"}
+    every = ON_NETWORKS | ON_TARGETS | TOGETHER
+    always = every - with_final - {"dynamics"}
     study = replace(smoke, networks=(Given({"ours": "timm:resnet18"}, classifies=classifies),))
-    kinds = {step.name for step in unfold(study).steps.values()} & (ON_NETWORKS | TOGETHER)
+    kinds = {step.name for step in unfold(study).steps.values()} & every
     assert kinds == always | (with_final if classifies else set())
     alone = {step.name for step in unfold(replace(study, measure=("hardness",))).steps.values()}
     assert ("extract" in alone) == ("hardness" in alone) == classifies
@@ -278,7 +279,7 @@ def test_a_setting_that_is_repeated_for_nothing_is_refused(measure: str, answer:
 
 
 def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
-    downstream = {"train", "extract"} | ON_NETWORKS | TOGETHER | FINE_TUNED | FORETOLD
+    downstream = {"train", "extract"} | ON_NETWORKS | ON_TARGETS | TOGETHER | FINE_TUNED
     assert new(smoke, override(smoke, ["recipe.epochs=9"])) == downstream
     assert new(smoke, replace(smoke, title="another")) == set()
     assert new(smoke, restrict(smoke, ["softmax"], [])) == TOGETHER
