@@ -86,8 +86,8 @@ def main(arguments: list[str]) -> None:
     speeds = [statistics.median(of) for of in zip(*pairs, strict=True)]
     threads = torch.get_num_threads()
     print(
-        f"glyphnet, all weights fine-tuned, batch {BATCH}, bfloat16, {threads} thread(s); {rounds} rounds of"
-        f" {steps} steps\n"
+        f"glyphnet, all weights fine-tuned, batch {BATCH}, bfloat16 body, {threads} thread(s);"
+        f" {rounds} rounds of {steps} steps\n"
         f"  penultimate                   {speeds[0]:6.1f} steps/s\n"
         f"  plain loop, resident tensors  {speeds[1]:6.1f} steps/s   ours: {ratio:.2f} x"
     )

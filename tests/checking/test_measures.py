@@ -12,8 +12,15 @@ from tests.plugged import SAMPLES, plugged
 
 from penultimate import registry
 from penultimate.checking import Finding, check_entry, check_file, render_report
+from penultimate.measures import measurement
 
-STAGES = {"corrupted", "hard"}
+STAGES = {name for name in registry.names("measurement") if measurement(name).stage}
+LONG = {"fine_tuning", "from_scratch"}
+"""Those that train many networks, for as many steps as a study would."""
+CASES = [
+    pytest.param(name, marks=pytest.mark.long) if name in LONG else name
+    for name in registry.names("measurement")
+]
 WRONG = {
     "undeclared": (
         "declaration",
@@ -43,7 +50,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", registry.names("measurement"))
+@pytest.mark.parametrize("name", CASES)
 def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
     findings = check_entry(registry.entry("measurement", name))
     assert [finding.sentence for finding in findings if not finding.ok] == []

@@ -56,7 +56,7 @@ def _done(name: str) -> list[Step]:
     """
     declared = measurement(name)
     usual = {setting.name: setting.default for setting in declared.settings}
-    lone = {setting: several(name, setting, usual[setting])[:1] for setting in declared.each}
+    lone = {setting: several(name, setting, usual[setting])[:1] for setting in declared.several}
     steps = unfold(small_study(str(Spec(name, lone)))).steps.values()
     for step in steps:
         if step.name != "sheet":
