@@ -15,6 +15,8 @@ from penultimate import checking as check
 from penultimate.checking import CHECKS, check_file, example, render_report
 from penultimate.cli import main
 
+UNTIMED = ("--set", "expected_seconds={'train': 1}")
+
 
 @pytest.mark.parametrize("kind", CHECKS)
 def test_an_example_is_sound_and_used_as_it_says(
@@ -31,11 +33,11 @@ def test_an_example_is_sound_and_used_as_it_says(
         assert report.ok, render_report(report)
         assert {entry.kind for entry in plugin.entries} == {kind}
         for command in commands:
-            assert main(["plan", *shlex.split(command)[2:]]) == 0, command
+            assert main(["plan", *shlex.split(command)[2:], *UNTIMED]) == 0, command
             assert "not used" not in capsys.readouterr().err
         assert main(["plan", "smoke", "--plugin", "mine.py"]) == 0
         way = capsys.readouterr().err.partition(", use it with ")[2].partition(" or ")[0]
-        assert main(["plan", "smoke", "--plugin", "mine.py", *shlex.split(way)]) == 0
+        assert main(["plan", "smoke", "--plugin", "mine.py", *shlex.split(way), *UNTIMED]) == 0
         assert capsys.readouterr().err == ""
 
 

@@ -50,6 +50,7 @@ def test_only_what_a_training_depends_on_makes_its_cost_unknown() -> None:
         assert override(smoke, [same]).expected_seconds == smoke.expected_seconds
     for other in ("recipe.epochs=4", "source=glyphs", "backbones=glyphnet"):
         assert "train" not in override(smoke, [other]).expected_seconds
+        assert override(smoke, [other, "expected_seconds={'train': 7}"]).expected_seconds == {"train": 7}
 
 
 def test_what_is_unknown_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,7 +158,7 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
     What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
     those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
     grids keep what they have of them. What a training is expected to cost is forgotten where its data, recipe
-    or architecture changes.
+    or architecture changes, unless it is set as well.
     """
     before = _trained(study)
     for assignment in assignments:
@@ -170,7 +170,8 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
         except registry.NOT_LITERAL:
             value = _listed(text)
         study = _changed(study, path.strip().split("."), value, path.strip())
-    if _trained(study) == before:
+    said = any(assignment.startswith("expected_seconds") for assignment in assignments)
+    if said or _trained(study) == before:
         return study
     costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
     return dataclasses.replace(study, expected_seconds=costs)
