@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from penultimate.data.catalog import DatasetCard, card
@@ -79,7 +79,8 @@ def _training(measurements: Measurements) -> tuple[Difference, ...]:
     """How softmax was trained: schedule, warm-up, averaging, weight decay, augmentation."""
     usual = next((objective for objective in measurements.objectives if objective.slug == "softmax"), None)
     settings = (usual and measurements.recipe_of(usual)) or measurements.recipe
-    recipe = Recipe(**settings)
+    known = {field.name for field in fields(Recipe)}
+    recipe = Recipe(**{name: value for name, value in settings.items() if name in known})
     steps = max(1, _training_images(card(measurements.source)) // recipe.batch_size) * recipe.epochs
     ours = regime(recipe, steps)
     moves = recipe.augmentation
