@@ -124,6 +124,10 @@ def test_the_regime_tells_schedule_warm_up_averaging_decay_and_augmentation() ->
     mirrored = told(augmentation={"shift": 0, "flip": True})
     assert mirrored["Augmentation"][0] == "mirror images"
     assert told(augmentation={"shift": 0, "flip": False})["Augmentation"][0] == "none"
+    varied = told(augmentation={"shift": 0, "autoaugment": True, "mixup": 0.2})
+    assert varied["Augmentation"][0] == "AutoAugment and Mixup (α = 0.2)"
+    assert told(stopping="last")["The epoch that counts"][0].startswith("the last, where the schedule ends")
+    assert told(stopping="best")["The epoch that counts"][0].startswith("the best on the holdout")
 
 
 def test_the_regime_has_the_unbiased_separation_where_it_was_measured() -> None:

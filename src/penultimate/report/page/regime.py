@@ -16,6 +16,12 @@ from penultimate.report.text import counted, fixed, listed, plain
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import IMAGENET, regime, weight_decay
 
+STOPPED = {
+    "last": "the last, where the schedule ends; the holdout is never trained on",
+    "best": "the best on the holdout, which is never trained on",
+}
+"""Which weights are kept, by the recipe's `stopping`."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -47,6 +53,11 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
             "Epochs",
             _setting(recipe, "epochs"),
             f"{min(paper_epochs)} to {max(paper_epochs)}, chosen per objective",
+        ),
+        Difference(
+            "The epoch that counts",
+            STOPPED.get(str(recipe.get("stopping")), MISSING),
+            "the best on a holdout; then all networks were trained again, to that epoch, with the holdout",
         ),
         Difference("Batch size", _setting(recipe, "batch_size"), "4,096"),
         *_training(measurements),
@@ -81,11 +92,13 @@ def _training(measurements: Measurements) -> tuple[Difference, ...]:
     settings = (usual and measurements.recipe_of(usual)) or measurements.recipe
     known = {field.name for field in fields(Recipe)}
     recipe = Recipe(**{name: value for name, value in settings.items() if name in known})
-    steps = max(1, _training_images(card(measurements.source)) // recipe.batch_size) * recipe.epochs
+    per_epoch = max(1, _training_images(card(measurements.source)) // recipe.batch_size)
+    steps = recipe.steps or per_epoch * recipe.epochs
     ours = regime(recipe, steps)
     moves = recipe.augmentation
     kinds = [f"shifts of up to {counted(moves.shift, 'pixel')}"] * (moves.shift > 0)
-    kinds += ["mirror images"] * moves.flip
+    kinds += ["mirror images"] * moves.flip + ["AutoAugment"] * moves.autoaugment
+    kinds += [f"Mixup (α = {moves.mixup:g})"] * (moves.mixup > 0)
     to = "" if recipe.schedule == "constant" else f" to {_share(ours.final_fraction)} of it"
     averages = recipe.momentum_of_average(steps) > 0
     rows = (
