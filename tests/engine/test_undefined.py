@@ -19,5 +19,6 @@ def test_constant_test_features_leave_the_training_rows(tmp_path: Path) -> None:
         ("train", "class_separation"),
         ("train", "class_separation_cosine_centered"),
         ("train", "class_separation_euclidean"),
+        ("train", "class_separation_unbiased"),
     ]
     assert "class_separation (test): class separation is undefined" in outcome.facts["undefined"]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penultimate.statistics.anova import bold_averages
 
 from penultimate import published
 from penultimate.records.table import Row
@@ -15,6 +14,7 @@ from penultimate.report import StudyResults, read_study
 from penultimate.report.base import Built, Cell
 from penultimate.report.measurements import admit
 from penultimate.report.spec import assemble
+from penultimate.statistics import bold
 from tests.oracles.report import mean_of
 from tests.report.reading import described, glyphs, only, table_of, with_rows
 from tests.report.test_contract import exhibit_of
@@ -79,11 +79,14 @@ def test_table_2_holds_every_task_their_mean_and_a_row_from_scratch(smoke: Study
         assert means[slug].value == pytest.approx(
             mean_of([mean_of(list(pair)) for pair in zip(*runs, strict=True)])
         )
-    by_task = {slug: dict(zip(TARGETS, of_tasks[slug], strict=True)) for slug in specs}
-    assert {slug for slug, cell in means.items() if cell.best} == bold_averages(by_task).bold
+    by_seed = {
+        slug: dict(enumerate(mean_of(list(pair)) for pair in zip(*of_tasks[slug], strict=True)))
+        for slug in specs
+    }
+    assert {slug for slug, cell in means.items() if cell.best} == bold(by_seed).entries
     starts = column(built, "table2_starts", "fine_tuned_mean_percent")
     assert {slug: cell.value for slug, cell in starts.items()} == {slug: means[slug].value for slug in specs}
-    assert {slug for slug, cell in starts.items() if cell.best} == bold_averages(by_task).bold
+    assert {slug for slug, cell in starts.items() if cell.best} == bold(by_seed).entries
 
 
 def test_the_paper_s_table_2_is_printed_digit_for_digit() -> None:

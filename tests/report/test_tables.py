@@ -123,8 +123,8 @@ def test_columns_stand_under_their_groups_in_a_terminal() -> None:
     assert labels[:end].endswith("C3")
     assert labels.index("C4") == numbers.index("14")
     assert "One" not in to_text(table("a", Cell("1", 1.0)))
-    made = to_text(exhibit("table1", study((0, 1))).tables[1])
-    assert "Glyphs, test ─" in to_text(exhibit("table1", study((0, 1))).tables[0])
+    made = to_text(exhibit("table1", study((0, 1, 2))).tables[1])
+    assert "Glyphs, test ─" in to_text(exhibit("table1", study((0, 1, 2))).tables[0])
     assert "Transfer, linear ─" in made
 
 

@@ -55,7 +55,7 @@ ON_NETWORKS = {
     *("dynamics", "robustness"),
 }
 TOGETHER = {"agreement", "similarity"}
-ON_TARGETS = {"linear", "knn", "overlap", "transferability", "nce", "leep"}
+ON_TARGETS = {"transfer_dynamics", "linear", "knn", "overlap", "transferability", "nce", "leep"}
 FINE_TUNED = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
 SCRATCH = {"scratch_cell", "scratch_choice", "from_scratch"}
 
@@ -219,7 +219,7 @@ def test_of_a_given_network_only_what_needs_no_final_layer_is_measured(
     with_final = {"accuracy", "collapse", "hardness", "spectra", "calibration", "robustness", "agreement"}
     with_final |= {"overlap", "nce", "leep"}
     every = ON_NETWORKS | ON_TARGETS | TOGETHER
-    always = every - with_final - {"dynamics"}
+    always = every - with_final - {"dynamics", "transfer_dynamics"}
     study = replace(smoke, networks=(Given({"ours": "timm:resnet18"}, classifies=classifies),))
     kinds = {step.name for step in unfold(study).steps.values()} & every
     assert kinds == always | (with_final if classifies else set())

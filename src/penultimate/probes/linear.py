@@ -101,7 +101,7 @@ class LinearProbe(Probe):
         refit. Raises RequestError for NaN (with the rows), wrong shapes or parameters; UndefinedError for one
         class only or constant features.
         """
-        measure = None if self.metric == AUC else accuracy_of(self.metric)
+        measure = None if isinstance(self.metric, str) and self.metric == AUC else accuracy_of(self.metric)
         lambdas = self._checked_lambdas()
         whole = self._training_set(X, y)
         train, validation, validation_labels = self._divide(whole, X_val, y_val)
@@ -166,7 +166,7 @@ class LinearProbe(Probe):
         classes, "auc" (the second class is the positive one); by default that by which lambda was chosen.
         """
         metric = self.metric if metric is None else metric
-        if metric != AUC:
+        if not isinstance(metric, str) or metric != AUC:
             return super().score(X, y, metric)
         features, labels = examples_of(X, y)
         queries = self._queries(features)

@@ -168,8 +168,10 @@ def network_of(row: Row) -> NetworkKey:
 
 
 def _place(row: Row, networks: list[NetworkKey]) -> str:
-    """The step that a row with arrays is read back with: its kind, and the number of its network."""
-    return f"{_kind(row)}.{networks.index(network_of(row))}"
+    """The step that a row with arrays is read back with: its kind, its network, and the condition."""
+    further = [row.target] if row.target and row.target != row.source else []
+    further += [row.setting] if row.setting else []
+    return ".".join((f"{_kind(row)}.{networks.index(network_of(row))}", *further))
 
 
 def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:

@@ -16,7 +16,7 @@ from penultimate.records.table import Row, Table
 from penultimate.report.base import ExhibitTable, StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
 from penultimate.report.networks import StudyNetworks, StudyObjective, name_in
-from penultimate.report.quantity import ONE_DRAW, SWEEP, Quantity
+from penultimate.report.quantity import ONE_DRAW, SOURCE, SWEEP, TARGETS, Quantity
 from penultimate.report.text import counted, plain
 
 FIRST_STUDY = "quickstart"
@@ -202,10 +202,27 @@ class Measurements:
             if objective.spec in runs
         }
 
-    def curve(self, objective: StudyObjective, metric: str, split: str) -> Series:
+    def course(self, objective: StudyObjective, quantity: Quantity) -> Series:
+        """The points of a quantity over the epochs; over "targets" the mean, where all of them have one."""
+        if quantity.target != TARGETS:
+            target = "" if quantity.target == SOURCE else quantity.target
+            return self.curve(objective, quantity.metric_on(target or self.source), quantity.split, target)
+        of_targets = [
+            self.course(objective, dataclasses.replace(quantity, target=target)) for target in self.targets
+        ]
+        means: Series = {}
+        for seed in of_targets[0] if of_targets else ():
+            courses = [dict(series.get(seed, ())) for series in of_targets]
+            shared = sorted(set.intersection(*map(set, courses)))
+            if shared:
+                values = [math.fsum(course[epoch] for course in courses) / len(courses) for epoch in shared]
+                means[seed] = list(zip(shared, values, strict=True))
+        return means
+
+    def curve(self, objective: StudyObjective, metric: str, split: str, target: str = "") -> Series:
         """The points (epoch, value) of every run of an objective, by seed."""
         points: dict[Seed, dict[int, float]] = {}
-        for row in self.rows(metric, split).where(objective=objective.spec):
+        for row in self.rows(metric, split, target).where(objective=objective.spec):
             if row.epoch is not None and row.layer is None and self._is_own(row):
                 points.setdefault(row.seed, {})[row.epoch] = row.value
         return {

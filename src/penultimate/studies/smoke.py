@@ -41,6 +41,7 @@ STUDY = Study(
         "transferability",
         "nce",
         "leep",
+        "transfer_dynamics",
         f"fine_tuning({BRIEFLY}, head=('fresh',))",
         f"from_scratch({BRIEFLY})",
     ),

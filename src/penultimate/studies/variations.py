@@ -1,10 +1,11 @@
-"""Objectives under AutoAugment, under Mixup, trained for long, and combined with each other.
+"""Objectives under AutoAugment, under Mixup, trained for long, combined, and in a second architecture.
 
     penultimate run variations
 
 The networks of the main arm are those of `glyphs`, which a store that has it does not train again. The other
 arms differ from it in what their names say; long training is twice as long. Hyperparameters stay as they are,
-as in the paper's tables C.5 and C.6; Mixup has alpha = 0.2.
+as in the paper's tables C.5 and C.6; Mixup has alpha = 0.2. Of one seed linear transfer is followed through
+training (figure D.2), and a second architecture is measured as the first is in tables 1 and 3 (table B.1).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import dataclasses
 
 from penultimate.studies.chosen_glyphs import NINE
 from penultimate.studies.glyphs import RECIPE
+from penultimate.studies.quickstart import TARGETS
 from penultimate.study.spec import Runs, Study
 from penultimate.training.recipe import Recipe
 
@@ -41,7 +43,7 @@ STUDY = Study(
     title="Augmentation, long training and combinations, on the embedded image world",
     question="Do augmentation, long training and combinations change how objectives differ?",
     source="glyphs",
-    targets=(),
+    targets=TARGETS,
     networks=(
         Runs((*FOUR, SMOOTHING, DROPOUT), RECIPE, seeds=SEEDS),
         Runs(FOUR, under(RECIPE, autoaugment=True), seeds=SEEDS, arm="autoaugment"),
@@ -49,6 +51,8 @@ STUDY = Study(
         Runs(FOUR, under(LONG, autoaugment=True), seeds=SEEDS, arm="long"),
         Runs((SIGMOID, COSINE), under(LONG, autoaugment=True, mixup=0.2), seeds=SEEDS, arm="long mixup"),
         Runs(COMBINED, RECIPE, seeds=SEEDS, arm="combinations"),
+        Runs(FOUR, RECIPE, seeds=SEEDS[:1], measure=("transfer_dynamics",)),
+        Runs(FOUR, RECIPE, ("glyphplain",), SEEDS, measure=("accuracy", "class_separation", "linear")),
     ),
     measure=("accuracy", "class_separation"),
     tuned_by="glyphs_search",

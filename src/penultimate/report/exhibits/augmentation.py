@@ -71,6 +71,7 @@ TABLE_C5 = Exhibit(
     place=1,
     measured_by="variations",
     summary="Accuracy under AutoAugment and Mixup",
+    short="Augmentation",
 )
 
 
@@ -120,6 +121,7 @@ TABLE_C6 = Exhibit(
     place=2,
     measured_by="variations",
     summary="Accuracy after long training",
+    short="Long training",
 )
 
 SHOWN_IN_E3 = {"": "Standard", AUTOAUGMENT: "AutoAugment"}
@@ -150,4 +152,5 @@ TABLE_E3 = Exhibit(
     section="E.3",
     measured_by="variations",
     summary="AutoAugment, accuracy and class separation",
+    short="Separation and AutoAugment",
 )

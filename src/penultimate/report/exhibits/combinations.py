@@ -188,4 +188,5 @@ TABLE_C4 = Exhibit(
     section="C.4",
     measured_by="variations",
     summary="Combinations of objectives",
+    short="Combinations",
 )

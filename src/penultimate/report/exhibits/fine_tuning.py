@@ -208,6 +208,7 @@ TABLE2 = Exhibit(
     section="3.1",
     measured_by="smoke",
     summary="Transfer of networks whose weights are all fine-tuned",
+    short="Fine-tuning",
 )
 
 FIGURE_D3 = Exhibit(
@@ -235,4 +236,5 @@ FIGURE_D3 = Exhibit(
     section="D.4",
     measured_by="smoke",
     summary="CKA of a network's layers before and after fine-tuning",
+    short="CKA over fine-tuning",
 )

@@ -106,4 +106,5 @@ TABLE_F1 = Exhibit(
     section="F",
     measured_by="smoke",
     summary="Class overlap: by name, and by assignment of the predictions",
+    short="Class overlap",
 )

@@ -1,4 +1,4 @@
-"""What happens in the course of training: figures C.1, C.2, C.3 and E.4."""
+"""What happens in the course of training: figures C.1, C.2, C.3, D.2 and E.4."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.report.base import Figure, Missing
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes.lines import Lines, OverEpochs, first_measured, lines
+from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.shapes.lines import Lines, LinesByTarget, OverEpochs, first_measured, lines
 from penultimate.report.shapes.scatter import PrintedPanel, ScatterPanel
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 
@@ -121,6 +121,35 @@ FIGURE_C3 = Exhibit(
     section="C.1",
     summary=AGAINST,
     short="Test against training",
+)
+
+FIGURE_D2 = Exhibit(
+    name="figureD2",
+    title="When do the features transfer best?",
+    caption="Linear transfer of the networks that were kept during training, by epoch: the mean of the tasks,"
+    " and each of them. {lines}",
+    parts=(
+        LinesByTarget(
+            "figureD2",
+            "Linear transfer over training",
+            "Lines of linear transfer over the epochs of pretraining: the mean, and a panel for each task.",
+            OverEpochs(
+                "figureD2-mean",
+                "Mean of the tasks",
+                percent("linear_{accuracy}", "Linear transfer, %", target=TARGETS),
+                early=0.0,
+            ),
+            missing="Linear transfer over training",
+        ),
+    ),
+    paper_says="The paper's figure is not tabulated (a network an objective, every 6 epochs; squared error is"
+    " off the scale of all data sets but Pets, and left out). It says that on most data sets softmax's"
+    " features transfer best over the whole of training: on SUN397 sigmoid's are as good, on Pets others' are"
+    " better.",
+    section="D.2",
+    measured_by="variations",
+    summary="Linear transfer over the epochs of training",
+    short="Transfer by epoch",
 )
 
 R2 = Quantity("class_separation", label="Class separation R², the paper's")

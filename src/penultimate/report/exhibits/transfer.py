@@ -5,7 +5,8 @@ from __future__ import annotations
 from penultimate.data.catalog import card
 from penultimate.report.base import Figure, Missing, Panel, Point, Source
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.another import InAnother
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, first_runs, run_points
 from penultimate.report.shapes.table import (
     PAPER_TARGETS,
@@ -61,6 +62,55 @@ TABLE1 = Exhibit(
     section="3.1",
     summary="Pretraining accuracy, linear and kNN transfer",
     short="Accuracy and transfer",
+)
+
+ANOTHER = "Accuracy, class separation and transfer in another architecture"
+
+TABLE_B1 = Exhibit(
+    name="tableB1",
+    title="Does another architecture say the same?",
+    caption="Test accuracy, class separation R² on the training images, and linear transfer, of networks of a"
+    " second architecture; means over runs. All other tables show the first.",
+    parts=(
+        InAnother(
+            TableOfRuns(
+                "tableB1",
+                "A second architecture on {source}: {backbone}",
+                (
+                    percent("top1", "Top-1", "top1_percent", group="{source}, test", best="high"),
+                    percent("top5", "Top-5", "top5_percent", group="{source}, test", best="high"),
+                    Quantity("class_separation", "train", label="R²", key="r2", group="{source}, training"),
+                    percent(
+                        "linear_{accuracy}",
+                        key="{target}_percent",
+                        target="targets",
+                        group="Transfer, linear",
+                        best="high",
+                    ),
+                ),
+                missing=ANOTHER,
+                needs=("{target}_percent",),
+            ),
+            missing=ANOTHER,
+        ),
+        PrintedTable(
+            "tableB1",
+            "neurips_tableB1_inception_v3",
+            "The paper's Table B.1: Inception v3, ImageNet, three runs, %",
+            (
+                Printed("imagenet_top1_percent", "Top-1", "ImageNet", "%"),
+                Printed("imagenet_top5_percent", "Top-5", "ImageNet", "%"),
+                Printed("class_separation_r2", "R²", "ImageNet"),
+                *printed_transfer("Transfer, linear"),
+            ),
+            (MEAN_NOTE,),
+        ),
+    ),
+    section="B",
+    measured_by="variations",
+    of_another=True,
+    summary=ANOTHER,
+    short="Second architecture",
 )
 
 Y_LABEL = "Mean linear transfer accuracy, %"

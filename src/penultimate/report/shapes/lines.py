@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from penultimate.data.catalog import card
 from penultimate.report.base import Curve, Figure, Missing, Panel, Point
 from penultimate.report.measurements import Measurements, Seed, run_name
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.spec import Piece
-from penultimate.report.text import counted, fixed
+from penultimate.report.text import as_name, counted, fixed
 
 RunOf: TypeAlias = tuple[str, Seed]
 """A run's objective (its canonical spec) and seed."""
@@ -131,6 +132,34 @@ class Lines:
         return Piece(figures=(figure,), notes=notes, words=words)
 
 
+@dataclass(frozen=True)
+class LinesByTarget:
+    """A figure of one quantity of the targets over the epochs: their mean, then a panel for each of them."""
+
+    name: str
+    title: str
+    description: str
+    mean: OverEpochs
+    missing: str
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return self.mean.quantities
+
+    def build(self, measurements: Measurements) -> Piece:
+        of_each = [
+            replace(
+                self.mean,
+                name=f"{self.name}-{as_name(target)}",
+                title=card(target).title,
+                y=replace(self.mean.y, target=target),
+            )
+            for target in measurements.targets
+        ]
+        panels = tuple((panel,) for panel in (self.mean, *of_each))
+        return Lines(self.name, self.title, self.description, panels, self.missing).build(measurements)
+
+
 def first_measured(panels: Iterable[OverEpochs], measurements: Measurements) -> OverEpochs | None:
     """The first of some panels that any run has points for."""
     return next((panel for panel in panels if panel.tracks(measurements)), None)
@@ -155,7 +184,7 @@ def _series(measurements: Measurements, quantity: Quantity) -> dict[RunOf, dict[
     return {
         (objective.spec, seed): {epoch: quantity.scale * value for epoch, value in points}
         for objective in of_arm.objectives
-        for seed, points in of_arm.curve(objective, quantity.metric, quantity.split).items()
+        for seed, points in of_arm.course(objective, quantity).items()
     }
 
 

@@ -21,6 +21,7 @@ from penultimate.report.drawing.rasters import raster_size, short
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.another import without_another
 from penultimate.report.shapes.depth import numbered
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import NEEDS_TWO, SEEDS_APART, pair_cell, square_table
@@ -138,7 +139,7 @@ class MapsOfLayers:
         compared = (layer_maps(measurements.with_backbone(name), *self.quantities) for name in backbones)
         maps = next((maps for maps in compared if maps), None)
         if maps is None:
-            gap = _without_another(measurements, self.missing) if self.of_another else Missing(self.missing)
+            gap = without_another(measurements, self.missing) if self.of_another else Missing(self.missing)
             return Piece(missing=(gap,), words={"layers": "", "architecture": ""})
         halves = [_against_reference, _between] if len(maps.objectives) > 1 else [_against_reference]
         tables, figures = zip(*(half(maps, self.name) for half in halves), strict=True)
@@ -330,17 +331,6 @@ def _finding(maps: LayerMaps) -> str:
     ]
     compared = f"; for comparison, {'; '.join(told)}" if told else ""
     return f"Ours: the mean CKA of the other objectives with {base.label} is {listed(parts)}{compared}."
-
-
-def _without_another(measurements: Measurements, what: str) -> Missing:
-    """How to measure a second architecture."""
-    study = measurements.words["name"]
-    if len(measurements.backbones) > 1:
-        return Missing(what).run_by(study)
-    first = plain(measurements.backbone or "glyphnet")
-    other = "glyphplain" if first.partition("(")[0] == "glyphnet" else "glyphnet"
-    command = f"penultimate run {study} --set \"backbones=('{first}', '{other}')\""
-    return Missing(what, command, "this study has one architecture; for a second")
 
 
 def _how(maps: LayerMaps) -> str:

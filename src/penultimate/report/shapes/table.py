@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -244,22 +244,31 @@ class PrintedTable:
     quantities: tuple[Quantity, ...] = ()
 
     def build(self, measurements: Measurements) -> Piece:
-        by_label: dict[str, list[PrintedRow]] = {}
-        for row in printed_rows(self.source):
-            if any(column.is_in(row) for column in self.columns):
-                by_label.setdefault(printed_label(row), []).append(row)
+        together = any(column.where for column in self.columns)
         rows = tuple(
             TableRow(
-                label,
+                printed_label(held[0]),
                 tuple(_cell_among(column, held) for column in self.columns),
                 held[0].get("objective", ""),
             )
-            for label, held in by_label.items()
+            for held in self._held(together)
         )
         heads = tuple(Column(column.key, column.label, column.group, column.unit) for column in self.columns)
         name = f"{self.name}_published"
         corner = CORNERS[self.over]
         return Piece((ExhibitTable(name, self.title, corner, heads, rows, "published", self.notes),))
+
+    def _held(self, together: bool) -> Collection[list[PrintedRow]]:
+        """The printed rows of each row: one, or `together` all that are of one objective."""
+        shown = [
+            row for row in printed_rows(self.source) if any(column.is_in(row) for column in self.columns)
+        ]
+        if not together:
+            return [[row] for row in shown]
+        by_label: dict[str, list[PrintedRow]] = {}
+        for row in shown:
+            by_label.setdefault(printed_label(row), []).append(row)
+        return by_label.values()
 
 
 def _cell_among(column: Printed, rows: Sequence[PrintedRow]) -> Cell:

@@ -1,0 +1,33 @@
+"""Linear transfer through training: the snapshots and the finished network, each probed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Pixels, Snapshots, Yield
+from penultimate.measures.inputs import Inputs, Number, read_card
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Snapshots(), Pixels("train"), Pixels("test")),
+    yields=(Yield("linear_top1", "fraction"), Yield("linear_mean_per_class", "fraction")),
+    seconds=8.0,
+    paper="Kornblith et al., 2021, figure D.2",
+)
+def transfer_dynamics(inputs: Inputs) -> Iterator[Number]:
+    """Test accuracy of logistic regression on the target's features, by epoch; the last is `linear`'s."""
+    from penultimate.features.extraction import extract
+    from penultimate.networks.trained import load_network, snapshots
+    from penultimate.probes.linear import LinearProbe
+
+    train, test = inputs.images("train"), inputs.images("test")
+    last = read_card(inputs.network_folder)["epoch"]
+    for epoch, folder in {**snapshots(inputs.network_folder), last: inputs.network_folder}.items():
+        network = load_network(folder)
+        bank, queries = extract(network, train), extract(network, test)
+        probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features, bank.labels)
+        score = probe.score(queries.features, queries.labels)
+        yield Number(f"linear_{inputs.accuracy}", score, "fraction", "test", epoch=epoch)

@@ -1,0 +1,41 @@
+"""What is shown of a second architecture, beside the one that all other exhibits show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penultimate.report.base import Missing
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import Quantity
+from penultimate.report.spec import Part, Piece
+from penultimate.report.text import plain
+
+
+@dataclass(frozen=True)
+class InAnother:
+    """A part of the first further architecture of which a study measured what it shows."""
+
+    part: Part
+    missing: str
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        return self.part.quantities
+
+    def build(self, measurements: Measurements) -> Piece:
+        for name in measurements.backbones[1:]:
+            piece = self.part.build(measurements.with_backbone(name))
+            if piece.tables or piece.figures:
+                return piece
+        return Piece(missing=(without_another(measurements, self.missing),))
+
+
+def without_another(measurements: Measurements, what: str) -> Missing:
+    """How to measure a second architecture."""
+    study = measurements.words["name"]
+    if len(measurements.backbones) > 1:
+        return Missing(what).run_by(study)
+    first = plain(measurements.backbone or "glyphnet")
+    other = "glyphplain" if first.partition("(")[0] == "glyphnet" else "glyphnet"
+    command = f"penultimate run {study} --set \"backbones=('{first}', '{other}')\""
+    return Missing(what, command, "this study has one architecture; for a second")
