@@ -58,6 +58,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "with_infinity": {"signature": "cannot be written in a spec string"},
         "Smooth": {"signature": "is a class; a loss is a function, called as Smooth(logits, targets)"},
         "of_logits_alone": {"signature": "of_logits_alone(logits) takes too few arguments"},
+        "of_targets_first": {"signature": "argument 'targets' is given logits; a loss is called as"},
         "ending_the_program": {"shape": "of wrong_losses.py: SystemExit: 0"},
         "raising_without_words": {"shape": "of wrong_losses.py: WordlessError."},
     },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -122,11 +123,27 @@ def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
         ),
         (nn.Identity(), [(torch.ones(2, 3), [0, 1], [7, 7])], "ids must be unique"),
         (nn.Identity(), [(torch.full((1, 2), torch.nan), torch.tensor([0]))], "not finite"),
+        (
+            nn.Linear(3, 2),
+            [(torch.ones(2, 3, dtype=torch.uint8), [0, 1])],
+            r"the model refused batch 0, uint8 \[2, 3\]: .*; most models take float32 from 0 to 1",
+        ),
+        (nn.Linear(3, 2), [(torch.ones(2, 3).double(), [0, 1])], "float64 .*; most models take float32: "),
+        (nn.Conv2d(3, 4, 1), [(torch.ones(2, 5, 6, 3), [0, 1])], "channels stand first: images.permute"),
     ],
 )
 def test_what_cannot_be_extracted_is_said(model, data, answer: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RequestError, match=answer):
         extract(model, data)
+
+
+def test_a_name_in_place_of_a_model_is_said() -> None:
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        with pytest.raises(RequestError, match="the model is a str, not an nn.Module"):
+            extract("timm:resnet18", [(torch.ones(2, 3), [0, 1])])  # type: ignore[arg-type]
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_torch_and_numpy_alike_and_the_input_stays() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [0, 1, 9, 0]}, r"weights of 3 rows, must be 0\.\.2; not so in row 2 \(the first is 9\)"),
+        ({"labels": [0, 1, 9, 0]}, r"weights of 3 rows\) must be 0\.\.2; not so in row 2 \(the first is 9\)"),
         ({"weight": np.ones((4, 2))}, r"\[4, 2\] for features of 3 dimensions$"),
         ({"weight": np.ones((3, 2))}, r"for features of 3 dimensions, which its transpose would fit"),
         ({"bias": [0.0, 1.0]}, r"bias must be 3 finite numbers"),

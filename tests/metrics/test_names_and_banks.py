@@ -47,6 +47,11 @@ OF_LABELS: dict[str, Callable[[Any], Any]] = {
     "fit_temperature": lambda y: pu.fit_temperature(Z, y),
     "expected_calibration_error": lambda y: pu.expected_calibration_error(P, y),
     "negative_log_likelihood": lambda y: pu.negative_log_likelihood(P, y),
+    "logme": lambda y: pu.logme(X, y),
+    "h_score": lambda y: pu.h_score(X, y),
+    "transrate": lambda y: pu.transrate(X, y),
+    "leep": lambda y: pu.leep(P, y),
+    "nce": lambda y: pu.nce(GUESS, y),
     "linear": lambda y: LinearProbe([1.0]).fit(X, y).score(X, y),
     "knn": lambda y: KNNProbe(max_k=5).fit(X, y).leave_one_out_,
 }

@@ -336,7 +336,7 @@ def test_undefined_and_contradictory_requests_are_said() -> None:
         SeparationAccumulator(center=features.mean(0))
     with pytest.raises(RequestError, match="one finite vector"):
         SeparationAccumulator(distance="cosine_centered", center=features.mean(0) * np.nan)
-    with pytest.raises(RequestError, match=r"label 2000000000 .* number the classes"):
+    with pytest.raises(RequestError, match=r"label 2000000000 .* number them from 0"):
         class_separation(features, labels * 1_000_000_000)
     accumulator = SeparationAccumulator().update(features, labels)
     for other, message in [

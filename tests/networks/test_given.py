@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import safetensors.torch
 import timm
 import torch
 import torch.nn.functional as F
-from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, first_network
+from tests.inprocess import InProcess
+from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, STRANGER, TRAINED, first_network
 
 import penultimate as pu
 from penultimate.data import load_images
@@ -24,6 +26,8 @@ from penultimate.networks.given import fetch, load_given
 from penultimate.networks.sources import Source, fingerprint, read_source
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Row, Table
+from penultimate.report import read_study, write_report
+from penultimate.study import Given
 
 TINY = "timm:test_resnet(pretrained=False, seed=1)"
 
@@ -335,3 +339,19 @@ def test_a_classifier_of_other_classes_is_refused_with_the_reason(
         fetch(source, tuple(map(str, range(10))), tmp_path)
     assert f"'{source}' has 16 classes and the source 10" in str(error.value)
     assert "without classifies=True" in str(error.value)
+
+
+def test_a_study_of_given_networks_alone_has_a_page_and_tables(tmp_path: Path) -> None:
+    study = replace(
+        TRAINED,
+        name="alone",
+        networks=(Given({"one": STRANGER, "other": "timm:test_resnet(pretrained=False, seed=2)"}),),
+        measure=("class_separation", "linear"),
+        limited=False,
+    )
+    assert pu.run(study, tmp_path / "runs", engine=InProcess()).complete
+    built = pu.exhibit("table1", tmp_path / "runs")
+    (ours,) = (table for table in built.tables if table.name == "table1_linear")
+    assert [row.label for row in ours.rows] == ["one", "other"]
+    results = read_study(tmp_path / "runs", "alone")
+    assert write_report(results, tmp_path / "page.html")

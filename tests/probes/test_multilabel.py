@@ -74,7 +74,15 @@ def test_a_label_without_an_example_and_uncertain_ones_are_named() -> None:
         pu.MultiLabelProbe().fit(features, labels[:, 0])
     with pytest.raises(RequestError, match="label 0: there is no positive example among 300, so no AUC"):
         pu.MultiLabelProbe().fit(features, labels, features, np.zeros_like(labels))
+    rare = labels.copy()
+    rare[:, 0] = np.arange(300) < 1
+    with pytest.raises(RequestError, match="label 0 has 1 examples of one kind, too few for any of them"):
+        pu.MultiLabelProbe().fit(features, rare)
+    with pytest.raises(RequestError, match="with a 0 or 1 in every place"):
+        pu.MultiLabelProbe().fit(features, [["a"], ["b", "c"]] * 150)
     fitted = pu.MultiLabelProbe().fit(features, labels)
+    with pytest.raises(UndefinedError, match="label 2: there is no positive example among 300"):
+        fitted.score(features, np.stack([labels[:, 0], labels[:, 1], np.zeros(300, int)], 1))
     with pytest.raises(RequestError, match="X has 5 features, and the probe was fitted on 6"):
         fitted.predict(features[:, :5])
     with pytest.raises(RequestError, match="is not fitted yet"):

@@ -37,12 +37,14 @@ def test_table_3_has_both_kinds_where_both_were_measured() -> None:
     assert not any("was not measured" in note for note in exhibit("table3", with_unbiased(False)).notes)
     fallback = exhibit("table3", read_reference("glyphs"))
     assert "unbiased_r2_train" not in [column.key for column in table_of(fallback, "table3").columns]
-    assert any("The unbiased R² was not measured: all R² are the paper's" in note for note in fallback.notes)
+    assert any(
+        "The unbiased R² was not measured: all R² are by the paper's" in note for note in fallback.notes
+    )
 
 
 def test_the_lines_over_the_epochs_are_unbiased_or_say_that_they_are_not() -> None:
     paper, unbiased = (exhibit("figureE4", one) for one in (read_reference("glyphs"), with_unbiased(True)))
-    assert paper.caption.startswith("Class separation R², the paper's, of the penultimate features")
+    assert paper.caption.startswith("Class separation R², by the paper's formula, of the penult")
     assert unbiased.caption.startswith("Class separation R², unbiased, of the penultimate features")
     assert sum("Drawn is the paper's R²" in note for note in paper.notes) == 1
     assert not any("the paper's R²" in note for note in unbiased.notes)

@@ -87,6 +87,10 @@ def described(tensors: dict[str, Tensor]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}, {dtype}" if parts[1:] else f"{parts[0]}, {dtype}"
 
 
+GIVEN = ("features", "logits", "targets", "labels", "weight", "bias", "images")
+"""What functions of this package are given: an argument of such a name that is given another is a mistake."""
+
+
 def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
     """The check of how a plug-in is called: arguments by position, then hyperparameters with defaults.
 
@@ -117,6 +121,12 @@ def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
                 f"{examined.name}({', '.join(argument.name for argument in positional)}) takes too few"
                 f" arguments; a {examined.entry.kind} is called as {form}."
             )
+        for given, argument in zip(arguments, positional, strict=False):
+            if argument.name != given and argument.name in {*arguments, *GIVEN}:
+                raise WrongError(
+                    f"{examined.name}'s argument '{argument.name}' is given {given}; a"
+                    f" {examined.entry.kind} is called as {form}."
+                )
         early = positional[len(arguments) :]
         if early and (keyword_only or any(extra.default is parameter.empty for extra in early)):
             first = early[0]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from penultimate.backbones.ending import Ending, ending
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
-from penultimate.errors import RequestError
+from penultimate.errors import PenultimateError, RequestError
 from penultimate.features.bank import FeatureBank, float32
 from penultimate.metrics.inputs import as_tensor, items, whole_number
 from penultimate.networks.protocol import Network
@@ -83,6 +83,10 @@ def _from_images(network: Network, data: Images, size: int, provenance: dict[str
 def _from_batches(
     model: Callable[[Tensor], Tensor], data: Batches, layer: str | None, provenance: dict[str, Any]
 ) -> FeatureBank:
+    if not callable(model):
+        raise RequestError(
+            f"the model is a {type(model).__name__}, not an nn.Module or another function of images"
+        )
     module = unwrapped(model) if isinstance(model, nn.Module) else None
     if layer is not None and module is None:
         raise RequestError(f"layer '{layer}' is of an nn.Module; the model is a {type(model).__name__}")
@@ -98,7 +102,12 @@ def _from_batches(
             for images, targets, *numbers in _batches(data):
                 batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
                 batch = batch if device is None else batch.to(device)
-                features, logits = _of(model if module is None else module, batch, layer)
+                try:
+                    features, logits = _of(model if module is None else module, batch, layer)
+                except PenultimateError:
+                    raise
+                except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
+                    raise RequestError(_refusal(len(parts), batch, error)) from error
                 if targets.ndim != 1 or features.ndim != 2 or len(features) != len(targets):
                     raise RequestError(
                         f"features are [n m] for labels [n]; {_said(layer)} gave {list(features.shape)} for"
@@ -124,6 +133,20 @@ def _from_batches(
         np.concatenate(ids) if ids else None,
         provenance,
     )
+
+
+def _refusal(number: int, batch: Tensor, error: Exception) -> str:
+    """What a model refused, what it said, and what is likely to help."""
+    hint = ""
+    if not batch.is_floating_point():
+        hint = "; most models take float32 from 0 to 1: images.float() / 255"
+    elif batch.dtype == torch.float64:
+        hint = "; most models take float32: images.float()"
+    elif batch.ndim == 4 and batch.shape[-1] in (1, 3) and batch.shape[1] not in (1, 3):
+        hint = "; channels stand first: images.permute(0, 3, 1, 2)"
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    kind = str(batch.dtype).removeprefix("torch.")
+    return f"the model refused batch {number}, {kind} {list(batch.shape)}: {said}{hint}"
 
 
 def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:

@@ -341,7 +341,7 @@ class CollapseAccumulator:
 def _as_labels(
     labels: ArrayLike, examples: int, num_classes: int, device: torch.device
 ) -> Shaped[Tensor, " n"]:
-    return as_classes(labels, f"labels, for weights of {num_classes} rows,", examples, num_classes, device)
+    return as_classes(labels, f"labels (for weights of {num_classes} rows)", examples, num_classes, device)
 
 
 def _other_dimensions(matrix: Shaped[Tensor, "n m"], origin: Shaped[Tensor, " o"]) -> RequestError:

@@ -60,7 +60,7 @@ def angular_visual_hardness(
     matrix = as_features(features)
     heads = as_weight(weight, matrix.shape[1], matrix.device)
     (codes,) = numbered(labels, columns=len(heads))
-    what = f"labels, for weights of {len(heads)} rows,"
+    what = f"labels (for weights of {len(heads)} rows)"
     classes = as_classes(codes, what, len(matrix), len(heads), matrix.device)
     if len(heads) < 2:
         raise UndefinedError("angular visual hardness compares classes; the weights have one row alone")

@@ -188,8 +188,9 @@ class SeparationAccumulator:
         largest = int(classes.max()) if len(classes) else 0
         if self.num_classes is None and largest >= MOST_CLASSES_UNASKED:
             raise RequestError(
-                f"label {largest} would make {largest + 1} classes: pass num_classes if you mean it, or"
-                " number the classes from 0 (numpy.unique(labels, return_inverse=True))"
+                f"label {largest} would make {largest + 1} classes: number them from 0"
+                " (numpy.unique(labels, return_inverse=True)), or announce that many to the accumulator"
+                " (num_classes)"
             )
         # Several blocks are summed separately and merged when complete, so an error leaves no partial batch.
         several = len(matrix) > _block_rows(matrix)

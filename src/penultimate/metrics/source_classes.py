@@ -12,10 +12,10 @@ from torch import Tensor
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics.blocks import ELEMENTS, float64_blocks
 from penultimate.metrics.calibration import refuse_no_distribution
-from penultimate.metrics.inputs import ArrayLike, as_classes, as_matrix
+from penultimate.metrics.inputs import ArrayLike, Names, as_classes, as_matrix, numbered
 
 
-def leep(probabilities: ArrayLike, labels: ArrayLike) -> float:
+def leep(probabilities: ArrayLike, labels: Names) -> float:
     """The log likelihood of the labels when they are guessed from the source classes alone, per example.
 
     LEEP = (1/n) sum_i log sum_z P(y_i | z) p_iz,    P(y | z) = sum_{i: y_i = y} p_iz / sum_i p_iz
@@ -46,7 +46,7 @@ def leep(probabilities: ArrayLike, labels: ArrayLike) -> float:
     return total / len(matrix)
 
 
-def nce(predictions: ArrayLike, labels: ArrayLike) -> float:
+def nce(predictions: ArrayLike, labels: Names) -> float:
     """The negative conditional entropy of the labels, given the source classes that are predicted.
 
     NCE = -H(Y | Z) = sum_{y, z} P(y, z) log P(y | z)
@@ -183,7 +183,7 @@ class _Matching(NamedTuple):
     labels: Int[Tensor, " k"]
 
 
-def _matching(predictions: ArrayLike, labels: ArrayLike) -> _Matching:
+def _matching(predictions: ArrayLike, labels: Names) -> _Matching:
     predicted = as_classes(predictions, "predictions")
     truth = _task_classes(labels, len(predicted), predicted.device)
     rows, row = torch.unique(predicted, return_inverse=True)
@@ -192,8 +192,9 @@ def _matching(predictions: ArrayLike, labels: ArrayLike) -> _Matching:
     return _Matching(flat.reshape(len(rows), len(columns)), rows, columns)
 
 
-def _task_classes(labels: ArrayLike, examples: int, device: torch.device) -> Int[Tensor, " n"]:
-    truth = as_classes(labels, "labels", examples, device=device)
+def _task_classes(labels: Names, examples: int, device: torch.device) -> Int[Tensor, " n"]:
+    (codes,) = numbered(labels)
+    truth = as_classes(codes, "labels", examples, device=device)
     if len(truth) == 0:
         raise RequestError("there are no examples: the labels are empty")
     return truth

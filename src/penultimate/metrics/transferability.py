@@ -18,7 +18,7 @@ from torch import Tensor
 
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, as_classes, real_number
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, numbered, of_bank, real_number
 from penultimate.metrics.moments import EPS
 
 EPSILON = 1e-4
@@ -29,15 +29,15 @@ HALVINGS = 32
 """From two steps of the grid to 5e-10 of log t, where the evidence is flat to its last bit."""
 
 
-def logme(features: ArrayLike, labels: ArrayLike) -> float:
+def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
     """The log evidence of linear regression on the classes' indicators, per example; the mean over classes.
 
     LogME = mean_c max_{a, b} log p(y_c | F, a, b) / n,    y_c = F w + N(0, 1/b),  w ~ N(0, 1/a)
 
-    `features` [n m], `labels` [n] class indices; a class without examples does not count. The features are
-    taken as they are, as the authors do: without an intercept. The maximum is the global one over t = a/b,
-    where the authors stop after a few steps of a fixed-point iteration. Unchanged when the features are
-    scaled or rotated.
+    `features` [n m], `labels` [n] class indices or names, or a bank of both; a class without examples does
+    not count. The features are taken as they are, as the authors do: without an intercept. The maximum is the
+    global one over t = a/b, where the authors stop after a few steps of a fixed-point iteration. Unchanged
+    when the features are scaled or rotated.
 
     Raises RequestError for NaN or infinity (with the rows), labels that are not class indices, unequal
     lengths; UndefinedError for one class only, and for features of lower rank than n from which the
@@ -52,7 +52,7 @@ def logme(features: ArrayLike, labels: ArrayLike) -> float:
     return FeatureScores(features, labels).logme()
 
 
-def h_score(features: ArrayLike, labels: ArrayLike) -> float:
+def h_score(features: ArrayLike | Bank, labels: Names | None = None) -> float:
     """The variance between classes in units of the variance overall, shrunk as Ledoit and Wolf do.
 
     H = (1 - a) tr(S_a^-1 S_B),    S_a = (1 - a) S + a tr(S)/m I,    S_B = sum_c n_c/n (mu_c - mu)(mu_c - mu)'
@@ -73,7 +73,7 @@ def h_score(features: ArrayLike, labels: ArrayLike) -> float:
     return FeatureScores(features, labels).h_score()
 
 
-def transrate(features: ArrayLike, labels: ArrayLike, epsilon: float = EPSILON) -> float:
+def transrate(features: ArrayLike | Bank, labels: Names | None = None, epsilon: float = EPSILON) -> float:
     """How many fewer nats the features take to code, to within `epsilon`, when their classes are known.
 
     R(Z) - sum_c n_c/n R(Z_c),    R(Z) = log det(I + Z'Z / (n epsilon)) / 2,    Z = F - mean F
@@ -104,9 +104,11 @@ class FeatureScores:
     (-0.2148, 0.9861)
     """
 
-    def __init__(self, features: ArrayLike, labels: ArrayLike) -> None:
+    def __init__(self, features: ArrayLike | Bank, labels: Names | None = None) -> None:
+        features, labels = of_bank(features, labels)
         self._matrix = as_features(features)
-        given = as_classes(labels, "labels", len(self._matrix), device=self._matrix.device)
+        (codes,) = numbered(labels)
+        given = as_classes(codes, "labels", len(self._matrix), device=self._matrix.device)
         present, self._classes, counts = torch.unique(given, return_inverse=True, return_counts=True)
         if len(present) < 2:
             seen = f"class {int(present[0])} alone" if len(present) else "no examples"

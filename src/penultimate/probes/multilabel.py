@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from penultimate.probes.arrays import NumpyFloats, to_numpy
 from penultimate.probes.estimator import UnfittedError
 from penultimate.probes.inputs import Data, as_features
 from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe
+from penultimate.probes.validation import split_off
+
+_Result = TypeVar("_Result")
 
 
 class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
@@ -76,15 +80,22 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
                 seed=self.seed,
             )
             val = None if of_validation is None else of_validation[:, place]
-            try:
-                probes.append(probe.fit(X, labels[:, place], X_val, val))
-            except RequestError as error:
-                raise type(error)(f"label {place}: {error}") from None
+            if val is None:
+                self._expect_both_to_validate(place, labels[:, place])
+            probes.append(_of_label(place, probe.fit, X, labels[:, place], X_val, val))
         self.probes_ = probes
         self.lambda_ = np.array([probe.lambda_ / 2 for probe in probes])
         self.coef_ = np.stack([probe.coef_[1] - probe.coef_[0] for probe in probes])
         self.intercept_ = np.array([probe.intercept_[1] - probe.intercept_[0] for probe in probes])
         return self
+
+    def _expect_both_to_validate(self, place: int, label: npt.NDArray[np.int64]) -> None:
+        rarest = min(np.bincount(label, minlength=2))
+        if rarest and len(np.unique(label[split_off(label, self.validation_fraction, self.seed)])) < 2:
+            raise RequestError(
+                f"label {place} has {rarest} examples of one kind, too few for any of them to be among those"
+                " that validate; pass X_val and y_val, or leave the label out"
+            )
 
     def decision_function(self, X: Data) -> NumpyFloats:
         """The log-odds w.x + b [n l] of every label."""
@@ -106,16 +117,29 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         """The exact AUC of every label [l] on (X, y)."""
         logits = self.decision_function(X)
         labels = _as_binary(y, "y", logits.shape[1])
-        return np.array([auc(logits[:, place], labels[:, place]) for place in range(logits.shape[1])])
+        return np.array(
+            [_of_label(place, auc, logits[:, place], labels[:, place]) for place in range(len(logits.T))]
+        )
 
     def score(self, X: Data, y: Data) -> float:
         """The mean over labels of the AUC on (X, y)."""
         return float(self.scores(X, y).mean())
 
 
+def _of_label(place: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
+    """What is done for a label; an error names it."""
+    try:
+        return work(*arguments)
+    except RequestError as error:
+        raise type(error)(f"label {place}: {error}") from None
+
+
 def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArray[np.int64]:
     """Labels [n l] of zeros and ones."""
-    array = to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
+    try:
+        array = to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
+    except ValueError:  # ragged lists
+        raise RequestError(f"{what} is [n l], a column a label, with a 0 or 1 in every place") from None
     if array.ndim != 2 or array.shape[1] < 1 or (labels is not None and array.shape[1] != labels):
         columns = "l" if labels is None else labels
         raise RequestError(f"{what} is [n {columns}], a column a label; got {list(array.shape)}")

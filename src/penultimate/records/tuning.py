@@ -154,7 +154,7 @@ class Tuned:
             if len(axis.grid) > 1 and set(self.tried(place)) <= {values[place] for values in coarse}
         ]
         if self.best and unrefined:
-            said.append(f"no denser values were tried of {', '.join(unrefined)}")
+            said.append(f"no finer grid of {', '.join(unrefined)} was tried")
         diverged = [
             f"diverged: {cell}, seed {run.seed}{f' ({run.reason})' if run.reason else ''}"
             for cell in self.cells

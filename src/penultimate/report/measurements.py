@@ -352,7 +352,7 @@ class Measurements:
         grids = self.networks.grids(self.arm, self.backbone)
         seeds: dict[str, set[int]] = {}
         for block in grids:
-            for spec in block["objectives"]:
+            for spec in block.get("objectives", ()):
                 seeds.setdefault(spec, set()).update(block["seeds"])
         return {spec: len(of_spec) for spec, of_spec in seeds.items()}
 

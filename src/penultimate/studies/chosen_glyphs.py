@@ -9,22 +9,22 @@ Chosen by top-1 on the holdout of glyphs alone (the mean over seeds, after
 28 epochs), by no test set and no transfer task. The budget was
 at most 3 cells an objective, each trained with seeds 0, 1. Every cell is in tuning.json.
 - Softmax: one cell, so there was nothing to choose
-- Label smoothing: no denser values were tried of alpha
+- Label smoothing: no finer grid of alpha was tried
 - Sigmoid: one cell, so there was nothing to choose
-- More final layer L²: no denser values were tried of lambda_final
+- More final layer L²: no finer grid of lambda_final was tried
 - Dropout: keep = 0.9 is the smallest value that was tried, so a better one may lie beyond; the budget held
   no further expansion
-- Dropout: no denser values were tried of keep
+- Dropout: no finer grid of keep was tried
 - Logit penalty: beta = 0.001 is the smallest value that was tried, so a better one may lie beyond; the
   budget held no further expansion
-- Logit penalty: no denser values were tried of beta
-- Logit normalization: no denser values were tried of temperature
+- Logit penalty: no finer grid of beta was tried
+- Logit normalization: no finer grid of temperature was tried
 - Cosine softmax: scale = 0.5 is the smallest value that was tried, so a better one may lie beyond; the
   budget held no further expansion
-- Cosine softmax: no denser values were tried of scale
+- Cosine softmax: no finer grid of scale was tried
 - Squared error: scale = 1 is the largest value that was tried, so a better one may lie beyond; the budget
   held no further expansion
-- Squared error: no denser values were tried of scale
+- Squared error: no finer grid of scale was tried
 """
 
 NINE = (

@@ -10,15 +10,15 @@ Chosen by top-1 on the holdout of glyphs alone (the mean over seeds, after
 at most 4 cells an objective, each trained with seeds 0, 1. Every cell is in tuning.json.
 - Softmax: one cell, so there was nothing to choose
 - Sigmoid: one cell, so there was nothing to choose
-- More final layer L²: no denser values were tried of lambda_final
+- More final layer L²: no finer grid of lambda_final was tried
 - Dropout: keep = 0.975 is the largest value that was tried, so a better one may lie beyond; the budget held
   no further expansion
-- Dropout: no denser values were tried of keep
+- Dropout: no finer grid of keep was tried
 - Logit normalization: temperature = 0.0313 is the smallest value that was tried, so a better one may lie
   beyond; the budget held no further expansion
-- Logit normalization: no denser values were tried of temperature
-- Cosine softmax: no denser values were tried of scale
-- Squared error: no denser values were tried of scale
+- Logit normalization: no finer grid of temperature was tried
+- Cosine softmax: no finer grid of scale was tried
+- Squared error: no finer grid of scale was tried
 """
 
 NINE = (

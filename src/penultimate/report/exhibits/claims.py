@@ -42,7 +42,11 @@ def _table(measurements: Measurements) -> Piece:
     tables = (
         ExhibitTable("claims", "Claim by claim", CLAIM, EVIDENCE, tuple(map(_evidence, judged))),
         ExhibitTable(
-            "claims_again", "The same by the first rules, and twice", CLAIM, AGAIN, tuple(map(_again, judged))
+            "claims_again",
+            "The same claims by the first rules, and in each half of the seeds",
+            CLAIM,
+            AGAIN,
+            tuple(map(_again, judged)),
         ),
     )
     return Piece(tables, notes=(_replication(measurements, judged),), method=spoken())

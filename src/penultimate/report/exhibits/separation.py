@@ -48,9 +48,9 @@ TABLE3 = Exhibit(
     name="table3",
     title="How far the classes are pulled apart",
     caption="Class separation R² of the penultimate features on the training images of the pretraining set:"
-    " the share of their spread (in cosine distance) that lies between classes. R² is the paper's, which"
-    " counts an image with itself and so depends on how many images a class has; where it is measured, the"
-    " unbiased R² beside it leaves those pairs out. ± is the standard error over runs.",
+    " the share of their spread (in cosine distance) that lies between classes. R² is by the paper's formula,"
+    " which counts an image with itself and so depends on how many images a class has; where it is measured,"
+    " the unbiased R² beside it leaves those pairs out. ± is the standard error over runs.",
     parts=(
         TableOfRuns(
             "table3",
@@ -58,8 +58,8 @@ TABLE3 = Exhibit(
             IN_TABLE_3,
             missing="Class separation",
             needs=("class_separation_r2_train",),
-            without="The unbiased R² was not measured: all R² are the paper's, about (1 − R²)/n higher if a"
-            " class has n images, so that the columns of training and of test images do not compare.",
+            without="The unbiased R² was not measured: all R² are by the paper's formula, about (1 − R²)/n"
+            " higher if a class has n images, so that those of training and of test images do not compare.",
         ),
         PrintedTable(
             "table3",

@@ -152,7 +152,7 @@ FIGURE_D2 = Exhibit(
     short="Transfer by epoch",
 )
 
-R2 = Quantity("class_separation", label="Class separation R², the paper's")
+R2 = Quantity("class_separation", label="Class separation R², by the paper's formula")
 BIASED = (
     "Drawn is the paper's R², which counts an image with itself and so reads about (1 − R²)/n higher where a"
     " class has n images; the unbiased one was not measured over the epochs (`dynamics(unbiased=True)` does)."
