@@ -140,7 +140,7 @@ def test_what_cannot_be_extracted_is_said(model, data, answer: str) -> None:  # 
 def test_a_name_in_place_of_a_model_is_said() -> None:
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
-        with pytest.raises(RequestError, match="the model is a str, not an nn.Module"):
+        with pytest.raises(RequestError, match=r"the model is a str, not an nn\.Module"):
             extract("timm:resnet18", [(torch.ones(2, 3), [0, 1])])  # type: ignore[arg-type]
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
