@@ -94,7 +94,7 @@ def test_a_vector_without_direction_is_at_right_angles_to_all() -> None:
 
 def test_bad_input_is_named() -> None:
     features, labels, weight = example(3)
-    with pytest.raises(RequestError, match=r"weights of 3 rows, must be 0\.\.2; not so in rows"):
+    with pytest.raises(RequestError, match=r"weights of 3 rows\) must be 0\.\.2; not so in rows"):
         angular_visual_hardness(features, labels, weight[:3])
     with pytest.raises(RequestError, match="for features of 7 dimensions, which its transpose would fit"):
         angular_visual_hardness(features, labels, weight.T)

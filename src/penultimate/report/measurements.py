@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -13,10 +13,10 @@ from penultimate.data.catalog import SHIFTS, card, remember, shifted
 from penultimate.errors import RequestError
 from penultimate.measures.catalogue import built_in_metrics
 from penultimate.records.table import Row, Table
-from penultimate.report.base import ExhibitTable, StudyResults
+from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
 from penultimate.report.networks import StudyNetworks, StudyObjective, name_in
-from penultimate.report.quantity import ONE_DRAW, SOURCE, SWEEP, TARGETS, Quantity
+from penultimate.report.quantity import ONE_DRAW, SOURCE, TARGETS, Quantity
 from penultimate.report.text import counted, plain
 
 FIRST_STUDY = "quickstart"
@@ -73,22 +73,6 @@ class Measurements:
         """Those of the arm whose networks all see one draw of the images, if the study has it."""
         return self.in_arm(ONE_DRAW) if ONE_DRAW in self.arms else self
 
-    @property
-    def seed_in_words(self) -> str:
-        """What the seeds of this arm decide, where it has several in a world that is drawn; else ""."""
-        grids = [block for block in self.networks.grids(self.arm, self.backbone) if "seeds" in block]
-        if len({seed for block in grids for seed in block["seeds"]}) < 2 or not is_embedded(self.source):
-            return ""
-        if all(block["draws"] == "seed" for block in grids):
-            return (
-                "Here another seed is another draw of the images, other first weights and another order; in"
-                " the paper it is other first weights and another order alone."
-            )
-        return (
-            "Here, as in the paper, another seed is other first weights and another order: all networks saw"
-            " one draw of the images."
-        )
-
     @cached_property
     def _other_arms(self) -> dict[str, Measurements]:
         return {}
@@ -96,6 +80,11 @@ class Measurements:
     def with_backbone(self, backbone: str) -> Measurements:
         """The measurements of another architecture."""
         return dataclasses.replace(self, backbone=backbone)
+
+    @property
+    def of_another(self) -> Measurements:
+        """The measurements of the first further architecture, if the study has one."""
+        return self.with_backbone(self.backbones[1]) if len(self.backbones) > 1 else self
 
     def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
         """The measurements of the networks of these seeds alone."""
@@ -179,7 +168,7 @@ class Measurements:
         values: dict[_Key, ByRun] = {}
         for row in self.rows(metric, split, target):
             name = key(row)
-            if name is None or row.epoch is not None or not self._is_own(row):
+            if name is None or row.epoch is not None or not self.is_own(row):
                 continue
             of_objective = values.setdefault(name, {}).setdefault(str(row.objective), {})
             if of_objective.setdefault(row.seed, row.value) != row.value:
@@ -190,7 +179,7 @@ class Measurements:
                 )
         return {name: self._in_order(runs) for name, runs in values.items()}
 
-    def _is_own(self, row: Row) -> bool:
+    def is_own(self, row: Row) -> bool:
         """Whether a row holds a number of one network; not a plug-in's under the name of a built-in one."""
         of_plugin = _measured_by(row) in self._plugin_steps
         return _is_number(row) and not (of_plugin and row.metric in built_in_metrics())
@@ -223,7 +212,7 @@ class Measurements:
         """The points (epoch, value) of every run of an objective, by seed."""
         points: dict[Seed, dict[int, float]] = {}
         for row in self.rows(metric, split, target).where(objective=objective.spec):
-            if row.epoch is not None and row.layer is None and self._is_own(row):
+            if row.epoch is not None and row.layer is None and self.is_own(row):
                 points.setdefault(row.seed, {})[row.epoch] = row.value
         return {
             seed: [(float(epoch), value) for epoch, value in sorted(of_seed.items())]
@@ -280,7 +269,7 @@ class Measurements:
         seeds: dict[str, set[Seed]] = {}
         for rows in self._rows.values():
             for row in rows:
-                if row.epoch is None and row.layer is None and row.setting is None and self._is_own(row):
+                if row.epoch is None and row.layer is None and row.setting is None and self.is_own(row):
                     seeds.setdefault(str(row.objective), set()).add(row.seed)
         return seeds
 
@@ -320,87 +309,12 @@ class Measurements:
         }
         return diverged_runs(self.results, labels, self.backbone)
 
-    def notes(self, of_one_arm: bool = False, of_another: bool = False) -> tuple[str, ...]:
-        """What every exhibit must say of the study's runs; `of_one_arm`: it leaves out those of other arms.
-
-        `of_another`: it is of another architecture, and says so itself.
-        An architecture that was measured for Figure B.1 alone goes without saying.
-        """
-        said = [f"Diverged, and left out of every mean: {run}." for run in self.diverged]
-        others = "" if of_another else ", ".join(plain(name) for name in self._as_whole)
-        if others:
-            said.append(
-                f"Only the first architecture, {plain(self.backbone)}, is shown; also measured: {others}"
-                " (Figure B.1)."
-            )
-        further = len(self.in_arm(SWEEP).objectives) if of_one_arm and not self.arm else 0
-        if further:
-            count = counted(further, "further temperature")
-            said.append(f"Cosine softmax at {count} is compared in Table 4, not here.")
-        return tuple(said)
-
     @property
     def unfinished(self) -> str:
         """How far the study has come, such as "98 of 187 steps", where it is not finished; else ""."""
         counts = self.results.provenance.get("steps", {}).values()
         done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
         return f"{done:,} of {total:,} steps" if done < total else ""
-
-    @cached_property
-    def _planned(self) -> dict[str, int]:
-        """How many runs of each objective the arm was to have, by spec."""
-        grids = self.networks.grids(self.arm, self.backbone)
-        seeds: dict[str, set[int]] = {}
-        for block in grids:
-            for spec in block.get("objectives", ()):
-                seeds.setdefault(spec, set()).update(block["seeds"])
-        return {spec: len(of_spec) for spec, of_spec in seeds.items()}
-
-    def fewer(self, quantities: Iterable[Quantity], tables: Iterable[ExhibitTable]) -> str:
-        """Which means of these quantities and in these tables are over fewer runs than planned; or ""."""
-        quantities = tuple(quantities)
-        plans: dict[str, dict[str, int]] = {}
-        for arm in self.arms:
-            of_arm = self.in_arm(arm)
-            plans[arm] = {each.label: of_arm._planned.get(each.spec, 0) for each in of_arm.objectives}
-        found = [
-            (label, count, plans.get(quantity.arm, {}).get(label, 0))
-            for quantity in quantities
-            for label, count in self.in_arm(quantity.arm)._counts(quantity)
-        ]
-        of_exhibit = [plans[arm] for arm in plans if arm in {quantity.arm for quantity in quantities}]
-        for row in (row for table in tables if table.source == "ours" for row in table.rows):
-            least = min(
-                (plan[row.label] for plan in of_exhibit or plans.values() if row.label in plan), default=0
-            )
-            found += [(row.label, cell.count, least) for cell in row.cells if cell.count and cell.of_runs]
-        fewest: dict[str, tuple[int, int]] = {}
-        for label, count, planned in found:
-            if count < planned:
-                fewest[label] = min((count, planned), fewest.get(label, (count, planned)))
-        short = [f"{label} {count} of {planned}" for label, (count, planned) in fewest.items()]
-        return f"Means over fewer runs than planned: {', '.join(short)}." if short else ""
-
-    def _counts(self, quantity: Quantity) -> Iterator[tuple[str, int]]:
-        """How many runs of each objective have a quantity, wherever one of them has it."""
-        places = {"source": (self.source,), "targets": self.targets}
-        shifts = shifted(self.source)
-        labels = {each.spec: each.label for each in self.objectives}
-        for target in places.get(quantity.target, (shifts.get(quantity.target, quantity.target),)):
-            seeds: dict[tuple[str, str | None, str | None], set[Seed]] = {}
-            for row in self.rows(quantity.metric_on(target), quantity.split, target):
-                if self._is_own(row) and row.seed is not None and quantity.covers(row):
-                    setting = "" if quantity.is_of_several else row.setting
-                    seeds.setdefault((str(row.objective), setting, row.layer), set()).add(row.seed)
-            yield from ((labels.get(spec, ""), len(of_spec)) for (spec, *_), of_spec in seeds.items())
-
-    @cached_property
-    def _as_whole(self) -> list[str]:
-        """The other architectures that were measured, and have every objective that this one has."""
-        measured = set(self._of_arm.column("backbone"))
-        specs = self.networks.specs(self.arm, self.backbone)
-        others = [name for name in self.backbones if name != self.backbone and name in measured]
-        return [name for name in others if self.networks.specs(self.arm, name) >= specs]
 
 
 def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:

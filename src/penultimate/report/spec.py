@@ -23,6 +23,7 @@ from penultimate import registry
 from penultimate.report.base import Built, ExhibitTable, Figure, Missing, StudyResults, number_of
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.quantity import ONE_DRAW, Quantity
+from penultimate.report.remarks import fewer, remarks, seed_in_words
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -168,9 +169,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
-        measurements.seed_in_words if exhibit.of_one_draw else "",
-        measurements.fewer(exhibit.quantities, tables),
-        *measurements.notes(of_one_arm, exhibit.of_another),
+        seed_in_words(measurements) if exhibit.of_one_draw else "",
+        fewer(measurements.of_another if exhibit.of_another else measurements, exhibit.quantities, tables),
+        *remarks(measurements, of_one_arm, exhibit.of_another),
     ]
     return Built(
         exhibit.name,

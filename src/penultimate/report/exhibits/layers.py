@@ -89,7 +89,7 @@ FIGURE_3 = Exhibit(
     " penultimate features do.",
     section="3.2",
     summary="Non-zero activations, layer by layer",
-    short="Non-zero activations, layer by layer",
+    short="Non-zero activations",
 )
 
 
