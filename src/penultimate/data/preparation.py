@@ -13,7 +13,7 @@ Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 @dataclass(frozen=True)
 class Preparation:
-    """Resized, cropped in the middle, scaled to 0..1 and normalised, as torchvision's Resize, CenterCrop, Normalize.
+    """Resize, crop in the middle, scale to 0..1 and normalise, as torchvision's transforms of these names do.
 
     resize          the shorter side in pixels before the crop; with squash=True, both sides
     crop            height and width of what the network sees

@@ -15,21 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.data.seeding import derived_generator
-from penultimate.data.transforms import augment, mixup, normalise
+from penultimate.data.transforms import normalise
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
 from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
+from penultimate.training.feed import Feed
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
 from penultimate.training.start import Start
-
-PREPARED, PREPARED_VALUES = 8, 2**20
-"""How many batches are prepared at once, and of how many values at most; small images save on calls."""
 
 CHECK_EVERY = 50
 """Steps between checks of the loss, each of which makes an accelerator wait."""
@@ -111,9 +108,9 @@ def train(
         if run.reason:
             return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
         if progress is not None:
-            rate = (run.step - step_began) * run.batch_size / (time.monotonic() - began)
+            rate = (run.step - step_began) * run.feed.batch_size / (time.monotonic() - began)
             # A run resumed at the very end of an epoch has not timed any step yet.
-            images_left = (run.steps - run.step) * run.batch_size
+            images_left = (run.steps - run.step) * run.feed.batch_size
             left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
@@ -171,13 +168,10 @@ class _Run:
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)
         self.network = _Whole(body, head).to(self.device)
-        self.images = torch.from_numpy(train.images).to(self.device)
-        self.labels = torch.from_numpy(train.labels).to(self.device)
+        self.feed = Feed(train, self.statistics, recipe, seed, self.device)
         self.holdout = holdout
-        self.batch_size = min(recipe.batch_size, len(train))
-        self.steps_per_epoch = len(train) // self.batch_size
-        self.steps = recipe.steps or self.steps_per_epoch * recipe.epochs
-        self.epochs = math.ceil(self.steps / self.steps_per_epoch)
+        self.steps = recipe.steps or self.feed.steps_per_epoch * recipe.epochs
+        self.epochs = math.ceil(self.steps / self.feed.steps_per_epoch)
         self.optimiser = torch.optim.SGD(
             _parameter_groups(self.network, recipe, weight_decay(recipe, self.steps)),
             lr=recipe.learning_rate,
@@ -208,31 +202,10 @@ class _Run:
         self.seen = 0
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The remaining batches of this epoch, augmented; an incomplete last one is left out."""
-        generator = derived_generator("order", self.seed, self.epoch)
-        order = torch.randperm(len(self.images), generator=generator).to(self.device)
-        before = self.epoch * self.steps_per_epoch
-        first, end = self.step - before, min(self.steps_per_epoch, self.steps - before)
-        size = self.batch_size
-        together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images[0].numel())))
-        for start in range(first - first % together, end, together):
-            chosen = order[start * size : min(start + together, end) * size]
-            generator = derived_generator("augmentation", self.seed, self.epoch, start)
-            images = augment(self.images.index_select(0, chosen), self.recipe.augmentation, generator)
-            alpha = self.recipe.augmentation.mixup
-            images = normalise(images, self.statistics, torch.float32 if alpha else self._body_dtype())
-            for place in range(max(0, first - start), len(chosen) // size):
-                part = slice(place * size, (place + 1) * size)
-                batch = images[part], self.labels[chosen[part]]
-                yield self._mixed(*batch, start + place) if alpha else batch
-
-    def _mixed(self, images: Tensor, labels: Tensor, place: int) -> tuple[Tensor, Tensor]:
-        """A batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
-        generator = derived_generator("mixup", self.seed, self.epoch, place)
-        alpha = self.recipe.augmentation.mixup
-        classes = self.network.objective.num_classes
-        images, targets = mixup(images, labels, classes, alpha, generator)
-        return images.to(self._body_dtype()), targets
+        """The remaining batches of this epoch."""
+        before = self.epoch * self.feed.steps_per_epoch
+        end = min(self.feed.steps_per_epoch, self.steps - before)
+        return self.feed.batches(self.epoch, self.step - before, end)
 
     def advance(self, batch: tuple[Tensor, Tensor]) -> None:
         """One step: forward, backward, update, average."""
@@ -259,9 +232,6 @@ class _Run:
     def _check_loss(self) -> None:
         if not math.isfinite(float(self.loss_sum)):
             self.reason = f"the loss was no longer a number by step {self.step}, epoch {self.epoch + 1}"
-
-    def _body_dtype(self) -> torch.dtype:
-        return torch.bfloat16 if self.recipe.precision == "bfloat16" else torch.float32
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.recipe.precision == "float32":
@@ -308,7 +278,7 @@ class _Run:
             part = slice(first, first + batch_size)
             images = torch.from_numpy(holdout.images[part]).to(self.device)
             with self._autocast():
-                features = body(normalise(images, self.statistics, self._body_dtype()))
+                features = body(normalise(images, self.statistics, self.feed.dtype))
             labels = torch.from_numpy(holdout.labels[part])
             correct += int((head(features).argmax(1).cpu() == labels).sum())
         return correct / len(holdout)
@@ -328,7 +298,7 @@ class _Run:
         save_network(folder, body, head, self.statistics, {**self.card, "epoch": epoch})
 
     def _identity(self) -> str:
-        sizes = [list(self.images.shape), 0 if self.holdout is None else len(self.holdout)]
+        sizes = [list(self.feed.images.shape), 0 if self.holdout is None else len(self.holdout)]
         return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
 
     def save(self) -> None:
