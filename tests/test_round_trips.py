@@ -45,6 +45,7 @@ NUMBERS = (
 CHANGES: dict[str, tuple[Any, ...]] = {
     "epochs": (1, 7),
     "batch_size": (2, 128),
+    "ghost_batch": (2,),
     "learning_rate": (1e-9, 3),
     "warmup": (0, 1.0),
     "schedule": tuple(name for name in SCHEDULES if name != "exponential"),

@@ -23,6 +23,7 @@ from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.feed import Feed
+from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
@@ -167,6 +168,8 @@ class _Run:
         self.card["num_features"] = head.num_features
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)
+        if recipe.ghost_batch is not None:
+            by_ghost_batches(body, recipe.ghost_batch)
         self.network = _Whole(body, head).to(self.device)
         self.feed = Feed(train, self.statistics, recipe, seed, self.device)
         self.holdout = holdout

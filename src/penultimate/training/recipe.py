@@ -22,6 +22,8 @@ class Recipe:
 
     epochs, batch_size          a short last batch of an epoch is dropped; of fewer images than a batch
                                 holds, all are one
+    ghost_batch                 images over which batch normalisation takes its moments (the paper's batch of
+                                4,096 was spread over 128 cores: 32); None: all of a batch
     steps                       the length of the run in place of `epochs`; the last epoch may then be short
     learning_rate               the peak, reached linearly after `warmup`, a share of all steps
     schedule, final_fraction    from the peak to final_fraction of it, step by step: "exponential" (a
@@ -54,6 +56,7 @@ class Recipe:
     epochs: int = 12
     steps: int | None = None
     batch_size: int = 64
+    ghost_batch: int | None = None
     learning_rate: float = 0.6
     warmup: float = 0.2
     schedule: str = "exponential"
@@ -86,6 +89,9 @@ class Recipe:
             self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
         fits = self.steps is None or _is_whole(self.steps, 1)
         self._check("steps", fits, "a whole number, 1 or more, or None")
+        ghost = self.ghost_batch
+        fits = ghost is None or (_is_whole(ghost, 2) and self.batch_size % ghost == 0)
+        self._check("ghost_batch", fits, f"a divisor of batch_size={self.batch_size}, 2 or more, or None")
         fits = _is_number(self.learning_rate, 0, math.inf, open_left=True)
         self._check("learning_rate", fits, "a number above 0")
         self._check("weight_decay", _is_number(self.weight_decay, 0, math.inf), "a number, 0 or more")

@@ -1,0 +1,97 @@
+"""The two networks for CIFAR of Kornblith et al., "What's in a loss function?" (2020), appendix A.1."""
+
+from __future__ import annotations
+
+import itertools
+
+from torch import Tensor, nn
+
+from penultimate.backbones.unit import Unit
+from penultimate.backbones.unit_net import UnitNet
+
+
+class AllCNNC(UnitNet):
+    """All-CNN-C with batch normalisation and the mean over space before its last convolution; 32 x 32 images.
+
+        3 x 3, 96 - 3 x 3, 96 - 3 x 3 / 2, 96 - 3 x 3, 192 - 3 x 3, 192 - 3 x 3 / 2, 192
+        - 3 x 3 without padding, 192 - 1 x 1, 192 - mean over space
+
+    The last convolution (1 x 1, one output a class) then is the head: a linear layer on 192 features. The
+    kernels and that layer have the published 1,369,738 parameters but for 1,248 biases, in whose place
+    batch normalisation has 1,248 gains and 1,248 shifts.
+
+    Springenberg et al., ICLR 2015 workshop, table 1.
+    """
+
+    num_features = 192
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (3, 96, 96, 96, 192, 192, 192)
+        for place, (inputs, outputs) in enumerate(itertools.pairwise(widths), 1):
+            self.add_module(f"unit{place}", Unit(inputs, outputs, size=3, stride=1 + (place % 3 == 0)))
+        self.unit7 = Unit(192, 192, size=3)
+        self.unit7.convolution.padding = (0, 0)
+        self.unit8 = Unit(192, 192, size=1)
+
+    def body(self, x: Tensor) -> Tensor:
+        for unit in self.children():
+            x = unit(x)
+        return x
+
+
+class PreActivatedBlock(nn.Module):
+    """x + conv(relu(bn(conv(a)))), a = relu(bn(x)); a 1 x 1 convolution of a for x at new shapes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.normalisation1 = nn.BatchNorm2d(inputs)
+        self.convolution1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.normalisation2 = nn.BatchNorm2d(outputs)
+        self.convolution2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False) if inputs != outputs else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = self.normalisation1(x).relu()
+        y: Tensor = self.convolution2(self.normalisation2(self.convolution1(active)).relu())
+        y = y + (x if self.shortcut is None else self.shortcut(active))
+        return y
+
+
+class WideResNet(UnitNet):
+    """A wide residual network of three groups for 32 x 32 images; WRN-16-8: depth 16, 8 times the width.
+
+        3 x 3, 16 - (depth - 4) / 6 blocks of 16 w - as many of 32 w / 2 - as many of 64 w / 2
+        - batch norm, ReLU - mean over space
+
+    WRN-16-8 has 10,961,370 parameters with a linear layer for 10 classes ("11.0M").
+
+    Zagoruyko and Komodakis, BMVC 2016, table 1.
+    """
+
+    def __init__(self, depth: int = 16, width: int = 8) -> None:
+        super().__init__()
+        self.num_features = 64 * width
+        self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        channels = 16
+        for group, outputs in enumerate((16 * width, 32 * width, 64 * width), 1):
+            for block in range((depth - 4) // 6):
+                stride = 2 if group > 1 and block == 0 else 1
+                self.add_module(
+                    f"group{group}_block{block + 1}", PreActivatedBlock(channels, outputs, stride)
+                )
+                channels = outputs
+        self.normalisation = nn.BatchNorm2d(channels)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+
+    def body(self, x: Tensor) -> Tensor:
+        for layer in self.children():
+            x = layer(x)
+        return x.relu()
+
+
+def wrn16_8() -> WideResNet:
+    """WRN-16-8."""
+    return WideResNet(16, 8)

@@ -1,0 +1,66 @@
+"""Ghost batches: batch normalisation by the moments of parts of a batch, as many cores would see them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class GhostBatchNorm2d(nn.BatchNorm2d):
+    """Batch normalisation that takes its moments over each `size` images of a batch, in their order.
+
+    y = g (x - mean_j) / sqrt(var_j + eps) + b for x in part j; the running moments move towards the mean of
+    the parts' moments, once a batch. A last part may be smaller, and then weighs less. In evaluation, and
+    with a batch of at most `size` images, it is batch normalisation.
+
+    Hoffer, Hubara and Soudry, NeurIPS 2017.
+
+    >>> layer = GhostBatchNorm2d.of(nn.BatchNorm2d(1), size=2)
+    >>> layer(torch.tensor([0.0, 2, 10, 12]).view(4, 1, 1, 1)).flatten().round().tolist()
+    [-1.0, 1.0, -1.0, 1.0]
+    >>> round(layer.running_mean.item(), 6)  # a tenth of the way to 6
+    0.6
+    """
+
+    size: int
+
+    @classmethod
+    def of(cls, layer: nn.BatchNorm2d, size: int) -> GhostBatchNorm2d:
+        """The same layer, with the same parameters and moments, by parts of `size` images."""
+        made = cls(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
+        made._parameters, made._buffers = layer._parameters, layer._buffers
+        made.size = size
+        return made.train(layer.training)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or len(x) <= self.size:
+            return super().forward(x)
+        parts = torch.split(x, self.size)
+        outputs, means, variances = [], [], []
+        for part in parts:
+            output, mean, inverse = torch.native_batch_norm(
+                part, self.weight, self.bias, None, None, True, 0.0, self.eps
+            )
+            count = part.numel() // part.shape[1]
+            outputs.append(output)
+            means.append(mean.detach())
+            variances.append((inverse.detach() ** -2 - self.eps) * (count / max(1, count - 1)))
+        if self.running_mean is not None and self.running_var is not None:
+            shares = means[0].new_tensor([len(part) / len(x) for part in parts])
+            momentum = self._advance()
+            self.running_mean.lerp_(shares @ torch.stack(means), momentum)
+            self.running_var.lerp_(shares @ torch.stack(variances), momentum)
+        return torch.cat(outputs)
+
+    def _advance(self) -> float:
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        return 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+
+
+def by_ghost_batches(network: nn.Module, size: int) -> None:
+    """Have every `BatchNorm2d` of a network take its moments over parts of `size` images."""
+    for module in list(network.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.BatchNorm2d:
+                setattr(module, name, GhostBatchNorm2d.of(child, size))
