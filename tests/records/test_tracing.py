@@ -157,6 +157,8 @@ def test_wrong_names_are_answered_with_the_nearest(folder: StudyFolder) -> None:
         ("swept", None, (SWEPT, None)),
         ("cosine_softmax", "GLYPHS", (SWEPT, "glyphs")),
         ("cosine_softmax(scale = 0.05, temperature=0.05)", None, (SWEPT, None)),
+        ("cosine_softmax(temperature=0.05, scale=0.05)", None, (SWEPT, None)),
+        ("cosine_softmax(temperature=0.05, scale=0.05) + softmax", None, (SWEPT, None)),
     ],
 )
 def test_a_name_may_be_a_title_or_the_beginning_of_one_thing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Protocol
 
 from penultimate.data.catalog import card, remember, shifted
 from penultimate.errors import RequestError, nearest
+from penultimate.objectives.presets import resolve
 from penultimate.records.reading import StudyFolder
 from penultimate.records.table import Row
 from penultimate.records.tuning import accuracy_text, counted
@@ -84,6 +86,9 @@ def _objective(folder: StudyFolder, objective: str) -> tuple[str, str]:
     """The canonical spec of an objective, or the name of a network that was given; and its short name."""
     listed = folder.description["objectives"]
     meanings = {entry[name]: str(entry["spec"]) for name in ("label", "slug", "spec") for entry in listed}
+    with contextlib.suppress(RequestError):  # what is no spec is a name, or the beginning of one
+        canonical = resolve(objective).canonical
+        objective = canonical if canonical in meanings else objective
     spec = _meant(folder, "objective", objective, meanings)
     return spec, next(str(entry["slug"]) for entry in listed if entry["spec"] == spec)
 
