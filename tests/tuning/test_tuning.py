@@ -387,7 +387,7 @@ def test_one_cell_is_a_grid_with_nothing_to_choose() -> None:
         (["dropout"], ["recipe.schedule=1"], None, "These can: learning_rate"),
         (["dropout"], ["recipe.learning_rate=0,1"], None, r"learning_rate must be a number in \(0, inf\)"),
         (["dropout"], ["recipe.epochs=2.5"], None, "epochs must be an integer"),
-        (["dropout"], [], 4, "a budget of 4 does not hold the grid of dropout, which has 5 cells"),
+        (["dropout"], [], 4, r"grid of dropout, which has 5 cells \(keep from .*\); give --budget 7"),
         (["dropout"], [], 0, "--budget is a whole number, 1 or more"),
     ],
 )

@@ -71,6 +71,9 @@ class Axis:
     start: Number
     grid: tuple[Number, ...]
 
+    def __str__(self) -> str:
+        return f"{self.key} from {', '.join(map(repr, self.grid))}"
+
     @property
     def centre(self) -> Number:
         """The grid's value from which the search sets out: the one nearest to the start."""

@@ -136,8 +136,9 @@ def plan_tuning(
     _check_whole("budget", budget, 1)
     if budget < needed:
         raise RequestError(
-            f"a budget of {budget} does not hold the grid of {largest.slug}, which has {needed} cells; give"
-            f" --budget {needed + REFINEMENT} (two of them to refine it), or a shorter --grid"
+            f"a budget of {budget} does not hold the grid of {largest.slug}, which has {needed} cells"
+            f" ({'; '.join(map(str, largest.axes))}); give --budget {needed + REFINEMENT} (two of them"
+            " to refine it), or a shorter --grid"
         )
     for candidate in candidates:
         for axis in candidate.axes:

@@ -43,11 +43,7 @@ def plan_lines(plan: TuningPlan) -> list[str]:
         " decides, and nothing else",
         f"at most {counted(plan.budget, 'cell')} an objective with {seeds} each: {counted(runs, 'run')} or"
         f" fewer, of {counted(main.recipe.epochs, 'epoch')}",
-        *(
-            f"  {candidate.slug}: {axis.key} from {', '.join(map(repr, axis.grid))}"
-            for candidate in plan.candidates
-            for axis in candidate.axes
-        ),
+        *(f"  {candidate.slug}: {axis}" for candidate in plan.candidates for axis in candidate.axes),
         *([f"only on the first of the study's architectures, {first}"] if further else []),
     ]
 
