@@ -68,6 +68,29 @@ class Files:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """A `Source`: one after another."""
+
+    first: Source
+    second: Source
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.second)
+
+    def __getitem__(self, place: int) -> Encoded:
+        count = len(self.first)
+        return self.first[place] if place < count else self.second[place - count]
+
+    def name(self, place: int) -> str:
+        count = len(self.first)
+        return self.first.name(place) if place < count else self.second.name(place - count)
+
+    @property
+    def files(self) -> Sequence[Path]:
+        return [*self.first.files, *self.second.files]
+
+
+@dataclass(frozen=True)
 class Listing:
     """Images in order, with labels, ids and the names of their classes; nothing is decoded.
 
@@ -164,7 +187,7 @@ class Listing:
                 return bytes.fromhex(digest_arrays(image))
 
     def _state(self) -> str:
-        """What changes when a file does: the places that are asked for, and each file's path, size and time."""
+        """What changes when a file does: the places asked for, and each file's path, size and time."""
         state = hashlib.sha256(self.places.tobytes())
         for path in self.source.files:
             found = path.stat() if path.exists() else None
