@@ -249,7 +249,7 @@ def flowers102(root: Path) -> None:
 
 
 def devkit(root: Path) -> list[tuple[int, str]]:
-    """ILSVRC2012_devkit_t12.tar.gz: its numbers are not in the order of the WordNet ids, as in the real one."""
+    """ILSVRC2012_devkit_t12.tar.gz: its numbers are not in the order of the WordNet ids either."""
     types = ["ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children", "wordnet_height"]
     types += ["num_train_images"]
     order = np.random.default_rng(0).permutation(1000)

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
+from penultimate.data.unpacking import tar_members
 from penultimate.errors import DamagedFileError, RequestError, unknown
 
 MOST_UNPACKED = 1 << 34
@@ -70,20 +71,18 @@ def members(archive: Path) -> Members:
     return Members(archive, *(tuple(row[column] for row in found) for column in range(3)))  # type: ignore[arg-type]
 
 
-def _regular(archive: Path, file: BinaryIO, start: int, below: str) -> Iterator[tuple[str, int, int]]:
-    with tarfile.open(fileobj=file, mode="r:") as tar:
-        for member in tar:
-            if member.isdir():
-                continue
-            if not member.isreg() or member.issparse():
-                raise DamagedFileError(f"'{archive}' holds '{member.name}', which is not an ordinary file")
-            if member.name.endswith(".tar") and not below:
-                content = tar.extractfile(member)
-                assert content is not None
-                prefix = f"{member.name.removesuffix('.tar')}/"
-                yield from _regular(archive, content, member.offset_data, prefix)  # type: ignore[arg-type]
-            else:
-                yield below + member.name, start + member.offset_data, member.size
+def _regular(archive: Path, file: IO[bytes], start: int, below: str) -> Iterator[tuple[str, int, int]]:
+    for tar, member in tar_members(file, "r:"):
+        if member.isdir():
+            continue
+        if not member.isreg() or member.issparse():
+            raise DamagedFileError(f"'{archive}' holds '{member.name}', which is not an ordinary file")
+        content = tar.extractfile(member) if member.name.endswith(".tar") and not below else None
+        if content is not None:
+            prefix = f"{member.name.removesuffix('.tar')}/"
+            yield from _regular(archive, content, member.offset_data, prefix)
+        else:
+            yield below + member.name, start + member.offset_data, member.size
 
 
 class _Pixels:
@@ -238,19 +237,17 @@ class Arrow:
     column: str
 
     @cached_property
-    def table(self) -> Any:
-        from datasets import Image
-
-        return arrow(self.folder).cast_column(self.column, Image(decode=False))
+    def encoded(self) -> Any:
+        return arrow(self.folder).data.column(self.column)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "column": self.column}
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self.encoded)
 
     def __getitem__(self, place: int) -> bytes | Path:
-        image = self.table[place][self.column]
+        image = self.encoded[place].as_py()
         if image is None or (image["bytes"] is None and not image["path"]):
             raise DamagedFileError(f"'{self.name(place)}' is empty")
         return Path(image["path"]) if image["bytes"] is None else bytes(image["bytes"])

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal, Self
 
 from penultimate.errors import DamagedFileError
 from penultimate.files import BLOCK
@@ -68,8 +68,8 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
                     with packed.open(entry) as file:
                         yield entry.filename, file
         return
-    with tarfile.open(archive, "r|*") as tar:
-        for member in tar:
+    with archive.open("rb") as packed_file:
+        for tar, member in tar_members(packed_file, "r:*"):
             if member.isdir():
                 continue
             content = tar.extractfile(member) if member.isreg() else None
@@ -77,6 +77,29 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 raise _refused(archive, member.name, "is a link or a device")
             with content:
                 yield member.name, content
+
+
+def tar_members(
+    file: IO[bytes], mode: Literal["r:", "r:*"]
+) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members of a tar archive in its order; raises TarError where it does not end as it should.
+
+    An archive that is cut short, or damaged in the middle, is a whole one to tarfile, which stops there.
+    """
+    last = b""
+
+    class Noticing(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+            nonlocal last
+            last = bytes(buf)
+            return super().frombuf(buf, encoding, errors)
+
+    with tarfile.open(fileobj=file, mode=mode, tarinfo=Noticing) as tar:
+        for member in tar:
+            yield tar, member
+    if len(last) != tarfile.BLOCKSIZE or any(last):
+        raise tarfile.ReadError("it is cut short or damaged")
 
 
 def _safe(archive: Path, name: str) -> PurePosixPath:
