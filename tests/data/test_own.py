@@ -73,7 +73,7 @@ def test_without_a_split_one_is_drawn_and_recorded(tmp_path: Path) -> None:
     assert np.bincount(train.labels).tolist() == [8, 16, 1]
     assert sorted([*train.ids, *test.ids]) == list(range(31))
     assert "20% of each class, 6 of 31 images, were drawn with seed 0" in told(opened)
-    assert "no test image: 1 classes ('wasp')" in told(opened)
+    assert "no test image: 1 class ('wasp')" in told(opened)
     assert names(open_dataset(str(tmp_path)).splits["test"]) == names(test)
     assert names(open_dataset(str(tmp_path), seed=1).splits["test"]) != names(test)
     assert len(open_dataset(str(tmp_path), test_share=0.5).splits["test"]) == 15
@@ -93,7 +93,7 @@ def test_an_empty_class_shifts_no_label_and_is_named(tmp_path: Path) -> None:
     opened = open_dataset(str(tmp_path))
     assert opened.splits["test"].labels.tolist() == [0, 2]
     assert opened.splits["test"].class_names == ("ant", "bee", "wasp")
-    assert "no image at all: 1 classes ('bee')" in told(opened)
+    assert "no image at all: 1 class ('bee')" in told(opened)
 
 
 def test_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
@@ -112,16 +112,17 @@ def test_what_is_no_image_or_lies_elsewhere_is_counted(tmp_path: Path) -> None:
     put_image(tmp_path / "bee/young/9.JPG", 1)
     opened = open_dataset(str(tmp_path))
     assert sum(len(listing) for listing in opened.splits.values()) == 7
-    assert "1 images lie in no class folder and are left out" in told(opened)
-    assert "left out: 1 files ('ant/notes.txt')" in told(opened)
-    assert "the images in 1 folders ('bee/young')" in told(opened)
+    assert "in no class folder, and left out: 1 image ('stray.jpg')" in told(opened)
+    assert "left out: 1 file ('ant/notes.txt')" in told(opened)
+    assert "the images in 1 folder ('bee/young')" in told(opened)
 
 
 def test_class_folders_that_differ_between_splits(tmp_path: Path) -> None:
     make(tmp_path / "train", {"ant": 2, "bumblebee": 2})
     make(tmp_path / "test", {"ant": 1, "bumble_bee": 1})
     with pytest.raises(
-        RequestError, match=r"1 class folders \('bumble_bee'\) of the test .*Did you mean 'bumblebee'\?"
+        RequestError,
+        match=r"1 class folder \('bumble_bee'\) of the test images: not among.*Did you mean 'bumblebee'\?",
     ):
         open_dataset(str(tmp_path))
 
@@ -154,7 +155,7 @@ def test_links(tmp_path: Path) -> None:
     (root / "ant/x.jpg").symlink_to(root / "ant/0.jpg")
     opened = open_dataset(str(root))
     assert sum(len(listing) for listing in opened.splits.values()) == 7
-    assert "by links: 1 entries ('bee')" in told(opened)
+    assert "by links: 1 entry ('bee')" in told(opened)
     for target in (root, root / "ant"):
         (root / "ant/circle").symlink_to(target)
         with pytest.raises(RequestError, match=r"ant/circle' leads back to '.*', in which it lies"):
@@ -171,7 +172,7 @@ def test_links(tmp_path: Path) -> None:
     ("build", "message"),
     [
         (lambda root: root.mkdir(), "holds no images in class folders"),
-        (lambda root: put_image(root / "x.jpg", 0), "holds no images in class folders; 1 lie in no class"),
+        (lambda root: put_image(root / "x.jpg", 0), r"folders; 1 lies \('x.jpg'\) in no class"),
         (lambda root: make(root, {"ant": 0, "bee": 0}), "holds no images in class folders"),
         (lambda root: make(root, {"ant": 1}), "holds 1 image; there is none to be tested on"),
         (lambda root: put(root, "x"), "is none of: a folder of images"),
@@ -232,7 +233,7 @@ def test_a_table_may_name_files_anywhere(tmp_path: Path) -> None:
         ("path,label,split\nx.jpg,a,trian\n", "unknown split in line 2 .*Did you mean 'train'"),
         (
             "path,label,split\nx.jpg,a,train\nx.jpg,a,test\n",
-            r"1 images \('x.jpg'\) are in more than one split",
+            r"1 image is \('x.jpg'\) in more than one split",
         ),
         ("path,label\nx.jpg,a\n", "holds 0 image"),
     ],

@@ -85,6 +85,14 @@ def _zip_bomb(path: Path) -> None:
         archive.writestr("set/zeros.jpg", bytes(1 << 24))
 
 
+def _header_bomb(path: Path) -> None:
+    """A name of a terabyte."""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        member = tarfile.TarInfo("././@LongLink")
+        member.size, member.type = 1 << 40, tarfile.GNUTYPE_LONGNAME
+        file.write(tarfile.TarInfo("set/a.jpg").tobuf() + member.tobuf() + bytes(1 << 20))
+
+
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "above": (_member("set/../../out.jpg"), r"'set/\.\./\.\./out\.jpg' in it would lie outside"),
     "absolute": (_member("/tmp/out.jpg"), "'/tmp/out.jpg' in it would lie outside"),
@@ -98,6 +106,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "zip, absolute": (lambda path: zip_of(path, "/out.jpg"), "would lie outside"),
     "zip, link": (_zip_link, "is a link or a device"),
     "bomb": (_bomb, "'zeros.jpg' in it makes it grow beyond all reason"),
+    "header bomb": (_header_bomb, "it has a header of 1,099,511,627,776 bytes"),
     "zip bomb": (_zip_bomb, "grow beyond all reason"),
     "no archive": (lambda path: path.write_bytes(b"<html>404</html>"), "is not a whole archive"),
     "empty": (lambda path: path.write_bytes(b""), "is not a whole archive"),

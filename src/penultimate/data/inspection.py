@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from penultimate.data.decoding import read_colours
 from penultimate.data.entries import Entry, entry
 from penultimate.data.listing import Listing
 from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.data.reading import what_goes_where
 from penultimate.data.unpacking import unpack
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 
@@ -110,7 +111,7 @@ def check(
         listed = ", ".join(list(absent)[:3]) + (", ..." if len(absent) > 3 else "")
         say(f"not there: {len(absent)} of {len(opened.splits)} splits ({listed})")
         for reason in list(dict.fromkeys(absent.values()))[:3]:
-            say(f"  {reason}")
+            say(f"  {reason.removesuffix(what_goes_where(name))}")
         if opened.entry is not None:
             say(f"What goes where, in {Path(root or '.') / opened.entry.folder}:")
             for line in opened.entry.layout:
@@ -136,7 +137,7 @@ def _check_split(
     for reason in found.reasons:
         say(f"  {reason}")
     for remark, count in found.remarks.items():
-        say(f"  {count:,} images {remark}")
+        say(f"  {count:,} of {len(listing):,} images {remark}")
     return len(listing) == expected and not found.reasons
 
 
@@ -153,11 +154,15 @@ def _described(known: Entry) -> list[str]:
 
 def _how(known: Entry, root: Path | str | None) -> str:
     command = f"penultimate data get {known.card.name} --root {root}"
-    archives = " and ".join(known.archives)
-    unpacks = f"; {command} unpacks {archives}, where it finds them in '{root}'" if archives else ""
+    archives = _and(known.archives)
+    unpacks = f". In '{root}', {command} unpacks {archives}" if archives else ""
     if known.torchvision:
         return f"To get it: {command} (from {known.obtain})"
     return f"To get it: {known.obtain}{unpacks}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def get(name: str, root: Path | str, say: Say) -> None:
@@ -178,7 +183,7 @@ def get(name: str, root: Path | str, say: Say) -> None:
 
 
 def _download(known: Entry, folder: Path) -> None:
-    name, archives = known.card.name, " and ".join(known.archives)
+    name, archives = known.card.name, _and(known.archives)
     by_hand = f"put {archives} into '{folder}', and call this again"
     if not known.torchvision:
         raise RequestError(

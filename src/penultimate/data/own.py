@@ -121,15 +121,15 @@ def _trained_and_tested(
     untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
     if untrained.size:
         raise RequestError(
-            f"'{path}': {_some([names[label] for label in untrained], 'classes')} are tested on, but have no"
-            " training image"
+            f"'{path}': {_some([names[label] for label in untrained], 'class is', 'classes are')} tested on, but"
+            " not trained on"
         )
     untested = np.setdiff1d(parts["train"].labels, parts["test"].labels)
     empty = sorted(set(range(len(names))) - set(parts["train"].labels.tolist()))
     if untested.size:
-        notes.append(f"no test image: {_some([names[label] for label in untested], 'classes')}")
+        notes.append(f"no test image: {_some([names[label] for label in untested], 'class', 'classes')}")
     if empty:
-        notes.append(f"no image at all: {_some([names[label] for label in empty], 'classes')}")
+        notes.append(f"no image at all: {_some([names[label] for label in empty], 'class', 'classes')}")
     if len(names) - len(empty) < 2:
         notes.append("all images are of one class: there is nothing to tell apart")
     return {split: parts[split] for split in ("train", "test")}, notes
@@ -160,7 +160,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
     for folder, part in named.items():
         for entry in visible(folder):
             if not entry.is_dir():
-                seen.outside += is_image(entry.name)
+                seen.outside += [entry.name] if is_image(entry.name) else []
                 continue
             name = unicodedata.normalize("NFC", entry.name)
             if name in classes.setdefault(part, set()):
@@ -168,7 +168,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
             classes[part].add(name)
             found.setdefault(part, []).extend((image, name) for image in seen.images(entry))
     if not any(found.values()):
-        lying = f"; {seen.outside} lie in no class folder" if seen.outside else ""
+        lying = f"; {_some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
         raise RequestError(
             f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
             f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"
@@ -179,8 +179,8 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
             new = sorted(its - classes["train"])
             if new:
                 raise RequestError(
-                    f"'{path}': {_some(new, 'class folders')} of the {part} images are not among the training"
-                    f" images'.{nearest(new[0], classes['train'])}"
+                    f"'{path}': {_some(new, 'class folder', 'class folders')} of the {part} images: not"
+                    f" among the training images'.{nearest(new[0], classes['train'])}"
                 )
     names = in_order(set().union(*classes.values()))
     place = {name: label for label, name in enumerate(names)}
@@ -196,10 +196,10 @@ class _Seen:
 
     def __init__(self, root: Path) -> None:
         self.root, self.real = root, root.resolve()
-        self.outside = 0
+        self.outside: list[str] = []
         self.others: list[str] = []
         self.deeper: list[str] = []
-        self.leading_out: list[str] = []
+        self.linked: list[str] = []
 
     def images(self, folder: Path) -> list[str]:
         """The images in a folder and below it, by their paths below the root."""
@@ -210,7 +210,7 @@ class _Seen:
         if real in above or real == self.real:
             raise RequestError(f"'{folder}' leads back to '{real}', in which it lies; remove that link")
         if folder.is_symlink() and not real.is_relative_to(self.real):
-            self.leading_out.append(folder.relative_to(self.root).as_posix())
+            self.linked.append(folder.relative_to(self.root).as_posix())
         for entry in visible(folder):
             name = entry.relative_to(self.root).as_posix()
             if entry.is_dir():
@@ -218,17 +218,17 @@ class _Seen:
                 yield from self._below(entry, (*above, real))
             elif is_image(entry.name):
                 if entry.is_symlink() and not entry.resolve().is_relative_to(self.real):
-                    self.leading_out.append(name)
+                    self.linked.append(name)
                 yield name
             else:
                 self.others.append(name)
 
     def notes(self) -> Notes:
         told = {
-            f"{self.outside} images lie in no class folder and are left out": self.outside,
-            f"no images by their names, and left out: {_some(self.others, 'files')}": self.others,
-            f"counted to the class above them: the images in {_some(self.deeper, 'folders')}": self.deeper,
-            f"outside of '{self.root}', by links: {_some(self.leading_out, 'entries')}": self.leading_out,
+            f"in no class folder, and left out: {_some(self.outside, 'image', 'images')}": self.outside,
+            f"no images by their names, and left out: {_some(self.others, 'file', 'files')}": self.others,
+            f"of the class above them: the images in {_some(self.deeper, 'folder', 'folders')}": self.deeper,
+            f"outside of '{self.root}', by links: {_some(self.linked, 'entry', 'entries')}": self.linked,
         }
         return [note for note, holds in told.items() if holds]
 
@@ -260,7 +260,7 @@ def _table(path: Path) -> tuple[Splits, Notes]:
     times = Counter(where for rows in found.values() for where in {where for where, _ in rows})
     twice = [where for where, count in times.items() if count > 1]
     if twice:
-        raise RequestError(f"'{path}': {_some(twice, 'images')} are in more than one split")
+        raise RequestError(f"'{path}': {_some(twice, 'image is', 'images are')} in more than one split")
     parts = {
         part: listed(
             path.parent,
@@ -387,7 +387,7 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names)
 
 
-def _some(names: Sequence[str], what: str) -> str:
+def _some(names: Sequence[str], one: str, many: str) -> str:
     """How many, and the first three by name."""
     more = ", ..." if len(names) > 3 else ""
-    return f"{len(names):,} {what} ({', '.join(map(repr, names[:3]))}{more})"
+    return f"{len(names):,} {one if len(names) == 1 else many} ({', '.join(map(repr, names[:3]))}{more})"

@@ -91,11 +91,15 @@ def base_of(entry: Entry, root: Path, holds: str) -> Path:
     return root
 
 
+def what_goes_where(name: str) -> str:
+    """How an error ends that is of the layout of a data set."""
+    return f" What goes where: penultimate data check {name} --root DIR"
+
+
 def not_there(entry: Entry, root: Path, why: str) -> RequestError:
     name = entry.card.name
     return RequestError(
-        f"'{root}' is not {entry.card.title} as it is published: {why}. What goes where:"
-        f" penultimate data check {name} --root DIR"
+        f"'{root}' is not {entry.card.title} as it is published: {why}.{what_goes_where(name)}"
     )
 
 

@@ -72,7 +72,7 @@ def members(archive: Path) -> Members:
 
 
 def _regular(archive: Path, file: IO[bytes], start: int, below: str) -> Iterator[tuple[str, int, int]]:
-    for tar, member in tar_members(file, "r:"):
+    for tar, member in tar_members(file):
         if member.isdir():
             continue
         if not member.isreg() or member.issparse():

@@ -10,13 +10,18 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, Self
+from typing import IO, Self
 
 from penultimate.errors import DamagedFileError
 from penultimate.files import BLOCK
 
 GROWTH = 20
 """Images hardly shrink when they are packed: an archive that grows more than so many times is a bomb."""
+HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, b"X")
+"""What stands before a member and says more of it, a long name say: tarfile holds it in memory."""
+MOST_HEADER = 1 << 20
+"""Bytes of it."""
+COMPRESSED = {b"\x1f\x8b": "r:gz", b"BZh": "r:bz2", b"\xfd7zXZ": "r:xz"}
 HARMLESS = 1 << 28
 """Bytes to which any archive may grow."""
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
@@ -38,7 +43,7 @@ def unpack(archive: Path, root: Path, folder: str) -> list[Path]:
                 left -= _write(partial / _safe(archive, name), file, archive, left)
         except DamagedFileError:
             raise
-        except FileExistsError as error:
+        except (FileExistsError, NotADirectoryError) as error:
             raise DamagedFileError(f"'{archive}' holds '{error.filename}' twice") from None
         except BROKEN as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -69,7 +74,7 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
                         yield entry.filename, file
         return
     with archive.open("rb") as packed_file:
-        for tar, member in tar_members(packed_file, "r:*"):
+        for tar, member in tar_members(packed_file):
             if member.isdir():
                 continue
             content = tar.extractfile(member) if member.isreg() else None
@@ -79,23 +84,26 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 yield member.name, content
 
 
-def tar_members(
-    file: IO[bytes], mode: Literal["r:", "r:*"]
-) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def tar_members(file: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """The members of a tar archive in its order; raises TarError where it does not end as it should.
 
     An archive that is cut short, or damaged in the middle, is a whole one to tarfile, which stops there.
     """
-    last = b""
+    last, start = b"", file.read(6)
+    file.seek(0)
+    mode = next((mode for magic, mode in COMPRESSED.items() if start.startswith(magic)), "r:")
 
     class Noticing(tarfile.TarInfo):
         @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
             nonlocal last
             last = bytes(buf)
-            return super().frombuf(buf, encoding, errors)
+            member = super().frombuf(buf, encoding, errors)
+            if member.type in HEADERS and member.size > MOST_HEADER:
+                raise tarfile.ReadError(f"it has a header of {member.size:,} bytes")
+            return member
 
-    with tarfile.open(fileobj=file, mode=mode, tarinfo=Noticing) as tar:
+    with tarfile.open(fileobj=file, mode=mode, tarinfo=Noticing) as tar:  # type: ignore[call-overload]
         for member in tar:
             yield tar, member
     if len(last) != tarfile.BLOCKSIZE or any(last):
