@@ -90,7 +90,7 @@ def _header_bomb(path: Path) -> None:
     with gzip.open(path, "wb", compresslevel=1) as file:
         member = tarfile.TarInfo("././@LongLink")
         member.size, member.type = 1 << 40, tarfile.GNUTYPE_LONGNAME
-        file.write(tarfile.TarInfo("set/a.jpg").tobuf() + member.tobuf() + bytes(1 << 20))
+        file.write(tarfile.TarInfo("set/a.jpg").tobuf() + member.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -189,8 +190,12 @@ class Listing:
     def _state(self) -> str:
         """What changes when a file does: the places asked for, and each file's path, size and time."""
         state = hashlib.sha256(self.places.tobytes())
+        state.update(os.fsencode(Path.cwd()))
         for path in self.source.files:
-            found = path.stat() if path.exists() else None
-            told = (found.st_size, found.st_mtime_ns) if found else None
-            state.update(f"{path.absolute()}\0{told}\n".encode(errors="surrogateescape"))
+            try:
+                found = path.stat()
+            except OSError:
+                continue  # whoever reads it says so
+            told = f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n"
+            state.update(told.encode(errors="surrogateescape"))
         return state.hexdigest()

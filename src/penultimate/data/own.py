@@ -121,8 +121,8 @@ def _trained_and_tested(
     untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
     if untrained.size:
         raise RequestError(
-            f"'{path}': {_some([names[label] for label in untrained], 'class is', 'classes are')} tested on, but"
-            " not trained on"
+            f"'{path}': {_some([names[label] for label in untrained], 'class is', 'classes are')} tested on,"
+            " but not trained on"
         )
     untested = np.setdiff1d(parts["train"].labels, parts["test"].labels)
     empty = sorted(set(range(len(names))) - set(parts["train"].labels.tolist()))
