@@ -118,6 +118,16 @@ def parser() -> argparse.ArgumentParser:
         "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
     )
     _takes_plugins(listing)
+    data = command("data", "Look at a data set on disk, or get one.")
+    doings = data.add_subparsers(dest="doing", metavar="check | get", required=True, parser_class=_Parser)
+    for name, text in (
+        ("check", "Say what of a data set is there, what is missing and what cannot be read; decode it all."),
+        ("get", "Unpack a published data set's archives that lie in --root, or download it if that can be."),
+    ):
+        doing = doings.add_parser(name, help=text, description=text)
+        own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
+        doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
+        doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
     doctor = command(
         "doctor",
         "Say what of the machine, the versions, the results and the data is sound, and what to do about what"

@@ -406,11 +406,32 @@ def _list(options: argparse.Namespace) -> int:
     width = max(map(len, kinds), default=0)
     for name, kind in kinds.items():
         _say(f"{name:<{width}}  {entry(kind, name).summary}")
+    if options.kind == "datasets":
+        from penultimate.data.entries import listed
+
+        _say("", "Published, where you have them (penultimate data check NAME --root DIR):", *listed())
     if options.kind == "objectives":
         from penultimate.objectives.presets import SUM
 
         _say("", f"'sigmoid + dropout(keep=0.8)' is one objective: {SUM}.")
     return 0
+
+
+def _data(options: argparse.Namespace) -> int:
+    from penultimate.data.inspection import check, get
+
+    if options.doing == "check":
+        return 0 if check(options.name, options.root, _say, _counting) else 1
+    if options.root is None:
+        raise RequestError(f"give the folder it is to lie in: penultimate data get {options.name} --root DIR")
+    get(options.name, options.root, _say)
+    return 0
+
+
+def _counting(done: int) -> None:
+    """How many images are decoded, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{done:,} images decoded ", end="", file=sys.stderr, flush=True)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -443,6 +464,7 @@ COMMANDS = {
     "join": _join,
     "tune": _tune,
     "list": _list,
+    "data": _data,
     "doctor": _doctor,
     "check": _check,
 }

@@ -7,6 +7,7 @@ of 16 bits keep their high byte, v >> 8: in colour Pillow does so itself; grey i
 
 from __future__ import annotations
 
+import io
 import struct
 import warnings
 from pathlib import Path
@@ -40,17 +41,20 @@ SEVERAL = "hold several frames, of which the first is read"
 TRANSPARENT = "have an alpha channel, which is dropped"
 
 
-def read_colours(path: Path, upright: bool = False) -> tuple[Image.Image, list[str]]:
+def read_colours(
+    path: Path, upright: bool = False, content: bytes | None = None
+) -> tuple[Image.Image, list[str]]:
     """The image in a file, mode "RGB", and remarks: what the file holds beyond it.
 
-    `upright` applies the rotation in its EXIF data. Raises DamagedFileError for a file that is gone or is not
+    `upright` applies the rotation in its EXIF data; `content` is what the file holds, where it is read
+    already (a member of an archive). Raises DamagedFileError for a file that is gone or is not
     a complete image, RequestError for more than MOST_PIXELS, and for levels of more than 8 bits that are not
     a PNG's: what is white among them is unknown.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            opened = Image.open(path)
+            opened = Image.open(path if content is None else io.BytesIO(content))
         with opened:
             file: Image.Image = opened
             _expect_size(path, *file.size)

@@ -1,0 +1,205 @@
+"""`penultimate data check` and `get`: what of a data set is there, whole and readable; and getting it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from penultimate.data.decoding import read_colours
+from penultimate.data.entries import Entry, entry
+from penultimate.data.listing import Listing
+from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.data.reading import what_goes_where
+from penultimate.data.unpacking import unpack
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+
+SCORES = {"top1": "top-1 accuracy", "mean_per_class": "mean per-class accuracy"}
+STRETCH = 64
+"""Images that a process decodes before it tells of them."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """What decoding every image has shown: why some cannot be read, and how many each remark is true of."""
+
+    reasons: tuple[str, ...]
+    remarks: Counter[str]
+
+
+def decode_all(listing: Listing, progress: Callable[[int], None] | None = None) -> Unreadable:
+    """Decode every image, on all cores; raises PenultimateError if a process is killed over it."""
+    stretches = [range(at, min(at + STRETCH, len(listing))) for at in range(0, len(listing), STRETCH)]
+    reasons: list[str] = []
+    remarks: Counter[str] = Counter()
+    done = 0
+    for said, remarked in _mapped(listing, stretches):
+        reasons += said
+        remarks += remarked
+        done = min(done + STRETCH, len(listing))
+        if progress is not None:
+            progress(done)
+    return Unreadable(tuple(reasons), remarks)
+
+
+def _mapped(listing: Listing, stretches: list[range]) -> Iterator[tuple[list[str], Counter[str]]]:
+    processes = min(len(os.sched_getaffinity(0)), len(stretches) // 4)
+    if processes < 2:
+        _take(listing)
+        yield from map(_decode, stretches)
+        return
+    try:
+        with ProcessPoolExecutor(processes, initializer=_take, initargs=(listing,)) as pool:
+            yield from pool.map(_decode, stretches)
+    except BrokenProcessPool:
+        raise PenultimateError("a process that decodes images was killed: mostly memory ran out") from None
+
+
+_taken: list[Listing] = []
+
+
+def _take(listing: Listing) -> None:
+    _taken[:] = [listing]
+
+
+def _decode(stretch: range) -> tuple[list[str], Counter[str]]:
+    reasons: list[str] = []
+    remarks: Counter[str] = Counter()
+    for index in stretch:
+        try:
+            encoded = _taken[0].image(index)
+            if isinstance(encoded, bytes):
+                remarks.update(read_colours(Path(_taken[0].name(index)), content=encoded)[1])
+            elif isinstance(encoded, Path):
+                remarks.update(read_colours(encoded)[1])
+        except (DamagedFileError, RequestError) as error:
+            reasons.append(str(error))
+    return reasons, remarks
+
+
+def check(
+    name: str, root: Path | str | None, say: Say, progress: Callable[[int], None] | None = None
+) -> bool:
+    """Say what a data set is, what of it is there and what is not; whether all of it is there and whole.
+
+    Every image is decoded. Raises RequestError for an unknown name, and for own data that cannot be used.
+    """
+    opened = open_dataset(name, root)
+    if opened.entry is not None:
+        for line in _described(opened.entry):
+            say(line)
+    for note in opened.notes:
+        say(f"note: {note}")
+    absent: dict[str, str] = {}
+    sound = True
+    for split in opened.splits:
+        try:
+            listing = opened.splits[split]
+        except (RequestError, DamagedFileError) as error:
+            absent[split] = str(error)
+            continue
+        sound &= _check_split(opened, split, listing, say, progress)
+    if absent:
+        listed = ", ".join(list(absent)[:3]) + (", ..." if len(absent) > 3 else "")
+        say(f"not there: {len(absent)} of {len(opened.splits)} splits ({listed})")
+        for reason in list(dict.fromkeys(absent.values()))[:3]:
+            say(f"  {reason.removesuffix(what_goes_where(name))}")
+        if opened.entry is not None:
+            say(f"What goes where, in {Path(root or '.') / opened.entry.folder}:")
+            for line in opened.entry.layout:
+                say(f"  {line}")
+            say(_how(opened.entry, root))
+    return sound and not absent
+
+
+def _check_split(
+    opened: OpenedDataset, split: str, listing: Listing, say: Say, progress: Callable[[int], None] | None
+) -> bool:
+    classes = f"{np.unique(listing.labels).size:,} classes"
+    expected = len(listing) + len(listing.missing)
+    if opened.entry is not None:
+        expected = opened.entry.card.sizes[split]
+        classes += f" of {opened.entry.card.classes:,}"
+    found = decode_all(listing, progress)
+    say(f"{split}: {len(listing):,} of {expected:,} images, {classes}; {len(found.reasons):,} cannot be read")
+    if listing.missing:
+        say(f"  missing: {len(listing.missing):,}, which its lists name")
+        for path in listing.missing:
+            say(f"    {path}")
+    for reason in found.reasons:
+        say(f"  {reason}")
+    for remark, count in found.remarks.items():
+        say(f"  {count:,} of {len(listing):,} images {remark}")
+    return len(listing) == expected and not found.reasons
+
+
+def _described(known: Entry) -> list[str]:
+    card = known.card
+    return [
+        f"{card.title}: {card.relation}",
+        f"  official score: {SCORES[card.accuracy]}",
+        f"  licence: {card.licence}",
+        f"  citation: {card.citation}",
+        *([f"  {card.note}"] if card.note else ()),
+    ]
+
+
+def _how(known: Entry, root: Path | str | None) -> str:
+    command = f"penultimate data get {known.card.name} --root {root}"
+    archives = _and(known.archives)
+    unpacks = f". In '{root}', {command} unpacks {archives}" if archives else ""
+    if known.torchvision:
+        return f"To get it: {command} (from {known.obtain})"
+    return f"To get it: {known.obtain}{unpacks}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def get(name: str, root: Path | str, say: Say) -> None:
+    """Unpack the archives of a data set that lie in `root`; else have torchvision download it.
+
+    Raises RequestError, saying what to do by hand, where neither can be; DamagedFileError for a bad archive.
+    """
+    known, folder = entry(name), Path(root).expanduser()
+    found = [path for path in (folder / archive for archive in known.archives) if path.is_file()]
+    for path in found:
+        for new in unpack(path, folder, known.folder):
+            say(f"unpacked '{path.name}': {new}")
+    if not found:
+        _download(known, folder)
+    for split, listing in open_dataset(name, folder).splits.items():
+        say(f"{split}: {len(listing):,} of {known.card.sizes[split]:,} images")
+    say(f"Whether every image can be read: penultimate data check {name} --root {root}")
+
+
+def _download(known: Entry, folder: Path) -> None:
+    name, archives = known.card.name, _and(known.archives)
+    by_hand = f"put {archives} into '{folder}', and call this again"
+    if not known.torchvision:
+        raise RequestError(
+            f"{known.card.title} is to be got by hand: {known.obtain}."
+            f" Then {by_hand if archives else f'see penultimate data check {name} --root {folder}'}"
+        )
+    try:
+        import torchvision.datasets
+    except ImportError:
+        raise RequestError(
+            f"torchvision downloads {known.card.title}: pip install 'penultimate[models]'; or {by_hand}"
+        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        getattr(torchvision.datasets, known.torchvision)(folder, download=True)
+    except (OSError, RuntimeError) as error:
+        raise RequestError(
+            f"{known.card.title} cannot be downloaded ({error}). By hand, from {known.obtain}: {by_hand}"
+        ) from None

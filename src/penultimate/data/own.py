@@ -1,0 +1,393 @@
+"""A user's own images: folders of classes, a table of paths and labels, arrays, Hugging Face data sets.
+
+What says which images are tested on is used; where nothing does, a fifth of each class is drawn. Validation
+images are trained on: whatever is tuned holds out images of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import unicodedata
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penultimate.data.listing import Chain, Listing
+from penultimate.data.reading import ENDINGS, SPAN, is_image, listed, text_of, visible
+from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
+from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+
+TRAIN = ("train", "training")
+VALIDATION = ("val", "valid", "validation", "dev")
+TEST = ("test", "testing")
+SPLITS = {
+    name: part
+    for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
+    for name in names
+}
+"""What a folder, a column or an array calls its splits."""
+PATHS = ("path", "file", "filename", "file_name", "filepath", "image", "image_path", "img")
+LABELS = ("label", "labels", "class", "class_name", "target", "category", "species", "y")
+PARTITIONS = ("split", "subset", "partition", "set", "fold")
+TEST_SHARE = 0.2
+Splits = dict[str, Listing]
+Notes = list[str]
+
+
+def read_own(path: Path, seed: int = 0, test_share: float = TEST_SHARE) -> tuple[Splits, Notes]:
+    """The splits "train" and "test" of what lies at a path, and what a reader of results must know of them.
+
+    Raises RequestError for what holds no images, DamagedFileError for what cannot be read.
+    """
+    if not 0 < test_share < 1:
+        raise RequestError(f"the share of test images lies between 0 and 1; got {test_share}")
+    if path.is_dir():
+        if (path / "dataset_dict.json").is_file() or (path / "state.json").is_file():
+            parts, notes = _hugging_face(path)
+        elif any(entry.suffix == ".npy" for entry in path.iterdir()):
+            parts, notes = _arrays(path, {entry.stem: entry for entry in sorted(path.glob("*.npy"))})
+        else:
+            parts, notes = _folders(path)
+    elif path.suffix.lower() == ".npz" and path.is_file():
+        parts, notes = _arrays(path, dict.fromkeys(_names_in(path), path))
+    elif path.suffix.lower() in (".csv", ".tsv", ".txt") and path.is_file():
+        parts, notes = _table(path)
+    elif path.exists():
+        raise RequestError(
+            f"'{path}' is none of: a folder of images, a table (.csv, .tsv) of paths and labels, arrays"
+            " (.npz, or a folder of .npy), a data set that Hugging Face's save_to_disk wrote"
+        )
+    else:
+        raise RequestError(f"'{path}' does not exist")
+    return _trained_and_tested(path, parts, notes, seed, test_share)
+
+
+def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float) -> np.ndarray:
+    """Which images are tested on: of each class the share whose sha256 of (seed, name) is smallest.
+
+    A class keeps an image to be trained on, and gives one to the test if it has two. An image that is added
+    or removed moves at most one other of its class.
+
+    >>> stratified(["a", "b", "c", "d", "e", "f"], np.array([0, 0, 0, 0, 0, 1]), 0, 0.4).sum()
+    np.int64(2)
+    """
+    order = np.array(
+        [hashlib.sha256(f"{seed}\0{name}".encode(errors="surrogateescape")).hexdigest() for name in names]
+    )
+    tested = np.zeros(len(names), bool)
+    for label in np.unique(labels):
+        its = np.flatnonzero(labels == label)
+        count = min(max(round(share * its.size), 1), its.size - 1)
+        tested[its[np.argsort(order[its], kind="stable")][:count]] = True
+    return tested
+
+
+def _trained_and_tested(
+    path: Path, parts: Splits, notes: Notes, seed: int, share: float
+) -> tuple[Splits, Notes]:
+    """ "train" and "test", whatever there is: validation images join one of them, and are said to."""
+    names = next(iter(parts.values())).class_names
+    if "" in parts:
+        whole = parts[""]
+        if len(whole) < 2:
+            raise RequestError(f"'{path}' holds {len(whole)} image; there is none to be tested on")
+        tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
+        notes.append(
+            f"nothing says which images are tested on: {share:.0%} of each class, {tested.sum():,} of"
+            f" {len(whole):,} images, were drawn with seed {seed}"
+        )
+        parts = {"train": replace(whole.subset(~tested), missing=whole.missing), "test": whole.subset(tested)}
+    elif "train" in parts and "test" not in parts and "validation" in parts:
+        parts = {"train": parts["train"], "test": parts["validation"]}
+        notes.append("there are no test images: the validation images are tested on")
+    elif "validation" in parts and "train" in parts:
+        validation = parts.pop("validation")
+        parts["train"] = _joined(parts["train"], validation)
+        notes.append(f"the {len(validation):,} validation images are trained on, as in the paper")
+    if set(parts) != {"train", "test"}:
+        raise RequestError(
+            f"'{path}' holds {' and '.join(sorted(parts))} images only; images to train on and to test on are"
+            " expected (train, test), or classes without a split"
+        )
+    for split, listing in parts.items():
+        if not len(listing):
+            raise RequestError(f"'{path}': no image of the {split} split is there")
+    untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
+    if untrained.size:
+        raise RequestError(
+            f"'{path}': {_some([names[label] for label in untrained], 'class is', 'classes are')} tested on,"
+            " but not trained on"
+        )
+    untested = np.setdiff1d(parts["train"].labels, parts["test"].labels)
+    empty = sorted(set(range(len(names))) - set(parts["train"].labels.tolist()))
+    if untested.size:
+        notes.append(f"no test image: {_some([names[label] for label in untested], 'class', 'classes')}")
+    if empty:
+        notes.append(f"no image at all: {_some([names[label] for label in empty], 'class', 'classes')}")
+    if len(names) - len(empty) < 2:
+        notes.append("all images are of one class: there is nothing to tell apart")
+    return {split: parts[split] for split in ("train", "test")}, notes
+
+
+def _joined(first: Listing, second: Listing) -> Listing:
+    return Listing(
+        Chain(first.source, second.source),
+        np.concatenate([first.places, second.places + len(first.source)]),
+        np.concatenate([first.labels, second.labels]),
+        np.concatenate([first.ids, second.ids]),
+        first.class_names,
+        first.missing + second.missing,
+    )
+
+
+def _folders(path: Path) -> tuple[Splits, Notes]:
+    """A folder for each class, in a folder for each split or in none; images below a class folder are its."""
+    folders = [entry for entry in visible(path) if entry.is_dir()]
+    named = {entry: SPLITS[entry.name.lower()] for entry in folders if entry.name.lower() in SPLITS}
+    if ("train" not in named.values() and len(named) < len(folders)) or not named:
+        named = {path: ""}
+    elif set(named.values()) == {"train"}:
+        named = dict.fromkeys(named, "")
+    seen = _Seen(path)
+    found: dict[str, list[tuple[str, str]]] = {}
+    classes: dict[str, set[str]] = {}
+    for folder, part in named.items():
+        for entry in visible(folder):
+            if not entry.is_dir():
+                seen.outside += [entry.name] if is_image(entry.name) else []
+                continue
+            name = unicodedata.normalize("NFC", entry.name)
+            if name in classes.setdefault(part, set()):
+                raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
+            classes[part].add(name)
+            found.setdefault(part, []).extend((image, name) for image in seen.images(entry))
+    if not any(found.values()):
+        lying = f"; {_some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
+        raise RequestError(
+            f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
+            f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"
+            " each; or a table of paths and labels (.csv)"
+        )
+    if "train" in classes:
+        for part, its in classes.items():
+            new = sorted(its - classes["train"])
+            if new:
+                raise RequestError(
+                    f"'{path}': {_some(new, 'class folder', 'class folders')} of the {part} images: not"
+                    f" among the training images'.{nearest(new[0], classes['train'])}"
+                )
+    names = in_order(set().union(*classes.values()))
+    place = {name: label for label, name in enumerate(names)}
+    parts = {
+        part: listed(path, [(image, place[name]) for image, name in rows], names, number * SPAN, str(path))
+        for number, (part, rows) in enumerate(found.items())
+    }
+    return parts, seen.notes()
+
+
+class _Seen:
+    """What is in folders besides the images of their classes: counted, to be told."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.real = root, root.resolve()
+        self.outside: list[str] = []
+        self.others: list[str] = []
+        self.deeper: list[str] = []
+        self.linked: list[str] = []
+
+    def images(self, folder: Path) -> list[str]:
+        """The images in a folder and below it, by their paths below the root."""
+        return sorted(self._below(folder, ()))
+
+    def _below(self, folder: Path, above: tuple[Path, ...]) -> Iterator[str]:
+        real = folder.resolve()
+        if real in above or real == self.real:
+            raise RequestError(f"'{folder}' leads back to '{real}', in which it lies; remove that link")
+        if folder.is_symlink() and not real.is_relative_to(self.real):
+            self.linked.append(folder.relative_to(self.root).as_posix())
+        for entry in visible(folder):
+            name = entry.relative_to(self.root).as_posix()
+            if entry.is_dir():
+                self.deeper.append(name)
+                yield from self._below(entry, (*above, real))
+            elif is_image(entry.name):
+                if entry.is_symlink() and not entry.resolve().is_relative_to(self.real):
+                    self.linked.append(name)
+                yield name
+            else:
+                self.others.append(name)
+
+    def notes(self) -> Notes:
+        told = {
+            f"in no class folder, and left out: {_some(self.outside, 'image', 'images')}": self.outside,
+            f"no images by their names, and left out: {_some(self.others, 'file', 'files')}": self.others,
+            f"of the class above them: the images in {_some(self.deeper, 'folder', 'folders')}": self.deeper,
+            f"outside of '{self.root}', by links: {_some(self.linked, 'entry', 'entries')}": self.linked,
+        }
+        return [note for note, holds in told.items() if holds]
+
+
+def _table(path: Path) -> tuple[Splits, Notes]:
+    """A header, then lines of a path (below the table's folder, or absolute), a label and perhaps a split."""
+    text = text_of(path)
+    head = text.partition("\n")[0]
+    reader = csv.DictReader(text.splitlines(), delimiter=max(",;\t", key=head.count), restval="")
+    columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
+    image, label = (_column(path, columns, kinds) for kinds in (PATHS, LABELS))
+    split = next((columns[name] for name in PARTITIONS if name in columns), None)
+    found: dict[str, list[tuple[str, str]]] = {}
+    try:
+        for row in reader:
+            where, name = (str(row[column] or "").strip() for column in (image, label))
+            if not where or not name:
+                raise RequestError(f"'{path}', line {reader.line_num}: a path and a label are expected")
+            part = "" if split is None else str(row[split] or "").strip()
+            if split is not None and part.lower() not in SPLITS:
+                raise unknown(f"split in line {reader.line_num} of '{path}'", part, SPLITS)
+            found.setdefault(SPLITS.get(part.lower(), ""), []).append((where.replace("\\", "/"), name))
+    except csv.Error as error:
+        raise DamagedFileError(f"'{path}', line {reader.line_num}: {error}") from None
+    if not found:
+        raise RequestError(f"'{path}' lists no images")
+    names = in_order({unicodedata.normalize("NFC", name) for rows in found.values() for _, name in rows})
+    place = {name: label for label, name in enumerate(names)}
+    times = Counter(where for rows in found.values() for where in {where for where, _ in rows})
+    twice = [where for where, count in times.items() if count > 1]
+    if twice:
+        raise RequestError(f"'{path}': {_some(twice, 'image is', 'images are')} in more than one split")
+    parts = {
+        part: listed(
+            path.parent,
+            [(where, place[unicodedata.normalize("NFC", name)]) for where, name in rows],
+            names,
+            number * SPAN,
+            str(path),
+            anywhere=True,
+        )
+        for number, (part, rows) in enumerate(found.items())
+    }
+    return parts, []
+
+
+def _column(path: Path, columns: Mapping[str, str], kinds: Sequence[str]) -> str:
+    known = next((columns[name] for name in kinds if name in columns), None)
+    if known is None:
+        raise RequestError(
+            f"'{path}' has the columns {', '.join(columns) or 'of no header'}; one called"
+            f" {', '.join(kinds[:-1])} or {kinds[-1]} is expected"
+        )
+    return known
+
+
+def _names_in(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as packed:
+            return [name.removesuffix(".npy") for name in packed.namelist()]
+    except (zipfile.BadZipFile, OSError) as error:
+        raise DamagedFileError(f"'{path}' is not a whole npz file: {error}") from None
+
+
+def _arrays(path: Path, files: Mapping[str, Path]) -> tuple[Splits, Notes]:
+    """Images and labels: images, labels; train_images, train_labels, ...; x_train, y_train, ... ."""
+    pairs: dict[str, tuple[str, str]] = {}
+    for said, part in {"": "", **SPLITS}.items():
+        forms = [(f"{said}_images", f"{said}_labels"), (f"x_{said}", f"y_{said}"), (f"{said}_x", f"{said}_y")]
+        for images, labels in (tuple(name.strip("_") for name in form) for form in forms):
+            if images in files and labels in files:
+                pairs[part] = images, labels
+    if not pairs:
+        raise RequestError(
+            f"'{path}' holds {', '.join(files) or 'nothing'}; expected are images and labels, or"
+            " train_images, train_labels, test_images, test_labels, or x_train, y_train, x_test, y_test"
+        )
+    read = {
+        name: read_array(file, "" if file.suffix == ".npy" else name)
+        for name, file in files.items()
+        if name == "class_names" or name in {labels for _, labels in pairs.values()}
+    }
+    given = [str(name) for name in read.get("class_names", ())]
+    columns = {labels: _labels(path, labels, read[labels]) for _, labels in pairs.values()}
+    if not given:
+        given = in_order({str(value) for column in columns.values() for value in np.unique(column)})
+        place = {name: label for label, name in enumerate(given)}
+    else:
+        place = {str(label): label for label in range(len(given))} | {n: i for i, n in enumerate(given)}
+    parts = {}
+    for number, (part, (images, labels)) in enumerate(pairs.items()):
+        source = Array(files[images], "" if files[images].suffix == ".npy" else images)
+        column = columns[labels]
+        if len(source) != len(column):
+            raise RequestError(f"'{path}': {len(source)} {images}, but {len(column)} {labels}")
+        values, which = np.unique(column, return_inverse=True)
+        unnamed = [str(value) for value in values if str(value) not in place]
+        if unnamed:
+            raise RequestError(f"'{path}': {labels} has {unnamed[0]}; there are {len(given)} class_names")
+        placed = np.array([place[str(value)] for value in values], np.int64)[which]
+        order = np.arange(len(column))
+        parts[part] = Listing(source, order, placed, number * SPAN + order, tuple(given))
+    return parts, []
+
+
+def _labels(path: Path, name: str, labels: np.ndarray) -> np.ndarray:
+    labels = labels[:, 0] if labels.shape[1:] == (1,) else labels
+    if labels.ndim != 1 or labels.dtype.kind not in "iuU" or not labels.size:
+        raise RequestError(
+            f"'{path}': {name} is {labels.dtype} {list(labels.shape)}; a whole number or a name for each"
+            " image is expected"
+        )
+    return labels
+
+
+def _hugging_face(path: Path) -> tuple[Splits, Notes]:
+    """What `save_to_disk` wrote: a DatasetDict of splits, or one Dataset."""
+    folders = {path: ""}
+    if (path / "dataset_dict.json").is_file():
+        entries = [entry for entry in visible(path) if entry.is_dir()]
+        folders = {entry: SPLITS[entry.name] for entry in entries if entry.name in SPLITS}
+        if not folders:
+            raise unknown(f"split of '{path}'", ", ".join(entry.name for entry in entries), SPLITS)
+    read: dict[str, list[Any]] = {}
+    sources: dict[str, Arrow] = {}
+    names: list[str] = []
+    for folder, part in folders.items():
+        table = arrow(folder)
+        column = label_column(table, folder)
+        sources[part], read[part] = Arrow(folder, image_column(table, folder)), list(table[column])
+        names = list(getattr(table.features[column], "names", None) or ())
+    if not names:
+        names = in_order({str(value) for values in read.values() for value in values})
+        place = {name: label for label, name in enumerate(names)}
+        read = {part: [place[str(value)] for value in values] for part, values in read.items()}
+    parts = {}
+    for number, (part, values) in enumerate(read.items()):
+        unlabelled = sum(value is None or value < 0 for value in values)
+        if unlabelled:
+            raise RequestError(f"'{path}': {unlabelled} of {len(values)} {part} images have no label")
+        order = np.arange(len(values))
+        labels = np.array(values, np.int64)
+        parts[part] = Listing(sources[part], order, labels, number * SPAN + order, tuple(names))
+    return parts, []
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Class names sorted: as numbers where all are, else as text.
+
+    >>> in_order(["10", "9", "2"]), in_order(["10", "9", "b"])
+    (['2', '9', '10'], ['10', '9', 'b'])
+    """
+    names = list(names)
+    if all(name.isdecimal() for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names)
+
+
+def _some(names: Sequence[str], one: str, many: str) -> str:
+    """How many, and the first three by name."""
+    more = ", ..." if len(names) > 3 else ""
+    return f"{len(names):,} {one if len(names) == 1 else many} ({', '.join(map(repr, names[:3]))}{more})"

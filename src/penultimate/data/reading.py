@@ -1,0 +1,182 @@
+"""Shared by the readers of image data sets: lists and tables, which images are there, listings of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penultimate.data.entries import Entry
+from penultimate.data.listing import Files, Listing, Source
+from penultimate.errors import DamagedFileError, RequestError, nearest
+
+ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"))
+"""Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images."""
+Rows = Sequence[tuple[str, int]]
+"""Images by their path below a folder, with their labels."""
+SPAN = 1 << 32
+"""The ids of the k-th split count from k times this."""
+MAT_ERRORS = (OSError, ValueError, TypeError, KeyError, IndexError, EOFError, NotImplementedError, zlib.error)
+
+
+def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:
+    """The images of a split that are there; those listed that are not are named in `missing`."""
+    first = list(entry.card.sizes).index(split) * SPAN
+    return listed(base, rows, names, first, f"{entry.card.title}, {split}")
+
+
+def listed(
+    base: Path, rows: Rows, names: Sequence[str], first: int, what: str, anywhere: bool = False
+) -> Listing:
+    """A listing of files below a folder; unless they may lie `anywhere`, a path that leaves it is refused."""
+    for path, label in rows:
+        if not anywhere and (path.startswith("/") or ".." in path.split("/")):
+            raise DamagedFileError(f"{what}: its list names '{path}', which lies outside '{base}'")
+        if not 0 <= label < len(names):
+            raise DamagedFileError(f"{what}: its list gives '{path}' the class {label + 1} of {len(names)}")
+    there = present(base, (path for path, _ in rows))
+    kept = np.array([path in there for path, _ in rows], bool)
+    paths = tuple(path for path, _ in rows if path in there)
+    labels = np.array([label for _, label in rows], np.int64)[kept]
+    ids = (first + np.arange(len(rows)))[kept]
+    missing = tuple(path for path, _ in rows if path not in there)
+    return Listing(Files(base, paths), np.arange(len(paths)), labels, ids, tuple(names), missing)
+
+
+def present(base: Path, paths: Iterable[str]) -> set[str]:
+    """Those of the paths that are there, each folder read once."""
+    asked: dict[str, set[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        asked.setdefault(folder, set()).add(name)
+    found: set[str] = set()
+    for folder, names in asked.items():
+        try:
+            there = names & set(names_in(base / folder))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found |= {f"{folder}/{name}" if folder else name for name in there}
+    return found
+
+
+def whole_listing(
+    entry: Entry,
+    source: Source,
+    split: str,
+    labels: np.ndarray,
+    names: Sequence[str],
+    places: np.ndarray | None = None,
+) -> Listing:
+    order = np.arange(len(labels))
+    ids = list(entry.card.sizes).index(split) * SPAN + order
+    return Listing(source, order if places is None else places, labels, ids, tuple(names))
+
+
+def base_of(entry: Entry, root: Path, holds: str) -> Path:
+    """The data set's folder: in --root, or --root itself."""
+    if (root / entry.folder).is_dir():
+        return root / entry.folder
+    if not root.is_dir():
+        raise RequestError(
+            f"'{root}' {'is a file' if root.exists() else 'does not exist'}; it is to hold {entry.card.title}"
+        )
+    if holds and not (root / holds).exists():
+        raise not_there(entry, root, f"it holds neither a folder {entry.folder} nor what is in one ({holds})")
+    return root
+
+
+def what_goes_where(name: str) -> str:
+    """How an error ends that is of the layout of a data set."""
+    return f" What goes where: penultimate data check {name} --root DIR"
+
+
+def not_there(entry: Entry, root: Path, why: str) -> RequestError:
+    name = entry.card.name
+    return RequestError(
+        f"'{root}' is not {entry.card.title} as it is published: {why}.{what_goes_where(name)}"
+    )
+
+
+def first_of(*paths: Path) -> Path | None:
+    return next((path for path in paths if path.exists()), None)
+
+
+def visible(folder: Path) -> list[Path]:
+    """What is in a folder, without hidden files; raises RequestError for a link that leads nowhere."""
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    broken = next((path for path in entries if path.is_symlink() and not path.exists()), None)
+    if broken is not None:
+        raise RequestError(f"'{broken}' is a link to '{broken.readlink()}', which is not there")
+    return entries
+
+
+def names_in(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def images_in(folder: Path) -> list[str]:
+    return [name for name in names_in(folder) if is_image(name)]
+
+
+def is_image(name: str) -> bool:
+    """Whether a file is an image by its name."""
+    return not name.startswith(".") and Path(name).suffix.lower() in ENDINGS
+
+
+def lines_of(path: Path) -> list[str]:
+    return [line.strip() for line in text_of(path).split("\n") if line.strip()]
+
+
+def text_of(path: Path) -> str:
+    """A text file in UTF-8; raises RequestError where it is missing, DamagedFileError where it is no text."""
+    try:
+        return path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        raise RequestError(f"'{path}' is missing; the data set is read by it") from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise DamagedFileError(f"'{path}' is no list of images: {error}") from None
+
+
+def rows_of(path: Path, delimiter: str) -> list[dict[str, str]]:
+    lines = text_of(path).splitlines()
+    return list(csv.DictReader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, restval=""))
+
+
+def places_of(names: Sequence[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(names)}
+
+
+def label_of(name: str, places: Mapping[str, int], where: Path) -> int:
+    if name not in places:
+        raise DamagedFileError(
+            f"'{where}': '{name}' is not one of the {len(places)} classes.{nearest(name, places)}"
+        )
+    return places[name]
+
+
+def mat(base: Path, path: Path, variable: str) -> Any:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RequestError(
+            f"'{path}' cannot be read ({error.strerror}); the data set is read by it"
+        ) from None
+    return mat_content(content, str(path), variable)
+
+
+def mat_content(content: bytes, name: str, variable: str) -> Any:
+    """A variable of a MATLAB file."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        return loadmat(io.BytesIO(content), squeeze_me=True, variable_names=[variable])[variable]
+    except (*MAT_ERRORS, MatReadError) as error:
+        raise DamagedFileError(f"'{name}' is not a whole MATLAB file with '{variable}': {error}") from None

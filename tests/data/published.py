@@ -1,0 +1,372 @@
+"""Tiny copies of published data sets in the layout in which each is published, files for files.
+
+Every image of a class is of the class's colour, so that a label that is shifted shows in the pixels.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from PIL import Image
+from scipy.io import savemat
+
+from penultimate.data.imagenet import _timm_words
+
+WNIDS = sorted(_timm_words())
+"""ImageNet's thousand."""
+CHOSEN = (3, 10, 200, 999)
+"""The classes of ImageNet's that tiny copies hold."""
+
+
+def colour(label: int) -> tuple[int, int, int]:
+    """That of a class: blue steps by ten, so that JPEG cannot blur one into the next."""
+    return 50 + 40 * (label % 5), 50 + 40 * (label // 5 % 5), 50 + 40 * (label // 25 % 5)
+
+
+def jpeg(label: int, number: int = 0) -> bytes:
+    buffer = io.BytesIO()
+    image = Image.new("RGB", (40 + number, 30), colour(label))
+    image.save(buffer, "JPEG", quality=95, comment=f"{label} {number}".encode())
+    return buffer.getvalue()
+
+
+def put(path: Path, content: bytes | str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def put_image(path: Path, label: int, number: int = 0) -> None:
+    put(path, jpeg(label, number))
+
+
+def tar(path: Path, members: Mapping[str, bytes], mode: str = "w") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def tar_bytes(members: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def food101(root: Path) -> None:
+    base = root / "food-101"
+    classes = ["apple_pie", "baby_back_ribs", "baklava"]
+    listed: dict[str, dict[str, list[str]]] = {"train": {}, "test": {}}
+    for label, name in enumerate(classes):
+        for number in range(5):
+            put_image(base / f"images/{name}/{1000 + number}.jpg", label, number)
+            part = "train" if number < 3 else "test"
+            listed[part].setdefault(name, []).append(f"{name}/{1000 + number}")
+    for part, names in listed.items():
+        put(base / f"meta/{part}.json", json.dumps(names))
+        put(base / f"meta/{part}.txt", "\n".join(line for lines in names.values() for line in lines))
+    put(base / "meta/classes.txt", "\n".join(classes) + "\n")
+    put(base / "meta/labels.txt", "Apple pie\nBaby back ribs\nBaklava\n")
+    put(base / "license_agreement.txt", "...")
+
+
+def _cifar_rows(labels: list[int]) -> np.ndarray:
+    return np.concatenate([np.repeat(np.array(colour(label), np.uint8), 1024)[None] for label in labels])
+
+
+class _Python2(pickle._Pickler):  # type: ignore[name-defined]
+    """Protocol 2 as Python 2 wrote it, and CIFAR's authors with it: text and bytes alike are its str."""
+
+    dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+
+    def _string(self, text: bytes | str) -> None:
+        content = text.encode("latin1") if isinstance(text, str) else text
+        short = len(content) < 256
+        length = len(content).to_bytes(1 if short else 4, "little")
+        self.write((pickle.SHORT_BINSTRING if short else pickle.BINSTRING) + length + content)
+
+    dispatch[bytes] = dispatch[str] = _string
+
+
+def python2_pickle(content: object) -> bytes:
+    buffer = io.BytesIO()
+    _Python2(buffer, 2).dump(content)
+    return buffer.getvalue().replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
+
+
+def cifar10(root: Path) -> None:
+    base = root / "cifar-10-batches-py"
+    for number, name in enumerate([f"data_batch_{k}" for k in range(1, 6)] + ["test_batch"]):
+        labels = [(number + k) % 10 for k in range(4)]
+        content = {
+            b"batch_label": b"training batch 1 of 5",
+            b"labels": labels,
+            b"data": _cifar_rows(labels),
+            b"filenames": [b"x.png"] * 4,
+        }
+        put(base / name, python2_pickle(content))
+    names = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+    meta = {b"num_cases_per_batch": 4, b"label_names": [n.encode() for n in names], b"num_vis": 3072}
+    put(base / "batches.meta", python2_pickle(meta))
+    put(base / "readme.html", "<html>")
+
+
+def cifar100(root: Path) -> None:
+    base = root / "cifar-100-python"
+    for name, count in (("train", 12), ("test", 6)):
+        fine = [(7 * k) % 100 for k in range(count)]
+        content = {
+            b"filenames": [b"x.png"] * count,
+            b"batch_label": b"training batch 1 of 1",
+            b"fine_labels": fine,
+            b"coarse_labels": [label // 5 for label in fine],
+            b"data": _cifar_rows(fine),
+        }
+        put(base / name, python2_pickle(content))
+    meta = {
+        b"fine_label_names": [f"fine_{k:02}".encode() for k in range(100)],
+        b"coarse_label_names": [f"coarse_{k}".encode() for k in range(20)],
+    }
+    put(base / "meta", python2_pickle(meta))
+
+
+def birdsnap(root: Path) -> None:
+    """With an image that could not be downloaded, and a species all of whose images could not."""
+    base = root / "birdsnap"
+    species = [
+        ("1", "Acadian Flycatcher"),
+        ("2", "Acorn Woodpecker"),
+        ("3", "Alder Flycatcher"),
+        ("4", "Anhinga"),
+    ]
+    put(
+        base / "species.txt",
+        "id\tcommon\tscientific\tdir\n"
+        + "".join(f"{k}\t{name}\tLatin name\t{name.replace(' ', '_')}\n" for k, name in species),
+    )
+    lines = ["url\tmd5\tpath\tspecies_id\tbb_x1\tbb_y1\tbb_x2\tbb_y2\tback_x\tback_y"]
+    tested = ["path"]
+    for label, (k, name) in enumerate(species):
+        for number in range(4):
+            path = f"{name.replace(' ', '_')}/{k}{number}.jpg"
+            lines.append(f"http://farm.example/{number}\tmd5\t{path}\t{k}\t1\t1\t20\t20\tnull\tnull")
+            if number == 3:
+                tested.append(path)
+            if name != "Acorn Woodpecker" and (label, number) != (2, 1):
+                put_image(base / "download/images" / path, label, number)
+    put(base / "images.txt", "\n".join(lines) + "\n")
+    put(base / "test_images.txt", "\n".join(tested) + "\n")
+    put(base / "get_birdsnap.py", "print 'python 2'\n")
+
+
+def sun397(root: Path) -> None:
+    base = root / "SUN397"
+    classes = ["/a/abbey", "/a/apartment_building/outdoor", "/b/badlands"]
+    put(base / "ClassName.txt", "".join(f"{name}\n" for name in classes))
+    for split in ("01", "02"):
+        for part, numbers in (("Training", (0, 1, 2)), ("Testing", (3, 4))):
+            lines = [
+                f"{name}/sun_{split if split == '02' else ''}a{k}.jpg" for name in classes for k in numbers
+            ]
+            put(base / f"{part}_{split}.txt", "\r\n".join(lines) + "\r\n")
+    for label, name in enumerate(classes):
+        for number in range(6):  # the sixth is in no partition
+            put_image(base / f"{name[1:]}/sun_a{number}.jpg", label, number)
+
+
+def cars(root: Path) -> None:
+    base = root / "stanford_cars"
+    names = ["AM General Hummer SUV 2000", "Acura RL Sedan 2012", "Ram C/V Cargo Van Minivan 2012"]
+    savemat(
+        _made(base / "devkit/cars_meta.mat"),
+        {"class_names": np.array([names], dtype=object)},
+    )
+    types = [(name, object) for name in ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")]
+    for part, path, count in (
+        ("train", "devkit/cars_train_annos.mat", 6),
+        ("test", "cars_test_annos_withlabels.mat", 5),
+    ):
+        rows = np.empty((1, count), dtype=types)
+        for number in range(count):
+            label = (2 * number + (part == "test")) % 3
+            rows[0, number] = (1, 2, 30, 20, np.uint8(label + 1), f"{number + 1:05}.jpg")
+            put_image(base / f"cars_{part}/{number + 1:05}.jpg", label, number)
+        savemat(_made(base / path), {"annotations": rows})
+    unlabelled = np.empty((1, 5), dtype=[t for t in types if t[0] != "class"])
+    for number in range(5):
+        unlabelled[0, number] = (1, 2, 30, 20, f"{number + 1:05}.jpg")
+    savemat(base / "devkit/cars_test_annos.mat", {"annotations": unlabelled})
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def pets(root: Path) -> None:
+    base = root / "oxford-iiit-pet"
+    breeds = [("Abyssinian", 1), ("american_bulldog", 2), ("Bengal", 1)]
+    lines: dict[str, list[str]] = {"trainval": [], "test": []}
+    for label, (breed, kind) in enumerate(breeds):
+        for number in range(5):
+            image = f"{breed}_{number + 100}"
+            line = f"{image} {label + 1} {kind} 1"
+            if (breed, number) != ("american_bulldog", 3):
+                lines["trainval" if number < 3 else "test"].append(line)
+            put_image(base / f"images/{image}.jpg", label, number)
+            xml = (
+                f"<annotation><filename>{image}.jpg</filename><object><name>cat</name></object></annotation>"
+            )
+            put(base / f"annotations/xmls/{image}.xml", xml)
+            put_image(base / f"annotations/trimaps/{image}.png", 0)
+    for part, listed in lines.items():
+        put(base / f"annotations/{part}.txt", "\n".join(listed) + "\n")
+    header = "#Image CLASS-ID SPECIES BREED ID\n#ID: 1:37 Class ids\n"
+    put(base / "annotations/list.txt", header + "\n".join(lines["trainval"] + lines["test"]))
+    put(base / "images/Abyssinian_100.mat", b"MATLAB 5.0")
+
+
+def flowers102(root: Path) -> None:
+    base = root / "flowers-102"
+    labels = [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    for number, label in enumerate(labels, 1):
+        put_image(base / f"jpg/image_{number:05}.jpg", label - 1, number)
+    savemat(_made(base / "imagelabels.mat"), {"labels": np.array([labels], np.uint8)})
+    ids = {"trnid": [7, 1, 4], "valid": [5, 2, 8], "tstid": [3, 6, 9, 10]}
+    savemat(base / "setid.mat", {key: np.array([value], np.uint16) for key, value in ids.items()})
+
+
+def devkit(root: Path) -> list[tuple[int, str]]:
+    """ILSVRC2012_devkit_t12.tar.gz: its numbers are not in the order of the WordNet ids either."""
+    types = ["ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children", "wordnet_height"]
+    types += ["num_train_images"]
+    order = np.random.default_rng(0).permutation(1000)
+    rows = np.empty((1001, 1), dtype=[(name, object) for name in types])
+    for number, place in enumerate(order, 1):
+        words = _timm_words()[WNIDS[place]]
+        rows[number - 1, 0] = (float(number), WNIDS[place], words, "a gloss", 0.0, np.array([]), 0.0, 1300.0)
+    rows[1000, 0] = (1001.0, "n00001740", "entity", "a gloss", 1.0, np.array([1.0]), 3.0, 0.0)
+    buffer = io.BytesIO()
+    savemat(buffer, {"synsets": rows})
+    truth = [(int(np.flatnonzero(order == label)[0]) + 1, WNIDS[label]) for label in CHOSEN * 2]
+    tar(
+        root / "ILSVRC2012_devkit_t12.tar.gz",
+        {
+            "ILSVRC2012_devkit_t12/readme.txt": b"...",
+            "ILSVRC2012_devkit_t12/data/meta.mat": buffer.getvalue(),
+            "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt": "".join(
+                f"{number}\n" for number, _ in truth
+            ).encode(),
+        },
+        "w:gz",
+    )
+    return truth
+
+
+def imagenet(root: Path) -> None:
+    """train and val as folders of classes, as torchvision and everyone's script leave them."""
+    for label in CHOSEN:
+        for number in range(3):
+            put_image(root / f"train/{WNIDS[label]}/{WNIDS[label]}_{number}.JPEG", label, number)
+    for number, label in enumerate(CHOSEN * 2, 1):
+        put_image(root / f"val/{WNIDS[label]}/ILSVRC2012_val_{number:08}.JPEG", label, number)
+
+
+def imagenet_archives(root: Path) -> None:
+    """As it is downloaded: a tar of tars, a flat tar and the devkit."""
+    devkit(root)
+    inner = {
+        f"{WNIDS[label]}.tar": tar_bytes(
+            {f"{WNIDS[label]}_{number}.JPEG": jpeg(label, number) for number in range(3)}
+        )
+        for label in CHOSEN
+    }
+    tar(root / "ILSVRC2012_img_train.tar", inner)
+    val = {
+        f"ILSVRC2012_val_{number:08}.JPEG": jpeg(label, number) for number, label in enumerate(CHOSEN * 2, 1)
+    }
+    tar(root / "ILSVRC2012_img_val.tar", val)
+
+
+def imagenet_flat(root: Path) -> None:
+    """Unpacked, with the validation images in one folder, beside the devkit."""
+    imagenet_archives(root)
+    for archive in ("train", "val"):
+        (root / f"ILSVRC2012_img_{archive}.tar").unlink()
+    for label in CHOSEN:
+        for number in range(3):
+            put_image(root / f"train/{WNIDS[label]}/{WNIDS[label]}_{number}.JPEG", label, number)
+    for number, label in enumerate(CHOSEN * 2, 1):
+        put_image(root / f"val/ILSVRC2012_val_{number:08}.JPEG", label, number)
+
+
+def imagenet_kaggle(root: Path) -> None:
+    data = root / "ILSVRC/Data/CLS-LOC"
+    for label in CHOSEN:
+        for number in range(3):
+            put_image(data / f"train/{WNIDS[label]}/{WNIDS[label]}_{number}.JPEG", label, number)
+    lines = ["ImageId,PredictionString"]
+    for number, label in reversed(list(enumerate(CHOSEN * 2, 1))):
+        put_image(data / f"val/ILSVRC2012_val_{number:08}.JPEG", label, number)
+        lines.append(f"ILSVRC2012_val_{number:08},{WNIDS[label]} 85 1 499 272 {WNIDS[label]} 1 1 20 20 ")
+        xml = f"<annotation><object><name>{WNIDS[label]}</name></object></annotation>"
+        put(root / f"ILSVRC/Annotations/CLS-LOC/val/ILSVRC2012_val_{number:08}.xml", xml)
+    put(data / "test/ILSVRC2012_test_00000001.JPEG", jpeg(0))
+    put(root / "LOC_val_solution.csv", "\n".join(lines) + "\n")
+    put(root / "LOC_synset_mapping.txt", "".join(f"{w} {_timm_words()[w]}\n" for w in WNIDS))
+
+
+def imagenet_v2(root: Path) -> None:
+    for label in range(1000):
+        folder = root / "imagenetv2-matched-frequency-format-val" / str(label)
+        folder.mkdir(parents=True)
+        if label in CHOSEN:
+            put_image(folder / "0af3f1b55de791c4144e2fb6d7dfe96dfc22d3fc.jpeg", label)
+
+
+def _wnids(root: Path, folder: str) -> None:
+    for label in CHOSEN:
+        for number in range(2):
+            put_image(root / folder / WNIDS[label] / f"0.0{number}_cat _ dog_0.9.jpg", label, number)
+
+
+def imagenet_a(root: Path) -> None:
+    _wnids(root, "imagenet-a")
+    put(root / "imagenet-a/README.txt", f"{WNIDS[3]} tench\n")
+
+
+def imagenet_r(root: Path) -> None:
+    _wnids(root, "imagenet-r")
+    put(root / "imagenet-r/README.txt", "...")
+
+
+def imagenet_sketch(root: Path) -> None:
+    _wnids(root, "sketch")
+
+
+def imagenet_c(root: Path) -> None:
+    """Its archives unpacked side by side, one of them into a folder of its own."""
+    for folder in ("gaussian_noise/1", "gaussian_noise/5", "weather/fog/3"):
+        for label in CHOSEN:
+            put_image(root / "imagenet-c" / folder / WNIDS[label] / "ILSVRC2012_val_00000001.JPEG", label)
+
+
+MAKERS: dict[str, Callable[[Path], None]] = {
+    maker.__name__: maker
+    for maker in (
+        imagenet, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch, imagenet_c,
+        food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102,
+    )
+}  # fmt: skip

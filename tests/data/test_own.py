@@ -1,0 +1,387 @@
+"""A user's own images: folders, tables, arrays, Hugging Face's folders; and what is wrong with them, said."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.data.published import colour, jpeg, put, put_image
+from tests.data.test_published import assert_shows_its_labels, seen
+
+from penultimate import RequestError
+from penultimate.data.listing import Listing
+from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.data.own import stratified
+from penultimate.errors import DamagedFileError
+
+
+def make(root: Path, classes: dict[str, int], label: int = 0) -> Path:
+    """A folder for each class with so many images."""
+    for place, (name, count) in enumerate(classes.items(), label):
+        (root / name).mkdir(parents=True)
+        for number in range(count):
+            put_image(root / name / f"{number}.jpg", place, number)
+    return root
+
+
+def names(listing: Listing) -> list[str]:
+    return [listing.name(index) for index in range(len(listing))]
+
+
+def told(opened: OpenedDataset) -> str:
+    return "; ".join(opened.notes)
+
+
+def test_split_folders(tmp_path: Path) -> None:
+    for split, count in (("train", 3), ("Test", 2)):
+        make(tmp_path / split, {"ant": count, "bee": count})
+    opened = open_dataset(str(tmp_path))
+    assert list(opened.splits) == ["train", "test"]
+    assert [len(listing) for listing in opened.splits.values()] == [6, 4]
+    for listing in opened.splits.values():
+        assert_shows_its_labels(listing)
+        assert listing.class_names == ("ant", "bee")
+    assert opened.notes == ()
+    assert not set(opened.splits["train"].ids) & set(opened.splits["test"].ids)
+
+
+def test_validation_images_are_trained_on_and_this_is_said(tmp_path: Path) -> None:
+    for split, count in (("train", 3), ("val", 2), ("test", 1)):
+        make(tmp_path / split, {"ant": count, "bee": count})
+    opened = open_dataset(str(tmp_path))
+    assert [len(listing) for listing in opened.splits.values()] == [10, 2]
+    assert "the 4 validation images are trained on" in told(opened)
+    assert_shows_its_labels(opened.splits["train"])
+    (tmp_path / "test").rename(tmp_path / ".test")
+    opened = open_dataset(str(tmp_path))
+    assert [len(listing) for listing in opened.splits.values()] == [6, 4]
+    assert "the validation images are tested on" in told(opened)
+
+
+def test_without_a_split_one_is_drawn_and_recorded(tmp_path: Path) -> None:
+    make(tmp_path, {"ant": 10, "bee": 20, "wasp": 1})
+    opened = open_dataset(str(tmp_path))
+    train, test = opened.splits.values()
+    assert np.bincount(test.labels).tolist() == [2, 4]
+    assert np.bincount(train.labels).tolist() == [8, 16, 1]
+    assert sorted([*train.ids, *test.ids]) == list(range(31))
+    assert "20% of each class, 6 of 31 images, were drawn with seed 0" in told(opened)
+    assert "no test image: 1 class ('wasp')" in told(opened)
+    assert names(open_dataset(str(tmp_path)).splits["test"]) == names(test)
+    assert names(open_dataset(str(tmp_path), seed=1).splits["test"]) != names(test)
+    assert len(open_dataset(str(tmp_path), test_share=0.5).splits["test"]) == 15
+
+
+def test_an_image_more_moves_at_most_one_other() -> None:
+    paths = [f"{number}.jpg" for number in range(100)]
+    before = stratified(paths, np.zeros(100, int), 3, 0.2)
+    after = stratified([*paths, "new.jpg"], np.zeros(101, int), 3, 0.2)
+    assert (before != after[:100]).sum() <= 1
+    assert before.sum() == after.sum() == 20
+
+
+def test_an_empty_class_shifts_no_label_and_is_named(tmp_path: Path) -> None:
+    make(tmp_path / "train", {"ant": 2, "bee": 0, "wasp": 2})
+    make(tmp_path / "test", {"ant": 1, "wasp": 1})
+    opened = open_dataset(str(tmp_path))
+    assert opened.splits["test"].labels.tolist() == [0, 2]
+    assert opened.splits["test"].class_names == ("ant", "bee", "wasp")
+    assert "no image at all: 1 class ('bee')" in told(opened)
+
+
+def test_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
+    make(tmp_path, {str(number): 2 for number in range(12)})
+    opened = open_dataset(str(tmp_path))
+    assert opened.splits["train"].class_names == tuple(map(str, range(12)))
+    assert_shows_its_labels(opened.splits["train"])
+
+
+def test_what_is_no_image_or_lies_elsewhere_is_counted(tmp_path: Path) -> None:
+    make(tmp_path, {"ant": 3, "bee": 3})
+    put(tmp_path / "ant/notes.txt", "...")
+    put(tmp_path / "ant/.DS_Store", "")
+    put(tmp_path / "ant/._0.jpg", "macOS's")
+    put_image(tmp_path / "stray.jpg", 0)
+    put_image(tmp_path / "bee/young/9.JPG", 1)
+    opened = open_dataset(str(tmp_path))
+    assert sum(len(listing) for listing in opened.splits.values()) == 7
+    assert "in no class folder, and left out: 1 image ('stray.jpg')" in told(opened)
+    assert "left out: 1 file ('ant/notes.txt')" in told(opened)
+    assert "the images in 1 folder ('bee/young')" in told(opened)
+
+
+def test_class_folders_that_differ_between_splits(tmp_path: Path) -> None:
+    make(tmp_path / "train", {"ant": 2, "bumblebee": 2})
+    make(tmp_path / "test", {"ant": 1, "bumble_bee": 1})
+    with pytest.raises(
+        RequestError,
+        match=r"1 class folder \('bumble_bee'\) of the test images: not among.*Did you mean 'bumblebee'\?",
+    ):
+        open_dataset(str(tmp_path))
+
+
+def test_names_in_other_scripts_and_both_ways_of_writing_them(tmp_path: Path) -> None:
+    french = unicodedata.normalize("NFD", "abeille dorée")
+    make(tmp_path / "train", {"муравей": 2, unicodedata.normalize("NFC", french): 2, "蜂": 2, "نمل": 2})
+    make(tmp_path / "test", {"муравей": 1, french: 1, "蜂": 1, "نمل": 1})
+    opened = open_dataset(str(tmp_path))
+    train, test = opened.splits.values()
+    assert train.class_names == tuple(sorted(["муравей", "abeille dorée", "蜂", "نمل"]))
+    assert [seen(train)[train.labels.tolist().index(label)] for label in range(4)] == seen(test)
+    (tmp_path / "train" / french).mkdir()
+    with pytest.raises(RequestError, match=r"two folders called 'abeille dorée', written in two ways"):
+        open_dataset(str(tmp_path))
+
+
+def test_a_name_that_is_no_text_is_read(tmp_path: Path) -> None:
+    make(tmp_path, {"ant": 3, "bee": 3})
+    put_image(tmp_path / "ant" / b"\xff\xfe.jpg".decode(errors="surrogateescape"), 0)
+    train = open_dataset(str(tmp_path)).splits["train"]
+    assert len(train.digest) == 64
+    assert len(pickle.dumps(train)) > 0
+
+
+def test_links(tmp_path: Path) -> None:
+    make(tmp_path / "elsewhere", {"bee": 3}, 1)
+    root = make(tmp_path / "set", {"ant": 3})
+    (root / "bee").symlink_to(tmp_path / "elsewhere/bee")
+    (root / "ant/x.jpg").symlink_to(root / "ant/0.jpg")
+    opened = open_dataset(str(root))
+    assert sum(len(listing) for listing in opened.splits.values()) == 7
+    assert "by links: 1 entry ('bee')" in told(opened)
+    for target in (root, root / "ant"):
+        (root / "ant/circle").symlink_to(target)
+        with pytest.raises(RequestError, match=r"ant/circle' leads back to '.*', in which it lies"):
+            open_dataset(str(root))
+        (root / "ant/circle").unlink()
+    for target in (root / "gone", root / "ant/y.jpg"):  # the second leads to itself
+        (root / "ant/y.jpg").symlink_to(target)
+        with pytest.raises(RequestError, match=r"ant/y\.jpg' is a link to '.*', which is not there"):
+            open_dataset(str(root))
+        (root / "ant/y.jpg").unlink()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda root: root.mkdir(), "holds no images in class folders"),
+        (lambda root: put_image(root / "x.jpg", 0), r"folders; 1 lies \('x.jpg'\) in no class"),
+        (lambda root: make(root, {"ant": 0, "bee": 0}), "holds no images in class folders"),
+        (lambda root: make(root, {"ant": 1}), "holds 1 image; there is none to be tested on"),
+        (lambda root: put(root, "x"), "is none of: a folder of images"),
+        (lambda root: None, "is neither a published data set"),
+        (lambda root: make(root / "train", {"a": 1}) and make(root / "test", {"a": 0}), "no image of the"),
+        (lambda root: make(root / "test", {"a": 1}), "holds test images only"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_said(build: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    build(tmp_path / "set")
+    with pytest.raises(RequestError, match=message):
+        open_dataset(str(tmp_path / "set"))
+
+
+def test_one_class_is_read_and_said(tmp_path: Path) -> None:
+    make(tmp_path, {"ant": 5})
+    assert "all images are of one class" in told(open_dataset(str(tmp_path)))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_table_of_paths_and_labels(delimiter: str, tmp_path: Path) -> None:
+    lines = [["Image", "note", "Label", "split"]]
+    for label, name in enumerate(("ant, red", "bee")):
+        for number in range(3):
+            put_image(tmp_path / f"pictures/{label}{number}.jpg", label, number)
+            quoted = f'"{name}"'
+            lines.append([f"pictures/{label}{number}.jpg", "", quoted, "train" if number else "test"])
+    lines.append(["pictures/gone.jpg", "", "bee", "train"])
+    put(tmp_path / "table.csv", b"\xef\xbb\xbf" + "\r\n".join(map(delimiter.join, lines)).encode())
+    opened = open_dataset("mine", tmp_path / "table.csv")
+    train, test = opened.splits.values()
+    assert train.class_names == ("ant, red", "bee")
+    assert_shows_its_labels(train)
+    assert_shows_its_labels(test)
+    assert train.missing == ("pictures/gone.jpg",)
+    assert opened.shortfall("train") == (
+        "mine, train: 4 of 5 images are there; 1 are missing, 'pictures/gone.jpg' among them"
+    )
+
+
+def test_a_table_may_name_files_anywhere(tmp_path: Path) -> None:
+    for number in range(4):
+        put_image(tmp_path / f"far/{number}.jpg", number % 2, number)
+    lines = [f"{tmp_path}/far/{number}.jpg,{number % 2}" for number in range(3)] + ["..\\far\\3.jpg,1"]
+    put(tmp_path / "near/t.csv", "path,label\n" + "\n".join(lines))
+    opened = open_dataset(str(tmp_path / "near/t.csv"))
+    assert sum(len(listing) for listing in opened.splits.values()) == 4
+    assert_shows_its_labels(opened.splits["train"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has the columns of no header; one called path, file,"),
+        ("a,b\n1,2\n", "has the columns a, b; one called path"),
+        ("path,label\n", "lists no images"),
+        ("path,label\nx.jpg,\n", "line 2: a path and a label are expected"),
+        ("path,label,split\nx.jpg,a,trian\n", "unknown split in line 2 .*Did you mean 'train'"),
+        (
+            "path,label,split\nx.jpg,a,train\nx.jpg,a,test\n",
+            r"1 image is \('x.jpg'\) in more than one split",
+        ),
+        ("path,label\nx.jpg,a\n", "holds 0 image"),
+    ],
+)
+def test_a_table_that_cannot_be_used(text: str, message: str, tmp_path: Path) -> None:
+    put(tmp_path / "t.csv", text)
+    with pytest.raises(RequestError, match=message):
+        open_dataset(str(tmp_path / "t.csv"))
+
+
+def pixels(labels: list[int]) -> np.ndarray:
+    return np.stack([np.full((32, 32, 3), colour(label), np.uint8) for label in labels])
+
+
+def _medmnist(root: Path) -> Path:
+    arrays = {}
+    for split, labels in (("train", [0, 1, 2]), ("val", [2]), ("test", [1, 0, 2])):
+        arrays |= {f"{split}_images": pixels(labels), f"{split}_labels": np.array(labels, np.uint8)[:, None]}
+    np.savez_compressed(root / "x.npz", **arrays)
+    return root / "x.npz"
+
+
+def _keras(root: Path) -> Path:
+    np.savez(
+        root / "x.npz",
+        x_train=pixels([0, 1, 2, 2]),
+        y_train=[0, 1, 2, 2],
+        x_test=pixels([1, 0, 2]),
+        y_test=[1, 0, 2],
+    )
+    return root / "x.npz"
+
+
+def _npy(root: Path) -> Path:
+    for split, labels in (("train", [0, 1, 2, 2]), ("test", [1, 0, 2])):
+        np.save(root / f"{split}_images.npy", pixels(labels))
+        np.save(root / f"{split}_labels.npy", np.array(["ant", "bee", "cow"])[labels])
+    return root
+
+
+@pytest.mark.parametrize("maker", [_medmnist, _keras, _npy])
+def test_arrays_on_disk(maker: Callable[[Path], Path], tmp_path: Path) -> None:
+    train, test = open_dataset(str(maker(tmp_path))).splits.values()
+    assert train.labels.tolist() == [0, 1, 2, 2]
+    assert test.labels.tolist() == [1, 0, 2]
+    again = pickle.loads(pickle.dumps(train))
+    assert_shows_its_labels(again)
+    assert_shows_its_labels(test)
+    assert again.digest == train.digest
+    assert len(pickle.dumps(train)) < 5000
+
+
+def test_arrays_without_a_split(tmp_path: Path) -> None:
+    labels = [3, 7] * 10
+    grey = np.array(labels, np.uint8)[:, None, None].repeat(4, 1).repeat(4, 2)
+    np.savez(tmp_path / "x.npz", images=grey[..., None], labels=labels)
+    opened = open_dataset(str(tmp_path / "x.npz"))
+    assert opened.splits["test"].class_names == ("3", "7")
+    for listing in opened.splits.values():
+        shown = [int(np.asarray(listing.image(index))[0, 0]) for index in range(len(listing))]
+        assert shown == [int(listing.class_names[label]) for label in listing.labels]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"images": np.zeros((4, 8, 8, 3)), "labels": [0, 0, 1, 1]},
+            r"float64 \[4, 8, 8, 3\]; images are uint8",
+        ),
+        ({"images": np.zeros((4, 3, 8, 8), np.uint8), "labels": [0, 0, 1, 1]}, r"\[4, 3, 8, 8\]; images are"),
+        ({"images": pixels([0, 1]), "labels": [0, 1, 1]}, "2 images, but 3 labels"),
+        ({"images": pixels([0, 1]), "labels": [0.5, 1]}, "labels is float64"),
+        ({"images": pixels([0, 1]), "labels": np.eye(2, dtype=int)}, r"labels is int64 \[2, 2\]"),
+        ({"images": pixels([0, 1]), "labels": [0, 2], "class_names": ["a", "b"]}, "has 2; there are 2 class"),
+        ({"pictures": pixels([0, 1])}, "holds pictures; expected are images and labels"),
+    ],
+)
+def test_arrays_that_cannot_be_used(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(RequestError, match=message):
+        open_dataset(str(tmp_path / "x.npz"))
+
+
+def test_damaged_and_hostile_arrays(tmp_path: Path) -> None:
+    path = _keras(tmp_path)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"no archive", b""):
+        path.write_bytes(content)
+        with pytest.raises(DamagedFileError, match=r"x\.npz' is not a whole"):
+            open_dataset(str(path))
+    np.save(tmp_path / "labels.npy", np.array([0, {}], object), allow_pickle=True)
+    np.save(tmp_path / "images.npy", pixels([0, 1]))
+    with pytest.raises(DamagedFileError, match=r"labels\.npy' is not a whole array of numbers"):
+        open_dataset(str(tmp_path))
+
+
+def _hugging_face(root: Path, split: bool = True, names: bool = True) -> Path:
+    datasets, pyarrow = pytest.importorskip("datasets"), pytest.importorskip("pyarrow")
+    label = datasets.ClassLabel(names=["bee", "ant"]) if names else datasets.Value("string")
+    features = datasets.Features({"img": datasets.Image(), "label": label})
+
+    def part(count: int) -> Any:
+        labels = [number % 2 for number in range(count)]
+        images = [{"bytes": jpeg(label, number), "path": None} for number, label in enumerate(labels)]
+        given = labels if names else [("ant", "bee")[label] for label in labels]
+        rows = pyarrow.table({"img": images, "label": given}, schema=features.arrow_schema)
+        info = datasets.DatasetInfo(features=features)
+        return datasets.Dataset(datasets.table.InMemoryTable(rows), info=info, fingerprint="made")
+
+    whole = datasets.DatasetDict({"train": part(6), "test": part(3)}) if split else part(10)
+    whole.save_to_disk(str(root / "saved"))
+    return root / "saved"
+
+
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_hugging_face_data_set(split: bool, named: bool, tmp_path: Path) -> None:
+    path = _hugging_face(tmp_path, split, named)
+    opened = open_dataset(str(path))
+    train, test = opened.splits.values()
+    assert (len(train), len(test)) == ((6, 3) if split else (8, 2))
+    assert train.class_names == (("bee", "ant") if named else ("ant", "bee"))
+    assert_shows_its_labels(pickle.loads(pickle.dumps(train)))
+    assert_shows_its_labels(test)
+    assert train.digest == open_dataset(str(path)).splits["train"].digest
+
+
+def test_a_damaged_hugging_face_data_set(tmp_path: Path) -> None:
+    path = _hugging_face(tmp_path)
+    (file,) = (path / "test").glob("*.arrow")
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(DamagedFileError, match=r"test' is not a whole data set of save_to_disk"):
+        open_dataset(str(path))
+    (path / "test/state.json").write_text("{")
+    with pytest.raises(DamagedFileError, match=r"test' is not a whole data set of save_to_disk"):
+        open_dataset(str(path))
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    put(tmp_path / "dataset_dict.json", json.dumps({"splits": ["train"]}))
+    (tmp_path / "train").mkdir()
+    with pytest.raises(RequestError, match=r"pip install 'penultimate\[datasets\]'"):
+        open_dataset(str(tmp_path))
+
+
+def test_an_animated_or_deep_image_is_listed_like_any(tmp_path: Path) -> None:
+    make(tmp_path, {"ant": 2, "bee": 2})
+    Image.new("I;16", (8, 8)).save(tmp_path / "ant/deep.png")
+    assert sum(len(listing) for listing in open_dataset(str(tmp_path)).splits.values()) == 5
