@@ -182,7 +182,7 @@ def _open_npz(path: Path) -> Iterator[Opened]:
 def _open_safetensors(path: Path) -> Iterator[Opened]:
     from safetensors import safe_open
 
-    file = safe_open(path, framework="pt")
+    file: Any = safe_open(path, framework="pt")
     kinds = {name: len(file.get_slice(name).get_shape()) for name in file.keys()}
 
     def read(name: str) -> np.ndarray:

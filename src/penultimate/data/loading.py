@@ -101,7 +101,8 @@ def decoded(
     decode (0: this one; None: one for each core); it changes no bit of what comes. What cannot be read is in
     `Decoded.left_out`, and its row is missing from the images. Raises PenultimateError if a worker is killed.
     """
-    workers = len(os.sched_getaffinity(0)) if workers is None else workers
+    if workers is None:
+        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     stretches = [
         range(at, min(at + batch_size, len(listing))) for at in range(start, len(listing), batch_size)
     ]
