@@ -13,9 +13,12 @@ from penultimate.errors import PenultimateError, RequestError
 from penultimate.registry import register
 
 if TYPE_CHECKING:
+    from penultimate.banks.organisation import organisation
+    from penultimate.banks.reading import read_bank
     from penultimate.engine.run import plan, run
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract
+    from penultimate.features.files import extract_files
     from penultimate.layers.comparison import compare_networks
     from penultimate.layers.profiles import profile_layers
     from penultimate.metrics.agreement import agreement
@@ -61,6 +64,9 @@ _LOCATIONS = {
     "MultiLabelProbe": "penultimate.probes.multilabel",
     "KNNProbe": "penultimate.probes.knn",
     "extract": "penultimate.features.extraction",
+    "extract_files": "penultimate.features.files",
+    "read_bank": "penultimate.banks.reading",
+    "organisation": "penultimate.banks.organisation",
     "FeatureBank": "penultimate.features.bank",
     "plan": "penultimate.engine.run",
     "run": "penultimate.engine.run",
@@ -86,6 +92,7 @@ __all__ = [
     "exhibit",
     "expected_calibration_error",
     "extract",
+    "extract_files",
     "fit_temperature",
     "h_score",
     "leep",
@@ -95,8 +102,10 @@ __all__ = [
     "negative_log_likelihood",
     "neural_collapse",
     "objective",
+    "organisation",
     "plan",
     "profile_layers",
+    "read_bank",
     "register",
     "results",
     "run",

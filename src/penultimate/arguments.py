@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
+from penultimate.banks import command as banks
 from penultimate.checking import CHECKS
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import SUM
@@ -139,6 +140,7 @@ def parser() -> argparse.ArgumentParser:
         "file", nargs="?", help="a Python file with @register.loss, .head, .penalty, ... in it"
     )
     check.add_argument("--example", metavar="KIND", help=f"print a file that works: {', '.join(CHECKS)}")
+    banks.takes(command("bank", banks.TEXT))
     return whole
 
 

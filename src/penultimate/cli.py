@@ -14,11 +14,12 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from penultimate.arguments import LISTS, parser
+from penultimate.banks.command import bank
 from penultimate.errors import (
     DamagedFileError,
     PenultimateError,
@@ -206,8 +207,7 @@ def _run(options: argparse.Namespace) -> int:
     summary = run(
         study, options.out, options.processes, display, options.line, options.on, verify=options.verify
     )
-    folder = Path(options.out) / "studies" / study.name
-    report = folder / "report.html"
+    report = Path(options.out) / "studies" / study.name / "report.html"
     if summary.computed or not report.is_file():
         _write_report(options.out, study.name, None)
     if options.verify:
@@ -346,8 +346,7 @@ def _report(options: argparse.Namespace) -> int:
         write_report(referred, target)
         _say(f"Report: {target}")
         return 0
-    folder = _folder(options.out, options.study)
-    _say(f"Report: {_write_report(options.out, folder.name, options.to)}")
+    _say(f"Report: {_write_report(options.out, _folder(options.out, options.study).name, options.to)}")
     return 0
 
 
@@ -453,7 +452,7 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if report.ok else 1
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "plan": _plan,
     "status": _status,
@@ -467,6 +466,7 @@ COMMANDS = {
     "data": _data,
     "doctor": _doctor,
     "check": _check,
+    "bank": lambda options: bank(options, _say),
 }
 
 if __name__ == "__main__":

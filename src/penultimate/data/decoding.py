@@ -11,6 +11,7 @@ import io
 import struct
 import warnings
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from jaxtyping import UInt8
@@ -18,6 +19,8 @@ from PIL import Image
 
 from penultimate.errors import DamagedFileError, RequestError
 
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+"""How Pillow resizes, with antialiasing but for the nearest."""
 MOST_PIXELS = 1 << 27
 """Of a file, and of its resized copy: half a gigabyte. A photograph of 100 megapixels is below it."""
 DEEP = ("I", "F")
@@ -84,20 +87,28 @@ def read_colours(
         raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
 
 
-def middle_square(path: Path, image: Image.Image, resize: int, crop: int) -> UInt8[np.ndarray, "crop crop 3"]:
-    """The shorter side resized to `resize`, and the middle `crop` pixels: torchvision's Resize, CenterCrop.
+def middle_square(
+    path: Path,
+    image: Image.Image,
+    resize: int,
+    crop: int,
+    interpolation: Interpolation = "bilinear",
+    squash: bool = False,
+) -> UInt8[np.ndarray, "crop crop 3"]:
+    """The shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
 
-    Raises RequestError if the image is so narrow that its resized copy has more than MOST_PIXELS.
+    Pixel for pixel torchvision's Resize and CenterCrop. Raises RequestError if the image is so narrow that
+    its resized copy has more than MOST_PIXELS.
     """
     shorter = min(image.size)
-    width, height = (int(resize * side / shorter) for side in image.size)
+    width, height = (resize if squash else int(resize * side / shorter) for side in image.size)
     if width * height > MOST_PIXELS:
         raise RequestError(
             f"'{path}' is {image.width} x {image.height}: with its shorter side at {resize} it would be"
             f" {width} x {height}, more than {MOST_PIXELS:,} pixels; crop it first, or leave it out"
         )
     left, top = (round((side - crop) / 2) for side in (width, height))
-    image = image.resize((width, height), Image.Resampling.BILINEAR)
+    image = image.resize((width, height), Image.Resampling[interpolation.upper()])
     return np.asarray(image.crop((left, top, left + crop, top + crop)))
 
 

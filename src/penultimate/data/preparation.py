@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from penultimate.data.decoding import Interpolation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
-
-Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 
 @dataclass(frozen=True)

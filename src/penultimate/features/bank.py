@@ -13,11 +13,13 @@ import numpy.typing as npt
 import torch
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import atomic_write, digest_arrays
+from penultimate.files import atomic_write, digest_arrays, digest_file, read_sealed
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 
 ARRAYS = ("features", "labels", "logits", "ids")
 OPTIONAL = ("logits", "ids")
+FACTS, SCHEMA = "bank.json", 1
+"""What a bank that is a folder says of itself: its provenance, and the digest of each of its files."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,13 @@ class FeatureBank:
 
     @classmethod
     def load(cls, path: Path | str) -> FeatureBank:
-        """Read a bank; raises RequestError if there is none, DamagedFileError if it was changed."""
+        """Read a bank; raises RequestError if there is none, DamagedFileError if it was changed.
+
+        A bank that is a folder (of `extract_files`) stays on disk, memory-mapped, its features and logits in
+        the precision in which they were kept: float32 or float16.
+        """
+        if Path(path).is_dir():
+            return cls._mapped(Path(path))
         try:
             with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as archive:
                 facts = json.loads(archive["facts"].tobytes())
@@ -99,6 +107,26 @@ class FeatureBank:
             raise DamagedFileError(f"the feature bank '{path}' holds none: {error}") from None
         if bank.digest() != digest:
             raise DamagedFileError(f"the feature bank '{path}' is not what was saved (its digest differs)")
+        return bank
+
+    @classmethod
+    def _mapped(cls, folder: Path) -> FeatureBank:
+        """The bank in a folder; what was checked when it was written is held against its digests only."""
+        try:
+            facts = read_sealed(folder / FACTS, SCHEMA, f"the feature bank '{folder}'")
+            for name, digest in facts["files"].items():
+                if digest_file(folder / name) != digest:
+                    raise DamagedFileError(f"'{folder / name}' is not what was saved (its digest differs)")
+            arrays = {name: folder / f"{name}.npy" for name in ARRAYS if f"{name}.npy" in facts["files"]}
+            mapped = {name: np.load(path, mmap_mode="r") for name, path in arrays.items()}
+        except FileNotFoundError:
+            raise RequestError(f"no feature bank at '{folder}', or not a finished one") from None
+        except (OSError, KeyError, ValueError) as error:
+            raise DamagedFileError(f"the feature bank '{folder}' cannot be read: {error}") from None
+        bank = object.__new__(cls)
+        for name in ARRAYS:
+            object.__setattr__(bank, name, mapped.get(name))
+        object.__setattr__(bank, "provenance", facts["provenance"])
         return bank
 
 

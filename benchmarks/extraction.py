@@ -1,0 +1,230 @@
+"""Features of 2,000 photograph-like JPEGs (500 x 375) beside a plain DataLoader loop and timm's own loop.
+
+    python -m benchmarks.extraction [--quick] [--images N] [--json FILE]    about an hour; --quick, a minute
+
+Networks: timm's resnet18 and vit_tiny_patch16_224 with first weights; 224 x 224, one thread, two workers on
+either side. The peers' outputs are compared with ours before anything is timed.
+
+one network      `extract_files` (digests, journal and files included) against a loop over a DataLoader of
+                 torchvision's ImageFolder with timm's transform; and against timm's `create_loader`, as its
+                 inference.py uses it
+two networks     one pass of `extract_files` against two
+decoding         images a second of one core: our reader against ImageFolder's `__getitem__`, equal to the bit
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import timm
+import torch
+from PIL import Image
+from timm.data import create_dataset, create_loader, create_transform, resolve_model_data_config
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.listing import Files, Listing
+from penultimate.data.loading import decoded, normalised
+from penultimate.data.preparation import Preparation
+from penultimate.features.files import FileNetwork, extract_files
+
+NAMES = ("resnet18", "vit_tiny_patch16_224")
+WORKERS = 2
+BATCH = 64
+
+
+@dataclass
+class Plain:
+    """A timm network without its classifier, as a `Network`."""
+
+    body: nn.Module
+    preparation: Preparation
+    class_names: tuple[str, ...] = ()
+    head_weight: Tensor | None = None
+
+    def prepared(self, images: Tensor) -> Tensor:
+        return normalised(images, self.preparation.statistics)
+
+    def features(self, images: Tensor) -> Tensor:
+        features: Tensor = self.body(self.prepared(images))
+        return features
+
+    def logits(self, features: Tensor) -> Tensor:
+        return features
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        return logits.log_softmax(1)
+
+
+def network(name: str) -> tuple[Plain, dict[str, object]]:
+    """With first weights, and timm's configuration of how images are prepared for it."""
+    torch.manual_seed(0)
+    body = timm.create_model(name, num_classes=0).eval()
+    config = resolve_model_data_config(body)
+    side = config["input_size"][-1]
+    statistics = ChannelStatistics(config["mean"], config["std"])
+    resize = int(side / config["crop_pct"])
+    return Plain(body, Preparation(resize, side, config["interpolation"], statistics)), config
+
+
+def photographs(root: Path, count: int) -> Listing:
+    """JPEGs of 500 x 375 with detail on every scale: 45 KB each, as ImageNet's of that size."""
+    generator = np.random.default_rng(0)
+    paths = tuple(f"{i % 10}/{i:05}.jpg" for i in range(count))
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        total = np.zeros((375, 500, 3))
+        for scale, weight in ((100, 0.5), (30, 0.25), (8, 0.15), (2, 0.1)):
+            coarse = generator.integers(0, 256, (375 // scale + 2, 500 // scale + 2, 3), np.uint8)
+            total += weight * np.asarray(Image.fromarray(coarse).resize((500, 375), Image.Resampling.BICUBIC))
+        Image.fromarray(total.astype(np.uint8)).save(root / path, quality=90)
+    ordered = tuple(sorted(paths))
+    labels = np.array([int(path[0]) for path in ordered])
+    return Listing(Files(root, ordered), np.arange(count), labels, np.arange(count), tuple("0123456789"))
+
+
+def plain_loop(root: Path, name: str) -> Tensor:
+    model, config = network(name)
+    loader = DataLoader(ImageFolder(root, create_transform(**config)), BATCH, num_workers=WORKERS)
+    with torch.inference_mode():
+        return torch.cat([model.body(images) for images, _ in loader])
+
+
+def timm_loop(root: Path, name: str) -> Tensor:
+    """What timm's inference.py does: its dataset, its loader without prefetching to a device, its model."""
+    model, config = network(name)
+    loader = create_loader(
+        create_dataset("", root),
+        batch_size=BATCH,
+        use_prefetcher=False,
+        num_workers=WORKERS,
+        device=torch.device("cpu"),
+        **{key: config[key] for key in ("input_size", "interpolation", "mean", "std", "crop_pct")},
+    )
+    with torch.inference_mode():
+        return torch.cat([model.body(images) for images, _ in loader])
+
+
+def ours(listing: Listing, names: tuple[str, ...], workers: int = WORKERS) -> Tensor:
+    """The features of the last network; every call begins with an empty folder."""
+    networks: dict[str, FileNetwork] = {name: network(name)[0] for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        banks = extract_files(networks, listing, folder, batch_size=BATCH, workers=workers, show=False)
+        return torch.tensor(np.array(banks[names[-1]].features))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def compared(what: str, images: int, ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The ways interleaved: images a second of each, and the median ratio of the first to each other."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, work in ways.items():
+            times[name].append(seconds(work))
+    first = next(iter(ways))
+    found = {}
+    for name, taken in times.items():
+        ratio = statistics.median(other / mine for mine, other in zip(times[first], taken, strict=True))
+        found[name] = ratio
+        rate = images / statistics.median(taken)
+        print(f"  {what:<24} {name:<22} {rate:8.1f} images/s   ours {ratio:5.2f} x", flush=True)
+    return found
+
+
+def measure(count: int, rounds: int) -> dict[str, object]:
+    torch.set_num_threads(1)
+    result: dict[str, object] = {"images": count}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        listing = photographs(root, count)
+        for name in NAMES:
+            reference = plain_loop(root, name)
+            for way, features in (("ours", ours(listing, (name,))), ("timm", timm_loop(root, name))):
+                distance = float((features - reference).abs().max() / reference.abs().max())
+                print(f"  {name}: {way} differs from the plain loop by {distance:.1e} of the largest feature")
+                assert distance < 1e-5
+            result[name] = compared(
+                name,
+                count,
+                {
+                    "ours": lambda name=name: ours(listing, (name,)),  # type: ignore[misc]
+                    "plain DataLoader": lambda name=name: plain_loop(root, name),  # type: ignore[misc]
+                    "timm's loader": lambda name=name: timm_loop(root, name),  # type: ignore[misc]
+                },
+                rounds,
+            )
+        result["two networks"] = compared(
+            "two networks",
+            count,
+            {
+                "ours, one pass": lambda: ours(listing, NAMES),
+                "ours, two passes": lambda: [ours(listing, (name,)) for name in NAMES],
+                "plain, two passes": lambda: [plain_loop(root, name) for name in NAMES],
+            },
+            rounds,
+        )
+        result["decoding"] = decoding(root, listing, min(count, 500), rounds)
+    return result
+
+
+def decoding(root: Path, listing: Listing, count: int, rounds: int) -> dict[str, float]:
+    """One core, with normalising: a float batch on either side."""
+    model, config = network(NAMES[0])
+    folder = ImageFolder(root, create_transform(**config))
+    chosen = listing.subset(np.arange(count))
+    other = network(NAMES[1])[0].preparation
+
+    def plain() -> Tensor:
+        return torch.stack([folder[i][0] for i in range(count)])
+
+    def mine(*preparations: Preparation) -> Tensor:
+        parts = [
+            [normalised(batch.prepared(each), each.statistics) for each in preparations]
+            for batch in decoded(chosen, preparations, BATCH, workers=0)
+        ]
+        return torch.cat([part[0] for part in parts])
+
+    assert torch.equal(plain(), mine(model.preparation))
+    compared(
+        "decoding for two",
+        count,
+        {
+            "ours, one pass": lambda: mine(model.preparation, other),
+            "two passes": lambda: [mine(model.preparation), mine(other)],
+        },
+        rounds,
+    )
+    return compared(
+        "decoding, one core", count, {"ours": lambda: mine(model.preparation), "ImageFolder": plain}, rounds
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="100 images, one round")
+    parser.add_argument("--images", type=int, help="how many (default: 2000)")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args(arguments)
+    result = measure(options.images or (100 if options.quick else 2000), 1 if options.quick else 3)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

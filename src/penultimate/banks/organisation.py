@@ -1,0 +1,137 @@
+"""What features organise: of each column of labels, how far its classes lie apart, how well they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from penultimate.banks.reading import ForeignBank, read_bank
+from penultimate.errors import unknown
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.inputs import whole_number
+from penultimate.metrics.separation import class_separation
+from penultimate.probes.knn import KNNProbe
+from penultimate.probes.linear import LinearProbe
+from penultimate.probes.validation import split_off
+
+EXAMPLES = 10_000
+"""Examples that the probes learn from and are tested on; R^2 takes all."""
+TESTED = 0.2
+
+
+@dataclass(frozen=True)
+class Organised:
+    """How one column of labels lies in the features; None where it has no value, with the reason.
+
+    r2          class separation, cosine distance, without the pairs of an example with itself: 0 by chance
+    linear      accuracy of the linear probe on a fifth of the examples, the rest learnt from
+    knn         that of nearest neighbours on the same
+    majority    the share of the largest class there: what says nothing of the features reaches it
+    """
+
+    column: str
+    classes: int
+    examples: int
+    r2: float | None = None
+    linear: float | None = None
+    knn: float | None = None
+    majority: float | None = None
+    undefined: str = ""
+
+
+def organisation(
+    bank: ForeignBank, columns: Sequence[str] = (), *, examples: int = EXAMPLES, seed: int = 0
+) -> list[Organised]:
+    """R^2 and the probes for each column of labels (all of the bank's, or those named), in their order.
+
+    Where the bank has more, the probes use `examples` of it, drawn at random. A column that has no answer
+    (one class, or a class for each example) says why. Raises RequestError for a column that the bank lacks.
+
+    >>> from penultimate.banks.reading import LabelColumn
+    >>> generator = np.random.default_rng(0)
+    >>> kind, site = np.arange(200) % 2, np.arange(200) // 100
+    >>> features = generator.normal(size=(200, 4)) + 5 * np.eye(2, 4)[kind]
+    >>> columns = {"kind": LabelColumn(kind, ("a", "b")), "site": LabelColumn(site, ("c", "d"))}
+    >>> found = organisation(ForeignBank(features, kind, columns=columns))
+    >>> [(one.column, one.r2 > 0.5, one.linear > 0.9) for one in found]
+    [('kind', True, True), ('site', False, False)]
+    """
+    whole_number(examples, "examples", 10)
+    for name in columns:
+        if name not in bank.columns:
+            raise unknown("column of labels", name, bank.columns)
+    generator = np.random.default_rng(seed)
+    few = len(bank) <= examples
+    rows = np.arange(len(bank)) if few else np.sort(generator.choice(len(bank), examples, replace=False))
+    return [_organised(bank, name, rows, seed) for name in columns or bank.columns]
+
+
+def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Organised:
+    column = bank.columns[name]
+    said = name, len(column.classes), len(bank)
+    if len(column.classes) < 2:
+        return Organised(*said, undefined="one class alone: there is nothing to tell apart")
+    if len(column.classes) == len(bank):
+        return Organised(*said, undefined="every example has a label of its own")
+    reasons = []
+    r2: float | None = None
+    try:
+        counts = np.bincount(column.codes)
+        several = counts[column.codes] > 1  # a class of one example has no distance within
+        r2 = class_separation(bank.features[several], column.codes[several], unbiased=True)
+    except UndefinedError as error:
+        reasons.append(str(error))
+    try:
+        linear, knn, majority = _probed(bank.features[rows], column.codes[rows], seed)
+    except UndefinedError as error:
+        return Organised(*said, r2, undefined="; ".join([*reasons, str(error)]))
+    return Organised(*said, r2, linear, knn, majority, "; ".join(reasons))
+
+
+def _probed(features: np.ndarray, codes: np.ndarray, seed: int) -> tuple[float, float, float]:
+    """The accuracies of both probes on a stratified fifth, and the share of the largest class there."""
+    codes = np.unique(codes, return_inverse=True)[1]
+    if np.bincount(codes).max() < 2:
+        raise UndefinedError("every class has a single example here: none can be tested")
+    tested = split_off(codes, TESTED, seed)
+    accuracies = [
+        float(probe.fit(features[~tested], codes[~tested]).score(features[tested], codes[tested]))
+        for probe in (LinearProbe(seed=seed), KNNProbe())
+    ]
+    majority = float(np.bincount(codes[tested]).max() / tested.sum())
+    return accuracies[0], accuracies[1], majority
+
+
+def organisation_lines(
+    path: Path | str,
+    features: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    examples: int = EXAMPLES,
+) -> list[str]:
+    """What the command prints: a line for each column, and how to read them."""
+    bank = read_bank(path, features[0] if len(features) == 1 else features or None, labels or None)
+    found = organisation(bank, examples=examples)
+    width = max(len(one.column) for one in found)
+    lines = [
+        f"{len(bank):,} examples, {bank.features.shape[1]} features",
+        f"{'labels':<{width}}  {'classes':>7}  {'R^2':>6}  {'linear':>7}  {'kNN':>7}  {'largest class':>13}",
+    ]
+    for one in found:
+        shares = [f"{100 * share:.1f} %" if share is not None else "-" for share in (one.linear, one.knn)]
+        largest = "-" if one.majority is None else f"{100 * one.majority:.1f} %"
+        r2 = "-" if one.r2 is None else f"{one.r2:.3f}"
+        lines.append(
+            f"{one.column:<{width}}  {one.classes:>7}  {r2:>6}  {shares[0]:>7}  {shares[1]:>7}  {largest:>13}"
+            + (f"  {one.undefined}" if one.undefined else "")
+        )
+    used = min(examples, len(bank))
+    return [
+        *lines,
+        "",
+        "R^2 is the class separation of all examples (cosine; 0 by chance, 1 if classes are points). The",
+        f"probes learn from four fifths of {used:,} examples and are tested on the rest; for labels that the",
+        "features know nothing of they reach the share of the largest class.",
+    ]

@@ -1,0 +1,248 @@
+"""Features and labels from .npz, .safetensors and .parquet files: any names, several columns of labels."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+
+from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.features.bank import FeatureBank
+from penultimate.metrics.inputs import as_tensor
+
+Read: TypeAlias = Callable[[str], np.ndarray]
+"""The array of a name in a file; one of strings, or of numbers [n] or [n m]."""
+
+
+Opened: TypeAlias = tuple[dict[str, int], Read]
+"""Of an open file the number of dimensions of each array in it, and what reads one."""
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """One label of each example: its class as a number int64 [n], and the classes' names, sorted."""
+
+    codes: npt.NDArray[np.int64]
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ForeignBank(FeatureBank):
+    """A `FeatureBank` with further columns of labels; its `labels` are those of the first column.
+
+    >>> columns = {"class": LabelColumn(np.array([0, 1]), ("a", "b"))}
+    >>> bank = ForeignBank(np.eye(2), np.array([0, 1]), columns=columns)
+    >>> bank.by("class").labels.tolist()
+    [0, 1]
+    """
+
+    columns: Mapping[str, LabelColumn] = field(default_factory=dict)
+
+    def by(self, column: str) -> ForeignBank:
+        """The same bank with the labels of another column; raises RequestError if there is none such."""
+        if column not in self.columns:
+            raise unknown("column of labels", column, self.columns)
+        return replace(self, labels=self.columns[column].codes)
+
+
+def read_bank(
+    path: Path | str,
+    features: str | Sequence[str] | None = None,
+    labels: str | Sequence[str] | None = None,
+    *,
+    ids: str | None = None,
+) -> ForeignBank:
+    """A bank from a file that something else wrote: .npz, .safetensors or .parquet.
+
+    `features` is the name of an array [n m], in Parquet that of a column of lists, or the names of m columns
+    of numbers; without it, the only one that it can be. `labels` are one or several names of columns, of
+    strings or whole numbers, the classes first; without it, all that the file has. `ids` says which example a
+    row is, so that banks can be compared. Features become float32.
+
+    Raises RequestError for a name that is not in the file (with those that are), arrays of other shapes, a
+    missing label (with its rows), features that are not finite; DamagedFileError for a damaged file.
+    """
+    path = Path(path)
+    if path.suffix not in OPENERS:
+        raise unknown("kind of bank", path.suffix or path.name, OPENERS)
+    if not path.is_file():
+        raise RequestError(f"no file '{path}'")
+    try:
+        with OPENERS[path.suffix](path) as (kinds, read):
+            matrix = _features(path, kinds, read, features)
+            names = _label_names(path, kinds, labels, {*_listed(features), *_listed(ids)})
+            columns = {name: _column(name, read(name), len(matrix)) for name in names}
+            numbers = None if ids is None else read(_known(path, kinds, ids))
+    except (zipfile.BadZipFile, SafetensorError, EOFError, OSError) as error:
+        raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
+    return ForeignBank(matrix, columns[names[0]].codes, None, numbers, {"file": str(path)}, columns=columns)
+
+
+def _listed(names: str | Sequence[str] | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
+
+
+def _known(path: Path, kinds: Mapping[str, int], name: str) -> str:
+    if name not in kinds:
+        raise unknown(f"array of '{path.name}'", name, kinds)
+    return name
+
+
+def _features(
+    path: Path, kinds: Mapping[str, int], read: Read, features: str | Sequence[str] | None
+) -> np.ndarray:
+    names = [_known(path, kinds, name) for name in _listed(features)]
+    if not names:
+        names = [name for name, dimensions in kinds.items() if dimensions == 2]
+        if len(names) != 1:
+            found = ", ".join(names or kinds) or "nothing"
+            raise RequestError(
+                f"which of '{path.name}' are the features? It holds {found}; name an array [n m] with"
+                " features=... (--features)"
+            )
+    if len(names) > 1:
+        return np.stack([read(name).astype(np.float32) for name in names], axis=1)
+    matrix = read(names[0])
+    if matrix.ndim == 1 and isinstance(features, Sequence) and not isinstance(features, str):
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise RequestError(f"features are numbers [n m]; '{names[0]}' is {matrix.dtype} {list(matrix.shape)}")
+    return matrix
+
+
+def _label_names(
+    path: Path,
+    kinds: Mapping[str, int],
+    labels: str | Sequence[str] | None,
+    taken: set[str],
+) -> list[str]:
+    names = [_known(path, kinds, name) for name in _listed(labels)]
+    if len(set(names)) < len(names):
+        raise RequestError(f"a column of labels is named once; got {', '.join(names)}")
+    names = names or [name for name, dimensions in kinds.items() if dimensions == 1 and name not in taken]
+    if not names:
+        raise RequestError(f"'{path.name}' has no column of labels beside its features")
+    return names
+
+
+def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
+    """Strings, or whole numbers, as classes."""
+    if values.shape != (examples,):
+        raise RequestError(f"labels are one of each of {examples} examples; '{name}' is {list(values.shape)}")
+    if values.dtype.kind == "O":
+        missing = np.flatnonzero([value is None for value in values])
+    else:
+        missing = np.flatnonzero(np.isnan(values)) if values.dtype.kind == "f" else np.empty(0, int)
+    if missing.size:
+        rows = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
+        raise RequestError(f"'{name}' has no label for {missing.size} of {examples} examples (rows {rows})")
+    if values.dtype.kind == "f":
+        if not (values == np.round(values)).all():
+            raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
+        values = values.astype(np.int64)
+    found, codes = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
+    classes = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in found]
+    return LabelColumn(codes.astype(np.int64), tuple(classes))
+
+
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+"""What reads the shape of an array, by the version of its file."""
+
+
+@contextlib.contextmanager
+def _open_npz(path: Path) -> Iterator[Opened]:
+    kinds = {}
+    with zipfile.ZipFile(path) as members, np.load(path, allow_pickle=False) as archive:
+        for name in archive.files:
+            with members.open(f"{name}.npy") as file:
+                header = HEADERS[np.lib.format.read_magic(file)](file)
+            kinds[name] = len(header[0])
+
+        def read(name: str) -> np.ndarray:
+            try:
+                array: np.ndarray = archive[name]
+            except ValueError:
+                raise RequestError(
+                    f"'{name}' in '{path.name}' holds Python objects, which are not unpickled, as they could"
+                    " run anything: save it as an array of numbers or strings"
+                ) from None
+            return array
+
+        yield kinds, read
+
+
+@contextlib.contextmanager
+def _open_safetensors(path: Path) -> Iterator[Opened]:
+    from safetensors import safe_open
+
+    file: Any = safe_open(path, framework="pt")
+    kinds = {name: len(file.get_slice(name).get_shape()) for name in file.keys()}
+
+    def read(name: str) -> np.ndarray:
+        tensor = as_tensor(file.get_tensor(name), name)
+        return (
+            tensor.float() if tensor.element_size() == 2 and tensor.is_floating_point() else tensor
+        ).numpy()
+
+    yield kinds, read
+
+
+@contextlib.contextmanager
+def _open_parquet(path: Path) -> Iterator[Opened]:
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError:
+        raise RequestError("Parquet files need pyarrow: pip install 'penultimate[parquet]'") from None
+    try:
+        file = parquet.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
+    kinds = {column.name: 2 if _is_list(column.type) else 1 for column in file.schema_arrow}
+
+    def read(name: str) -> np.ndarray:
+        rows = file.metadata.num_rows
+        if kinds[name] == 1:
+            column = file.read([name]).column(0)
+            array: np.ndarray = (
+                column.to_numpy() if column.type != arrow.bool_() else np.array(column.to_pylist())
+            )
+            return array
+        matrix: np.ndarray | None = None
+        start = 0
+        for batch in file.iter_batches(columns=[name], batch_size=4096):  # a part at a time: never held twice
+            part = batch.column(0)
+            lengths = np.diff(part.offsets.to_numpy()) if hasattr(part, "offsets") else [part.type.list_size]
+            values = part.flatten().to_numpy(zero_copy_only=False)
+            width = values.size // max(1, len(part))
+            if matrix is None:
+                matrix = np.empty((rows, width), np.float32)
+            if part.null_count or (np.asarray(lengths) != matrix.shape[1]).any():
+                raise RequestError(
+                    f"features are lists of one length; '{name}' has others, or none, in rows {start} to"
+                    f" {start + len(part) - 1}"
+                )
+            matrix[start : start + len(part)] = values.reshape(len(part), width)
+            start += len(part)
+        return np.empty((0, 0), np.float32) if matrix is None else matrix
+
+    yield kinds, read
+
+
+def _is_list(kind: Any) -> bool:
+    return str(kind).startswith(("list", "large_list", "fixed_size_list"))
+
+
+OPENERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Opened]]] = {
+    ".npz": _open_npz,
+    ".safetensors": _open_safetensors,
+    ".parquet": _open_parquet,
+}
+"""How a file is opened, by its ending."""

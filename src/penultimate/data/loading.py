@@ -1,0 +1,188 @@
+"""Images decoded in worker processes, once for however many networks look at them.
+
+What goes from a worker to its parent is uint8, a quarter of what floats are, and is normalised there, batch
+by batch. The workers are a pool of the standard library's: torch's DataLoader answers the death of a worker
+with an error from a signal handler, which is raised wherever the parent is just then, and again whenever
+another of its children ends.
+
+JPEGs are decoded whole. Pillow's draft mode would decode a large one at a half or a quarter of its size, and
+faster; but what is resized from it is another image than torchvision's, and so it is not used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+
+from penultimate.data.decoding import Interpolation, middle_square, read_colours
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.listing import Listing
+from penultimate.data.preparation import Preparation
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+
+Geometry: TypeAlias = tuple[int, int, Interpolation, bool]
+"""What a preparation does before it normalises: two networks that agree in it share the resized image."""
+
+
+AHEAD = 2
+"""Batches that are being decoded, or wait, for each worker."""
+PR_SET_PDEATHSIG = 1
+"""Of Linux's prctl: the signal that a process gets when its parent ends."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A batch: of each geometry the images that could be read, and which those are.
+
+    start, stop   the stretch of the listing that was read
+    rows          int64 [b], the positions in the listing of the images, ascending
+    images        of each geometry uint8 [b crop crop 3]
+    left_out      of those that could not be read the position, and why
+    remarks       of those that hold more than was read the position, and what (see `read_colours`)
+    """
+
+    start: int
+    stop: int
+    rows: np.ndarray
+    images: dict[Geometry, UInt8[np.ndarray, "b crop crop 3"]]
+    left_out: list[tuple[int, str]]
+    remarks: list[tuple[int, str]]
+
+    def prepared(self, preparation: Preparation) -> UInt8[Tensor, "b crop crop 3"]:
+        """The images as this preparation resizes and crops them."""
+        return torch.from_numpy(self.images[geometry(preparation)])
+
+
+def geometry(preparation: Preparation) -> Geometry:
+    """What is done to an image before it is normalised."""
+    return preparation.resize, preparation.crop, preparation.interpolation, preparation.squash
+
+
+def normalised(images: UInt8[Tensor, "n h w 3"], statistics: ChannelStatistics) -> Float[Tensor, "n 3 h w"]:
+    """(x / 255 - mean) / std, laid out channels-last: bit for bit torchvision's ToTensor and Normalize.
+
+    >>> grey = torch.full((1, 2, 2, 3), 51, dtype=torch.uint8)
+    >>> normalised(grey, ChannelStatistics((0.1, 0.2, 0.2), (0.5, 1, 1)))[0, :, 0, 0]
+    tensor([0.2000, 0.0000, 0.0000])
+    """
+    n, h, w, c = images.shape
+    mean = torch.tensor(statistics.mean, device=images.device).repeat(h * w)
+    std = torch.tensor(statistics.std, device=images.device).repeat(h * w)
+    rows = images.reshape(n, -1).to(torch.float32).div_(255).sub_(mean).div_(std)
+    return rows.view(n, h, w, c).permute(0, 3, 1, 2)
+
+
+def decoded(
+    listing: Listing,
+    preparations: Sequence[Preparation],
+    batch_size: int = 64,
+    workers: int | None = None,
+    start: int = 0,
+    upright: bool = False,
+) -> Generator[Decoded, None, None]:
+    """The images of a listing from `start` on, in order, batch by batch, as each preparation wants them.
+
+    An image is decoded once, and resized once for each geometry. `workers` is the number of processes that
+    decode (0: this one; None: one for each core); it changes no bit of what comes. What cannot be read is in
+    `Decoded.left_out`, and its row is missing from the images. Raises PenultimateError if a worker is killed.
+    """
+    if workers is None:
+        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    stretches = [
+        range(at, min(at + batch_size, len(listing))) for at in range(start, len(listing), batch_size)
+    ]
+    read = _Reader(listing, tuple(dict.fromkeys(map(geometry, preparations))), upright)
+    if not workers or len(stretches) < 2:
+        yield from map(read, stretches)
+        return
+    with ProcessPoolExecutor(min(workers, len(stretches)), initializer=_serve, initargs=(read,)) as pool:
+        waiting: deque[Future[Decoded]] = deque()
+        try:
+            for stretch in stretches:
+                waiting.append(pool.submit(_served, stretch))
+                if len(waiting) > AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise PenultimateError(
+                "a process that decodes images was killed, mostly because memory ran out: give fewer workers;"
+                " nothing done is lost, and the same call continues from here"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_reader: _Reader
+"""Of a worker process: what it reads with."""
+
+
+def _serve(reader: _Reader) -> None:
+    """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
+
+    At once: a worker holds the locks that its parent held when it was forked.
+    """
+    global _reader
+    _reader = reader
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _served(stretch: range) -> Decoded:
+    return _reader(stretch)
+
+
+class _Reader:
+    """Batches of a listing, by their stretch of it; what a worker is sent."""
+
+    def __init__(self, listing: Listing, geometries: tuple[Geometry, ...], upright: bool) -> None:
+        self.listing, self.geometries, self.upright = listing, geometries, upright
+
+    def __call__(self, stretch: range) -> Decoded:
+        squares: dict[Geometry, list[np.ndarray]] = {each: [] for each in self.geometries}
+        rows: list[int] = []
+        left_out: list[tuple[int, str]] = []
+        remarks: list[tuple[int, str]] = []
+        for row in stretch:
+            try:
+                image, remarked = self._colours(row)
+                path = Path(self.listing.name(row))
+                framed = [middle_square(path, image, *each) for each in self.geometries]
+            except (DamagedFileError, RequestError) as error:
+                left_out.append((row, str(error)))
+                continue
+            rows.append(row)
+            remarks += [(row, remark) for remark in remarked]
+            for each, square in zip(self.geometries, framed, strict=True):
+                squares[each].append(square)
+        images = {
+            each: np.stack(found) if found else np.empty((0, each[1], each[1], 3), np.uint8)
+            for each, found in squares.items()
+        }
+        return Decoded(stretch.start, stretch.stop, np.array(rows, np.int64), images, left_out, remarks)
+
+    def _colours(self, row: int) -> tuple[Image.Image, list[str]]:
+        encoded = self.listing.image(row)
+        if isinstance(encoded, np.ndarray):
+            return Image.fromarray(encoded).convert("RGB"), []
+        if isinstance(encoded, bytes):
+            return read_colours(Path(self.listing.name(row)), self.upright, encoded)
+        return read_colours(encoded, self.upright)

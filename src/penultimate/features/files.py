@@ -1,0 +1,224 @@
+"""Features of image files, of several networks in one pass: streamed to disk, resumed after a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import quote
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from penultimate.data.listing import Listing
+from penultimate.data.loading import Decoded, decoded
+from penultimate.data.preparation import Preparation
+from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.features.writing import BankWriter, Precision
+from penultimate.locks import BusyError, flocked
+from penultimate.metrics.inputs import one_of, whole_number
+from penultimate.networks.protocol import Network
+
+LOCK = ".lock"
+
+
+@runtime_checkable
+class FileNetwork(Network, Protocol):
+    """A `Network` that says how it wants image files resized and cropped; it normalises them itself."""
+
+    @property
+    def preparation(self) -> Preparation: ...
+
+
+def extract_files(
+    networks: Mapping[str, FileNetwork],
+    listing: Listing,
+    folder: Path | str,
+    *,
+    batch_size: int = 64,
+    workers: int | None = None,
+    precision: Precision = "float32",
+    upright: bool = False,
+    identities: Mapping[str, str] | None = None,
+    show: bool | None = None,
+) -> dict[str, FeatureBank]:
+    """The features of every image of a listing, from all networks in one decoding pass, as banks on disk.
+
+    Each bank is a folder FOLDER/NAME, memory-mapped when it is read (`FeatureBank.load`): no more than a few
+    batches are ever in memory. A call that was killed goes on where it was, to within seconds; a bank that is
+    complete is read back at once, and one whose images, network or settings have changed is made anew, with a
+    warning that says so. Networks that agree on how images are resized share the resized image too.
+
+    Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
+    is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
+    0: this process decodes) change no bit. `identities` say what each network is; by default the sha256 of
+    its weights. `show` draws a bar, by default in a terminal.
+
+    A network whose features are not finite is given up, and the others go on; then RequestError names it and
+    the first such images. Raises RequestError also where no image can be read, and PenultimateError where a
+    worker is killed.
+    """
+    whole_number(batch_size, "batch_size", 1)
+    one_of(precision, "precision", ("float32", "float16"))
+    if not networks or not len(listing):
+        raise RequestError(f"{len(networks)} networks and {len(listing)} images; at least one of each")
+    for name, network in networks.items():
+        if not isinstance(network, FileNetwork):
+            raise RequestError(
+                f"network '{name}' is a {type(network).__name__}; one that is given image files is a Network"
+                " with a preparation"
+            )
+    root = Path(folder)
+    identities = identities or {name: weights_digest(network) for name, network in networks.items()}
+    common = {"images": listing.digest, "precision": precision, "batch_size": batch_size, "upright": upright}
+    with _held(root), contextlib.ExitStack() as stack:
+        writers: dict[str, BankWriter] = {}
+        for name, network in networks.items():
+            preparation = json.loads(json.dumps(dataclasses.asdict(network.preparation)))
+            identity = {**common, "network": identities[name], "preparation": preparation}
+            writers[name] = BankWriter(root / quote(name, safe=" ()=,:+@"), identity, precision)
+            stack.callback(writers[name].close)
+            if writers[name].changed:
+                warnings.warn(
+                    f"the bank of '{name}' in '{root}' is made anew, as these have changed:"
+                    f" {', '.join(writers[name].changed)}",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        with torch.inference_mode():
+            failed = _pass(networks, writers, listing, batch_size, workers, upright, show)
+        banks = {
+            name: _finished(writer, listing, {"network": name, **writer.identity})
+            for name, writer in writers.items()
+            if name not in failed
+        }
+        if failed:
+            kept = f"; the banks of {', '.join(banks)} are kept in '{root}'" if banks else ""
+            raise RequestError("; ".join(failed.values()) + kept)
+    _warn_of_images(listing, next(iter(banks.values())).provenance)
+    return banks
+
+
+def weights_digest(network: Network) -> str:
+    """sha256 of a network's architecture, as it is printed, and of its weights."""
+    state = hashlib.sha256(f"{network.body}".encode())
+    tensors = {**network.body.state_dict(), **({"head": network.head_weight} if network.class_names else {})}
+    for name, tensor in tensors.items():
+        if isinstance(tensor, Tensor):
+            state.update(f"{name}{tensor.dtype}{list(tensor.shape)}".encode())
+            state.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return state.hexdigest()
+
+
+def _pass(
+    networks: Mapping[str, FileNetwork],
+    writers: Mapping[str, BankWriter],
+    listing: Listing,
+    batch_size: int,
+    workers: int | None,
+    upright: bool,
+    show: bool | None,
+) -> dict[str, str]:
+    """Bring every incomplete bank to the end of the listing; what is wrong with each network given up."""
+    failed: dict[str, str] = {}
+    begun = {name: writer for name, writer in writers.items() if not writer.complete}
+    start = min((writer.position for writer in begun.values()), default=len(listing))
+    preparations = [networks[name].preparation for name in begun]
+    batches = decoded(listing, preparations, batch_size, workers, start, upright)
+    with _bar(len(listing), start, show) as bar, contextlib.closing(batches):
+        for batch in batches:
+            for name, writer in begun.items():
+                if writer.position != batch.start or name in failed:
+                    continue
+                try:
+                    _take(networks[name], writer, batch, listing)
+                except RequestError as error:
+                    failed[name] = f"network '{name}': {error}"
+                    writer.save()
+            if len(failed) == len(begun):
+                break
+            bar.update(bar.task_ids[0], completed=batch.stop)
+    return failed
+
+
+def _take(network: FileNetwork, writer: BankWriter, batch: Decoded, listing: Listing) -> None:
+    """Add a batch to a bank; raises RequestError for features that are no [n m] of finite numbers."""
+    arrays = _outputs(network, batch, listing) if len(batch.rows) else {}
+    left_out = [(row, listing.name(row), why) for row, why in batch.left_out]
+    remarks = [(remark, listing.name(row)) for row, remark in batch.remarks]
+    writer.add(batch.stop, arrays, left_out, remarks)
+
+
+def _outputs(network: FileNetwork, batch: Decoded, listing: Listing) -> dict[str, np.ndarray]:
+    """The features of a batch, and the logits where there are any, checked."""
+    images = batch.prepared(network.preparation)
+    device = next((parameter.device for parameter in network.body.parameters()), images.device)
+    try:
+        outputs = {"features": network.features(images.to(device))}
+        if network.class_names:
+            outputs["logits"] = network.logits(outputs["features"])
+    except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RequestError(f"it refused images {list(images.shape)}: {said}") from error
+    for what, output in outputs.items():
+        if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != len(batch.rows):
+            came = list(output.shape) if isinstance(output, Tensor) else f"a {type(output).__name__}"
+            raise RequestError(f"{what} are [n m], here [{len(batch.rows)} m]; it gave {came}")
+        wrong = batch.rows[(~output.isfinite()).any(1).cpu().numpy()]
+        if len(wrong):
+            names = ", ".join(f"'{listing.name(row)}'" for row in wrong[:3])
+            raise RequestError(f"its {what} are not finite for {len(wrong)} images of a batch ({names})")
+    return {what: output.float().cpu().numpy() for what, output in outputs.items()}
+
+
+def _finished(writer: BankWriter, listing: Listing, provenance: dict[str, Any]) -> FeatureBank:
+    if writer.complete:
+        return FeatureBank.load(writer.folder)
+    if not writer.rows:
+        _, name, why = writer.left_out[0]
+        raise RequestError(f"none of {len(listing)} images can be read; the first is '{name}': {why}")
+    present = np.ones(len(listing), bool)
+    present[[row for row, _, _ in writer.left_out]] = False
+    provenance["class_names"] = list(listing.class_names)
+    return writer.finish(listing.labels[present], listing.ids[present], provenance)
+
+
+def _warn_of_images(listing: Listing, provenance: Mapping[str, Any]) -> None:
+    """Count in warnings the images that were left out, and those that hold more than was read."""
+    told = {remark: (count, first) for remark, (count, first) in provenance["remarks"].items()}
+    if left_out := provenance["left_out"]:
+        _, name, why = left_out[0]
+        told["cannot be read and have no row"] = (len(left_out), f"{name}: {why}")
+    for what, (count, first) in told.items():
+        warnings.warn(
+            f"{count} of {len(listing)} images {what}; the first is {first}", UserWarning, stacklevel=3
+        )
+
+
+@contextlib.contextmanager
+def _held(root: Path) -> Iterator[None]:
+    """Hold a folder against a second process that would write the same banks."""
+    try:
+        with flocked(root / LOCK):
+            yield
+    except BusyError as error:
+        raise RequestError(f"another process writes banks to '{root}' ({error}); wait for it") from None
+
+
+@contextlib.contextmanager
+def _bar(total: int, start: int, show: bool | None) -> Iterator[Progress]:
+    show = sys.stderr.isatty() if show is None else show
+    columns = (TextColumn("images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
+        bar.add_task("", total=total, completed=start)
+        yield bar

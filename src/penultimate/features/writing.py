@@ -1,0 +1,159 @@
+"""A feature bank written as its features come: a folder of .npy files, complete when bank.json is there.
+
+FOLDER/features.npy, logits.npy    float32 or float16 [n m], [n k]: read back memory-mapped
+FOLDER/labels.npy, ids.npy         int64
+FOLDER/bank.json                   provenance and the sha256 of each file, sealed
+FOLDER/journal.json                of one that is not complete: how far it has come, sealed
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.features.bank import FACTS, SCHEMA, FeatureBank
+from penultimate.files import digest_file, read_sealed, write_sealed
+
+Precision = Literal["float32", "float16"]
+JOURNAL = "journal.json"
+EVERY = 2.0
+"""Seconds between two entries in the journal: what a kill costs at most."""
+
+
+class BankWriter:
+    """Writes one bank, or goes on with one of the same identity that was killed.
+
+    `identity` is all that the features follow from. A folder with a bank of another identity is written anew,
+    and `changed` names what differs. `position` is how many images of the listing are dealt with.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any], precision: Precision) -> None:
+        self.folder, self.identity, self.precision = folder, dict(identity), precision
+        self.position = self.rows = 0
+        self.widths: dict[str, int] = {}
+        self.left_out: list[list[Any]] = []
+        self.remarks: dict[str, list[Any]] = {}
+        self.changed: list[str] = []
+        self.complete = False
+        self._files: dict[str, BinaryIO] = {}
+        self._written = time.monotonic()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._take_up()
+
+    def add(
+        self,
+        stop: int,
+        arrays: Mapping[str, np.ndarray],
+        left_out: Sequence[tuple[int, str, str]] = (),
+        remarks: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Append the rows of the images before `stop`; `arrays` are "features" and, it may be, "logits".
+
+        `left_out` are the images without a row (position, name, why), `remarks` what was not read of others
+        (what, name). Raises RequestError for numbers that the precision cannot hold, and for another width
+        than before.
+        """
+        widths = {name: array.shape[1] for name, array in arrays.items()}
+        if self.widths and widths and widths != self.widths:
+            raise RequestError(f"features are of one width; got {widths} after {self.widths}")
+        self.widths = widths or self.widths
+        for name, array in arrays.items():
+            with np.errstate(over="ignore"):
+                kept = np.ascontiguousarray(array, self.precision)
+            if not np.isfinite(kept).all():
+                raise RequestError(
+                    f"{name} up to {abs(array).max():.3g} do not fit into {self.precision}: keep them as"
+                    " float32"
+                )
+            self._file(name).write(kept.data)
+        self.rows += len(arrays["features"]) if arrays else 0
+        self.position = stop
+        self.left_out += [list(each) for each in left_out]
+        for remark, name in remarks:
+            self.remarks.setdefault(remark, [0, name])[0] += 1
+        if time.monotonic() - self._written > EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Make what was added durable, and enter it in the journal."""
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        held = ("identity", "position", "rows", "widths", "left_out", "remarks")
+        write_sealed(self.folder / JOURNAL, {name: getattr(self, name) for name in held}, SCHEMA)
+        self._written = time.monotonic()
+
+    def finish(self, labels: np.ndarray, ids: np.ndarray, provenance: Mapping[str, Any]) -> FeatureBank:
+        """Complete the bank with labels and ids of its rows, and read it back."""
+        for name in self.widths:
+            file = self._file(name)
+            file.seek(0)
+            _write_header(file, self.precision, self.rows, self.widths[name])
+            os.fsync(file.fileno())
+        self.close()
+        for name, array in (("labels", labels), ("ids", ids)):
+            np.save(self.folder / f"{name}.npy", np.ascontiguousarray(array, np.int64))
+        names = [f"{name}.npy" for name in (*self.widths, "labels", "ids")]
+        facts = {
+            "files": {name: digest_file(self.folder / name) for name in names},
+            "identity": self.identity,
+            "provenance": {**provenance, "left_out": self.left_out, "remarks": self.remarks},
+        }
+        write_sealed(self.folder / FACTS, facts, SCHEMA)
+        (self.folder / JOURNAL).unlink(missing_ok=True)
+        self.complete = True
+        return FeatureBank.load(self.folder)
+
+    def close(self) -> None:
+        """Close its files; what is in the journal can be gone on with."""
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+    def _take_up(self) -> None:
+        """Go on from the journal or, where a bank of this identity is complete, do nothing more."""
+        for name in (FACTS, JOURNAL):
+            try:
+                found = read_sealed(self.folder / name, SCHEMA)
+            except FileNotFoundError:
+                continue
+            except DamagedFileError as error:
+                self.changed.append(str(error))
+                continue
+            if found["identity"] == self.identity:
+                self.complete = name == FACTS
+                if not self.complete:
+                    for field in ("position", "rows", "widths", "left_out", "remarks"):
+                        setattr(self, field, found[field])
+                return
+            self.changed = [key for key in self.identity if found["identity"].get(key) != self.identity[key]]
+        for stale in (FACTS, JOURNAL):
+            (self.folder / stale).unlink(missing_ok=True)
+
+    def _file(self, name: str) -> BinaryIO:
+        """The open file of an array, at the end of the rows that the journal knows."""
+        if name not in self._files:
+            path = self.folder / f"{name}.npy"
+            file = path.open("r+b" if self.rows else "w+b")
+            start = _write_header(file, self.precision, self.rows, self.widths[name])
+            end = start + self.rows * self.widths[name] * np.dtype(self.precision).itemsize
+            file.seek(0, os.SEEK_END)
+            if file.tell() < end:
+                raise DamagedFileError(f"'{path}' is shorter than its journal says: delete '{self.folder}'")
+            file.truncate(end)
+            file.seek(end)
+            self._files[name] = file
+        return self._files[name]
+
+
+def _write_header(file: BinaryIO, precision: str, rows: int, width: int) -> int:
+    """The header of an .npy file, whose length does not depend on the number of rows; where it ends."""
+    header = {"descr": np.dtype(precision).str, "fortran_order": False, "shape": (rows, width)}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.tell()

@@ -1,0 +1,168 @@
+"""Banks written by others: read from every format, and what their features organise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+import penultimate as pu
+from penultimate.banks.organisation import organisation
+from penultimate.banks.reading import ForeignBank, read_bank
+from penultimate.cli import main
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.metrics.separation import class_separation
+
+GENERATOR = np.random.default_rng(0)
+KINDS = np.arange(240) % 3
+SITES = GENERATOR.integers(0, 2, 240)
+FEATURES = (GENERATOR.normal(size=(240, 6)) + 6 * np.eye(3, 6)[KINDS] + 3 * np.eye(2, 6, 3)[SITES]).astype(
+    np.float32
+)
+NAMES = np.array(["ant", "bee", "cat"])[KINDS]
+
+
+def npz(root: Path) -> Path:
+    np.savez(root / "b.npz", embeddings=FEATURES, kind=NAMES, site=SITES, number=np.arange(240))
+    return root / "b.npz"
+
+
+def parquet(root: Path, **columns: object) -> Path:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    whole = {"embeddings": list(FEATURES), "kind": NAMES, "site": SITES, "number": np.arange(240), **columns}
+    files.write_table(arrow.table(whole), root / "b.parquet", row_group_size=100)
+    return root / "b.parquet"
+
+
+def tensors(root: Path) -> Path:
+    labels = {"kind": torch.tensor(KINDS), "site": torch.tensor(SITES), "number": torch.arange(240)}
+    safetensors.torch.save_file({"embeddings": torch.tensor(FEATURES), **labels}, root / "b.safetensors")
+    return root / "b.safetensors"
+
+
+@pytest.mark.parametrize("write", [npz, tensors, parquet])
+def test_every_format_gives_the_same_bank(tmp_path: Path, write) -> None:  # type: ignore[no-untyped-def]
+    bank = read_bank(write(tmp_path), labels=("kind", "site"), ids="number")
+    assert np.array_equal(bank.features, FEATURES)
+    assert np.array_equal(bank.labels, KINDS)
+    assert np.array_equal(bank.by("site").labels, SITES)
+    assert bank.ids is not None
+    assert bank.ids.tolist() == list(range(240))
+    assert class_separation(bank) == class_separation(FEATURES, KINDS)
+    assert bank.columns["kind"].classes == (("0", "1", "2") if write is tensors else ("ant", "bee", "cat"))
+    assert read_bank(write(tmp_path), "embeddings").columns.keys() == {"kind", "site", "number"}
+
+
+def test_parquet_with_a_column_for_each_feature(tmp_path: Path) -> None:
+    columns = {f"f{i}": FEATURES[:, i] for i in range(6)}
+    path = parquet(tmp_path, **columns)
+    assert np.array_equal(read_bank(path, list(columns), "kind").features, FEATURES)
+
+
+def test_half_precision_becomes_float32(tmp_path: Path) -> None:
+    halves = {"f": torch.tensor(FEATURES).bfloat16(), "kind": torch.tensor(KINDS)}
+    safetensors.torch.save_file(halves, tmp_path / "h.safetensors")
+    bank = read_bank(tmp_path / "h.safetensors")
+    assert bank.features.dtype == np.float32
+    assert np.array_equal(bank.features, halves["f"].float().numpy())
+
+
+@pytest.mark.parametrize(
+    ("arrays", "asked", "answer"),
+    [
+        ({"f": FEATURES, "k": KINDS}, {"features": "g"}, "unknown array of 'b.npz' 'g'"),
+        ({"f": FEATURES, "k": KINDS}, {"labels": ["k", "k"]}, "named once"),
+        ({"f": FEATURES, "g": FEATURES, "k": KINDS}, {}, "which of 'b.npz' are the features"),
+        ({"k": KINDS}, {}, "It holds k; name an array"),
+        ({"f": FEATURES}, {}, "no column of labels"),
+        ({"f": FEATURES, "k": KINDS[:9]}, {}, r"each of 240 examples; 'k' is \[9\]"),
+        ({"f": FEATURES, "k": np.where(KINDS == 1, np.nan, KINDS)}, {}, "no label for 80 of 240 .*rows 1, 4"),
+        ({"f": FEATURES, "k": KINDS + 0.5}, {}, "'k' holds fractions"),
+        ({"f": np.where(FEATURES > 8, np.nan, FEATURES), "k": KINDS}, {}, "features of .* not finite"),
+        ({"f": FEATURES.astype(str), "k": KINDS}, {"features": "f"}, "features are numbers"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(
+    tmp_path: Path, arrays: dict[str, np.ndarray], asked: dict[str, str], answer: str
+) -> None:
+    np.savez(tmp_path / "b.npz", **arrays)
+    with pytest.raises(RequestError, match=answer):
+        read_bank(tmp_path / "b.npz", **asked)
+
+
+def test_objects_are_not_unpickled_and_damage_is_said(tmp_path: Path) -> None:
+    np.savez(tmp_path / "b.npz", f=FEATURES, k=np.array([{}] * 240, object))
+    with pytest.raises(RequestError, match="Python objects, which are not unpickled"):
+        read_bank(tmp_path / "b.npz")
+    for write in (npz, tensors):
+        path = write(tmp_path)
+        path.write_bytes(path.read_bytes()[:200])
+        with pytest.raises(DamagedFileError, match="cannot be read"):
+            read_bank(path)
+    with pytest.raises(RequestError, match=r"unknown kind of bank '.csv'"):
+        read_bank(tmp_path / "b.csv")
+    with pytest.raises(RequestError, match="no file"):
+        read_bank(tmp_path / "none.npz")
+
+
+def test_parquet_says_what_is_missing(tmp_path: Path) -> None:
+    missing = [None if i == 7 else name for i, name in enumerate(NAMES)]
+    with pytest.raises(RequestError, match=r"'kind' has no label for 1 of 240 examples \(rows 7\)"):
+        read_bank(parquet(tmp_path, kind=missing))
+    ragged = [row[:5] if i == 120 else row for i, row in enumerate(FEATURES)]
+    with pytest.raises(RequestError, match="features are lists of one length"):
+        read_bank(parquet(tmp_path, embeddings=ragged))
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DamagedFileError, match="cannot be read"):
+        read_bank(tmp_path / "b.parquet")
+
+
+def test_what_features_organise_beside_the_classes(tmp_path: Path) -> None:
+    noise = GENERATOR.integers(0, 4, 240)
+    np.savez(tmp_path / "b.npz", f=FEATURES, kind=NAMES, site=SITES, noise=noise, one=np.zeros(240, int))
+    bank = pu.read_bank(tmp_path / "b.npz")
+    kind, site, chance, one = pu.organisation(bank)
+    assert kind.r2 is not None
+    assert site.r2 is not None
+    assert chance.r2 is not None
+    assert kind.r2 == class_separation(FEATURES, KINDS, unbiased=True)
+    assert kind.r2 > site.r2 > 0.05 > abs(chance.r2)
+    assert kind.linear is not None
+    assert site.linear is not None
+    assert chance.linear is not None
+    assert min(kind.linear, site.linear) > 0.9
+    assert chance.linear < 0.5
+    assert one.r2 is None
+    assert "one class alone" in one.undefined
+    assert organisation(bank, ("site",)) == [site]
+    with pytest.raises(RequestError, match=r"unknown column of labels 'sight'\. Did you mean 'site'"):
+        organisation(bank, ("sight",))
+    few = organisation(bank, ("kind",), examples=60)[0]
+    assert few.r2 == kind.r2
+    assert few.linear is not None
+
+
+def test_a_class_of_one_example_and_a_label_for_each(tmp_path: Path) -> None:
+    rare = np.where(np.arange(240) == 3, 9, KINDS)
+    np.savez(tmp_path / "b.npz", f=FEATURES, rare=rare, each=np.arange(240))
+    found = organisation(read_bank(tmp_path / "b.npz"))
+    assert found[0].r2 is not None
+    assert found[0].linear is not None
+    assert found[0].linear > 0.9
+    assert "a label of its own" in found[1].undefined
+    alone = ForeignBank(np.ones((1, 2)), np.zeros(1, int))
+    assert organisation(alone) == []
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bank", str(npz(tmp_path)), "--labels", "kind,site"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "240 examples, 6 features"
+    assert [line.split()[0] for line in lines[2:4]] == ["kind", "site"]
+    assert main(["bank", str(tmp_path / "b.npz"), "--labels", "sight"]) == 2
+    assert "Did you mean 'site'?" in capsys.readouterr().err
