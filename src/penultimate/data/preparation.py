@@ -13,7 +13,9 @@ Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 @dataclass(frozen=True)
 class Preparation:
-    """Resized, cropped in the middle, scaled to 0..1 and normalised, as torchvision's Resize, CenterCrop, Normalize.
+    """Resized, cropped in the middle, scaled to 0..1 and normalised.
+
+    As by torchvision's Resize, CenterCrop, ToTensor and Normalize.
 
     resize          the shorter side in pixels before the crop; with squash=True, both sides
     crop            height and width of what the network sees
