@@ -1,6 +1,6 @@
-"""A Python file of a user's (a plug-in, a study): read, compiled, executed; what is wrong is a sentence.
+"""A Python file of a user's (a plug-in, a study, a network), executed; what is wrong is a sentence.
 
-`what` says in messages what the file is to be, "plug-in" or "study file"; `name` is what the user calls it.
+`what` says in messages what the file is to be, a key of `ONLY`; `name` is what the user calls it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from penultimate.files import digest_bytes
 
 LIMIT = 60.0
 """Seconds that a file may take to define what it defines, the packages that it imports included."""
-ONLY = {"plug-in": "a plug-in only defines and registers", "study file": "a study file only defines STUDY"}
+ONLY = {
+    "plug-in": "a plug-in only defines and registers",
+    "study file": "a study file only defines STUDY",
+    "network file": "a network file only defines a function that builds the network",
+}
 LARGEST = 10_000_000
 """Bytes."""
 UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'$")
@@ -115,7 +119,7 @@ def execute(
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         said = told(error) if told else in_words(error, what, path)
-        raise RequestError(f"the {what} '{name}'{_line(error, path)}: {said}") from error
+        raise RequestError(f"the {what} '{name}'{line_of(error, path)}: {said}") from error
 
 
 def in_words(error: BaseException, what: str, path: Path | None) -> str:
@@ -172,7 +176,7 @@ def _missing(name: str, what: str, path: Path | None) -> str:
     return f"it needs the package '{package}', which is not installed here"
 
 
-def _line(error: BaseException, path: Path | None) -> str:
+def line_of(error: BaseException, path: Path | None) -> str:
     """Where in the file an exception was raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f", line {frames[-1].lineno}" if frames else ""
@@ -204,7 +208,7 @@ def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except _TooLongError as error:
-        raise RequestError(f"{who}{_line(error, path)}: {late}") from None
+        raise RequestError(f"{who}{line_of(error, path)}: {late}") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, *before)
         signal.signal(signal.SIGALRM, handler)

@@ -13,9 +13,10 @@ import pytest
 import safetensors.torch
 import timm
 import torch
-import torch.nn.functional as F
+from PIL import Image
 from tests.inprocess import InProcess
 from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, STRANGER, TRAINED, first_network
+from timm.data import create_transform, resolve_model_data_config
 
 import penultimate as pu
 from penultimate.data import load_images
@@ -36,11 +37,8 @@ def by_hand(images: np.ndarray, seed: int = 1) -> tuple[torch.Tensor, torch.Tens
     """What goes into test_resnet's final layer with first weights, and what comes out, as timm tells it."""
     torch.manual_seed(seed)
     model = timm.create_model("test_resnet", pretrained=False).eval()
-    config = model.pretrained_cfg
-    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).double() / 255
-    mean, std = (torch.tensor(config[name]).double()[:, None, None] for name in ("mean", "std"))
-    side = config["input_size"][-1]
-    sized = F.interpolate((pixels - mean) / std, (side, side), mode="bilinear", antialias=True).float()
+    transform = create_transform(**resolve_model_data_config(model), is_training=False)
+    sized = torch.stack([transform(Image.fromarray(image)) for image in images])
     with torch.no_grad():
         features = model.forward_head(model.forward_features(sized), pre_logits=True)
         return features, model.get_classifier()(features)
@@ -120,7 +118,7 @@ def test_the_name_of_certain_weights_is_part_of_a_networks(tmp_path: Path) -> No
         "timm", "test_resnet.r160_in1k", {"seed": 2}
     )
     fetch("timm:test_resnet.r160_in1k(pretrained=False, seed=1)", (), tmp_path)
-    assert load_given(tmp_path).side == 160
+    assert load_given(tmp_path).preparation.crop == 160
 
 
 def refuse(*arguments: Any, **settings: Any) -> None:
@@ -132,7 +130,8 @@ def refuse(*arguments: Any, **settings: Any) -> None:
     [
         ("timm:test_resnett(pretrained=False)", 0, "timm has no network 'test_resnett'"),
         ("torchvision:resnet19(pretrained=False)", 0, "torchvision has no network 'resnet19'"),
-        ("torchvision:squeezenet1_1(pretrained=False)", 0, "SqueezeNet has no linear layer at its end"),
+        ("torchvision:squeezenet1_1(pretrained=False)", 1000, "has no final layer that takes its features"),
+        ("torchvision:raft_small(pretrained=False)", 0, "torchvision has no network 'raft_small'"),
         (TINY, 16, f"'{TINY}' has 1000 classes and the source 16"),
         ("folder:{folder}", 0, "no network in '{folder}'"),
         ("timm:test_resnet(weights='{folder}/none.pth')", 0, "'{folder}/none.pth' does not hold weights"),

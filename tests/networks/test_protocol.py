@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from penultimate.data.images import ChannelStatistics
+from penultimate.data.preparation import Preparation
 from penultimate.networks import GivenNetwork, Network, NetworkKey, TrainedNetwork
 from penultimate.networks.trained import build
 
@@ -27,7 +28,8 @@ def trained(objective: str = "cosine_softmax") -> TrainedNetwork:
 def given() -> GivenNetwork:
     torch.manual_seed(0)
     body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return GivenNetwork(body.eval(), nn.Linear(8, 3), STATISTICS, 12, WORDS)
+    preparation = Preparation(14, 12, "bilinear", STATISTICS)
+    return GivenNetwork(body.eval(), nn.Linear(8, 3), preparation, WORDS)
 
 
 @pytest.mark.parametrize("network", [trained(), given()], ids=["trained", "given"])

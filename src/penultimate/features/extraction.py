@@ -34,11 +34,11 @@ def extract(
     iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that say which image a row
     is, whatever the order of the loader; without them the bank has none. An ImageSet has its own.
 
-    A module whose output is that of its final linear layer (torchvision's classifiers, a body and an
-    objective) is a classifier: the features are what that layer is given, its output the logits. The output
-    of any other model is taken for the features, [n m]; a classifier that ends in a convolution (SqueezeNet)
-    therefore needs `layer`, which names the layer whose output is meant: "avgpool", say, or "fc" for that of
-    a final linear layer. Maps of one pixel are flattened.
+    A module whose output is that of a final layer (see `backbones.ending.FORMS`) is a classifier: the
+    features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor of a final
+    layer counts. The output of any other model is taken for the features, [n m]. `layer` names another layer
+    whose output is meant: "avgpool", say, or "fc" for that of a final linear layer. Maps of one pixel are
+    flattened.
 
     A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
     without autocast; the batch size changes features by no more than float32 rounding.
@@ -93,6 +93,7 @@ def _from_batches(
     modes = {part: part.training for part in module.modules()} if module is not None else {}
     device = next((p.device for p in module.parameters()), None) if module is not None else None
     parts: list[tuple[Tensor, Tensor | None]] = []
+    final: tuple[str, ...] = ()
     labels: list[np.ndarray] = []
     ids: list[np.ndarray] = []
     try:
@@ -103,7 +104,7 @@ def _from_batches(
                 batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
                 batch = batch if device is None else batch.to(device)
                 try:
-                    features, logits = _of(model if module is None else module, batch, layer)
+                    features, logits, final = _of(model if module is None else module, batch, layer, final)
                 except PenultimateError:
                     raise
                 except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
@@ -159,8 +160,13 @@ def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:
         yield tuple(batch)
 
 
-def _of(model: Any, batch: Tensor, layer: str | None) -> tuple[Tensor, Tensor | None]:
-    """The features of a batch, and the logits if the model ends in a final layer."""
+def _of(
+    model: Any, batch: Tensor, layer: str | None, final: tuple[str, ...]
+) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
+    """The features of a batch, and the logits and the names of the final layers, if the model ends in such.
+
+    `final` are the names that were found with an earlier batch.
+    """
     if layer is not None:
         outputs: list[Tensor] = []
         with tapped(taps(model, layer), lambda name, output: outputs.append(output)):
@@ -169,18 +175,19 @@ def _of(model: Any, batch: Tensor, layer: str | None) -> tuple[Tensor, Tensor | 
             raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
         features = outputs[0]
         of_one_pixel = features.ndim > 2 and features.shape[2:].numel() == 1
-        return _single(features.flatten(1) if of_one_pixel else features, "features"), None
+        return _single(features.flatten(1) if of_one_pixel else features, "features"), None, ()
     if not isinstance(model, nn.Module):
         output = model(batch)
         found = Ending(output, None) if isinstance(output, Tensor) else None
     else:
-        found = ending(model, lambda: model(batch))
+        found = ending(model, lambda: model(batch), final)
     if found is None:
         raise RequestError(
-            "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
+            "features are a tensor [n m]; the model gave none, and no tensor of a final layer: name one of"
+            " its layers, layer=..."
         )
     logits = None if found.logits is None else _single(found.logits, "logits")
-    return _single(found.features, "features"), logits
+    return _single(found.features, "features"), logits, found.final.layers if found.final else final
 
 
 def _single(values: Tensor, what: str) -> Tensor:

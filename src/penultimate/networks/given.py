@@ -4,62 +4,92 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors.torch
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, UInt8
+from PIL import Image
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from penultimate.backbones.ending import Final, at_layer, classifier, cut, described, ending, not_found
+from penultimate.backbones.taps import taps
 from penultimate.data.images import ChannelStatistics
+from penultimate.data.preparation import Preparation
 from penultimate.data.transforms import normalise
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.errors import DamagedFileError, RequestError, legible, shortened
 from penultimate.files import atomic_write
+from penultimate.networks.architectures import GREY, USUAL, changed, create, download, options, preparation
+from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, Source, read_source
 from penultimate.networks.trained import load_network
+from penultimate.networks.weights import load_weights, read_weights
+from penultimate.userfile import first_line
 
 WEIGHTS = "given.safetensors"
+CODE = "given.py"
+GRAPH = "given.onnx"
+OUTPUT = "output"
+"""The `layer` of a network whose own output are the features."""
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
+"""What a forward pass raises for input that it was not made for."""
 
 
 @dataclass(frozen=True)
 class GivenNetwork:
-    """A `Network` from timm or torchvision: the `body`, its final layer, and how images are prepared.
+    """A `Network` from elsewhere: the `body`, what takes its features to logits, and how images are prepared.
 
-    `side` is the height and width that it was made for; `class_names` are empty if its final layer is not for
-    the study's classes.
+    `class_names` are empty if its logits are not used; `final` may then be None.
     """
 
     body: nn.Module
-    final: nn.Linear
-    statistics: ChannelStatistics
-    side: int
+    final: nn.Module | None
+    preparation: Preparation
     class_names: tuple[str, ...]
 
     @property
     def head_weight(self) -> Float[Tensor, "k m"] | None:
         """The weight of the final layer, if that is for the study's classes."""
-        return self.final.weight.detach() if self.class_names else None
+        if self.final is None or not self.class_names:
+            return None
+        weight = self.final.weight
+        return weight.detach() if isinstance(weight, Tensor) else None
 
-    def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n 3 side side"]:
-        """Images resized to the side that the network was made for and normalised as its weights expect."""
-        pixels = normalise(images.expand(-1, -1, -1, 3), self.statistics)
-        return F.interpolate(
-            pixels, (self.side, self.side), mode="bilinear", align_corners=False, antialias=True
-        )
+    def prepared(
+        self, images: UInt8[Tensor, "n h w c"] | Float[Tensor, "n channels side side"]
+    ) -> Float[Tensor, "n channels side side"]:
+        """Images of bytes as the network wants them, pixel for pixel as from a file; floats are so already.
+
+        Bytes of the size that the network sees are not resized again. Grey becomes colour by repetition; for
+        a network of one channel, colour becomes grey as in Pillow.
+        """
+        if images.is_floating_point():
+            return images
+        channels, size = len(self.preparation.statistics.mean), self.preparation.crop
+        if images.shape[1:] == (size, size, channels):
+            return normalise(images, self.preparation.statistics)
+        squares = np.empty((len(images), size, size, channels), np.uint8)
+        for place, image in enumerate(images.cpu().numpy()):
+            squares[place] = _square(image, self.preparation, channels)
+        return normalise(torch.from_numpy(squares).to(images.device), self.preparation.statistics)
 
     @torch.inference_mode()
-    def features(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n m"]:
-        """The input of the final layer, float32."""
+    def features(
+        self, images: UInt8[Tensor, "n h w c"] | Float[Tensor, "n channels side side"]
+    ) -> Float[Tensor, "n m"]:
+        """The penultimate features, float32."""
         features: Tensor = self.body(self.prepared(images))
-        return features.flatten(1).float()
+        return features.float()
 
     @torch.inference_mode()
     def logits(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
         """The final layer's output for the features."""
+        if self.final is None:
+            raise RequestError("the network has no final layer that takes its features to logits")
         logits: Tensor = self.final(features)
         return logits
 
@@ -72,17 +102,25 @@ def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, An
     """Store a given network in a folder, to be loaded without its source; returns facts about it.
 
     `class_names` are those of its logits; () ignores its final layer. Raises RequestError if the network
-    cannot be obtained or its final layer has a different number of classes.
+    cannot be obtained, if its final layer is not found, or has a different number of classes.
     """
     source = read_source(text)
     if source.kind == "folder":
         return _copied(text, source, class_names, folder)
-    module, config = _build(source)
-    _expect_classes(text, _final_layer(module).out_features, class_names)
+    if source.kind == "onnx":
+        return _exported(text, source, class_names, folder)
+    module = _built(source)
+    prepared = preparation(source, module)
+    end = _end(text, source, module, prepared)
+    last = None if isinstance(end, str) else classifier(module, end)
+    _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
+    if source.kind == "file":
+        atomic_write(folder / CODE, Path(source.name.rpartition(":")[0]).read_bytes())
     tensors = {name: value.contiguous().clone() for name, value in module.state_dict().items()}
     atomic_write(folder / WEIGHTS, safetensors.torch.save(tensors))
-    card = {"kind": source.kind, "name": source.name, "class_names": list(class_names), **config}
-    atomic_write(folder / GIVEN, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
+    found = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
+    made_with = {"options": options(source), "preparation": asdict(prepared)}
+    _write_card(folder, source, class_names, **made_with, **found)
     return {"weights": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
 
 
@@ -90,19 +128,96 @@ def load_given(folder: Path) -> GivenNetwork:
     """The network that `fetch` stored in a folder; raises DamagedFileError if it cannot be read."""
     try:
         card = json.loads((folder / GIVEN).read_text())
-        module = _with_first_weights(card["kind"], card["name"])
-        module.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
-    except (ValueError, KeyError, RuntimeError, OSError, SafetensorError) as error:
+        statistics = ChannelStatistics(**card["preparation"].pop("statistics"))
+        prepared = Preparation(**card["preparation"], statistics=statistics)
+        body, last = _loaded(card, folder)
+    except RequestError:
+        raise
+    except (*REFUSALS, OSError, SafetensorError) as error:
         raise DamagedFileError(f"the given network in '{folder}' cannot be read: {error}") from error
-    return _network(module.eval(), card)
+    return GivenNetwork(body, last, prepared, tuple(card["class_names"]))
 
 
-def _expect_classes(text: str, outputs: int, class_names: tuple[str, ...]) -> None:
-    if class_names and outputs != len(class_names):
+def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | None]:
+    """The body and the final layer."""
+    if card["kind"] == "onnx":
+        return OnnxBody(folder / GRAPH), None
+    module = create(card["kind"], card["name"], card["options"], file=folder / CODE).eval()
+    module.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
+    if "layer" in card:
+        return _up_to(module, card["layer"]), None
+    final = Final(tuple(card["final"]["layers"]), card["final"]["form"], card["final"]["shared"])
+    last = classifier(module, final)
+    return cut(module, final), last
+
+
+def _built(source: Source) -> nn.Module:
+    """The network with the weights that its source specifies, in evaluation mode."""
+    library = source.kind in ("timm", "torchvision")
+    if library and source.weights is None and source.settings.get("pretrained", True):
+        return download(source).eval()
+    module = create(source.kind, source.name, options(source), source.settings.get("seed", 0))
+    if source.weights is not None:
+        tensors = read_weights(source.weights, source.settings.get("ema", False))
+        load_weights(module, tensors, source.weights)
+    return module.eval()
+
+
+def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> Final | str:
+    """The final layers, found on two images of noise; or the layer whose output are the features."""
+    layer: str | None = source.settings.get("layer")
+    if layer is None and source.kind == "timm" and getattr(module, "num_classes", None) == 0:
+        layer = OUTPUT
+    generator = torch.Generator().manual_seed(0)
+    channels = len(prepared.statistics.mean)
+    images = torch.randn(2, channels, prepared.crop, prepared.crop, generator=generator)
+    if layer is not None:
+        features = _run(text, _up_to(module, layer), images)
+        if not isinstance(features, Tensor) or features.ndim != 2:
+            raise RequestError(f"'{text}': features are [n m]; layer '{layer}' gives {described(features)}")
+        return layer
+    found = ending(module, lambda: _run(text, module, images))
+    if found is None or found.final is None:
+        raise RequestError(f"'{text}': {not_found(module, _run(text, module, images))}")
+    return found.final
+
+
+@torch.no_grad()
+def _run(text: str, module: nn.Module, images: Tensor) -> Any:
+    try:
+        return module(images)
+    except RequestError:
+        raise
+    except REFUSALS as error:
+        said = shortened(legible(first_line(error)), 300)
         raise RequestError(
-            f"'{text}' has {outputs} classes and the source {len(class_names)}; without classifies=True its"
-            " final layer is not used"
+            f"'{text}' refuses images {list(images.shape)}: {said}. What it wants can be said: crop=64 for"
+            " 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
+        ) from None
+
+
+def _up_to(module: nn.Module, layer: str) -> nn.Module:
+    if layer == OUTPUT and layer not in dict(module.named_modules()):
+        return module
+    found = taps(module, layer)
+    if len(found) > 1:
+        raise RequestError(f"layer='{layer}' is {len(found)} layers; features are the output of one")
+    ((name, part),) = found.items()
+    return at_layer(module, name, part)
+
+
+def _expect_classes(text: str, outputs: int | None, class_names: tuple[str, ...]) -> None:
+    if not class_names or outputs == len(class_names):
+        return
+    if outputs is None:
+        raise RequestError(
+            f"'{text}' has no final layer that takes its features to logits; without classifies=True none is"
+            " used"
         )
+    raise RequestError(
+        f"'{text}' has {outputs} classes and the source {len(class_names)}; without classifies=True its"
+        " final layer is not used"
+    )
 
 
 def _copied(text: str, source: Source, class_names: tuple[str, ...], folder: Path) -> dict[str, Any]:
@@ -113,84 +228,37 @@ def _copied(text: str, source: Source, class_names: tuple[str, ...], folder: Pat
     return {"trained_with": network.card["objective"], "num_features": network.card["num_features"]}
 
 
-def _with_first_weights(kind: str, name: str, seed: int = 0) -> nn.Module:
-    """The architecture with the first weights of a seed; the caller's random numbers stay as they are."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        return _create(kind, name)
+def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: Path) -> dict[str, Any]:
+    """Store an ONNX network; its images are prepared as usual, but in the size and channels it asks for."""
+    _expect_classes(text, None, class_names)
+    atomic_write(folder / GRAPH, with_features(Path(source.name)))
+    body = OnnxBody(folder / GRAPH)
+    grey = body.channels == 1
+    own = {"crop": body.side or USUAL.crop, **({"mean": GREY.mean, "std": GREY.std} if grey else {})}
+    prepared = changed(USUAL, own | source.settings)
+    channels = len(prepared.statistics.mean)
+    features = _run(text, body, torch.zeros(2, channels, prepared.crop, prepared.crop))
+    if features.ndim != 2:
+        raise RequestError(f"'{text}': features are [n m]; its output is {described(features)}")
+    _write_card(folder, source, (), preparation=asdict(prepared))
+    return {"weights": hashlib.sha256((folder / GRAPH).read_bytes()).hexdigest()}
 
 
-def _create(kind: str, name: str, pretrained: bool = False) -> nn.Module:
-    """The architecture as its library makes it."""
-    try:
-        if kind == "timm":
-            import timm
-
-            module: nn.Module = timm.create_model(name, pretrained=pretrained)
-        else:
-            import torchvision
-
-            module = torchvision.models.get_model(name, weights="DEFAULT" if pretrained else None)
-    except ImportError:
-        raise RequestError(f"networks of {kind} need it: pip install 'penultimate[models]'") from None
-    except Exception as error:  # a download raises whatever its connection does
-        if not pretrained:
-            raise RequestError(f"{kind} has no network '{name}': {error}") from None
-        raise RequestError(
-            f"the weights of {kind}:{name} cannot be downloaded ({type(error).__name__}); give a file,"
-            f" {kind}:{name}(weights='FILE'), or pretrained=False for first weights"
-        ) from None
-    return module
+def _write_card(folder: Path, source: Source, class_names: tuple[str, ...], **rest: Any) -> None:
+    card = {"kind": source.kind, "name": source.name, "class_names": list(class_names), **rest}
+    atomic_write(folder / GIVEN, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
 
 
-def _build(source: Source) -> tuple[nn.Module, dict[str, Any]]:
-    """The network with the weights that its source specifies, and how images are prepared for it."""
-    settings = source.settings
-    module = _with_first_weights(source.kind, source.name, int(settings.get("seed", 0)))
-    if "weights" in settings:
-        _load_weights(module, Path(settings["weights"]))
-    elif settings.get("pretrained", True):
-        module = _create(source.kind, source.name, pretrained=True)
-    config = getattr(module, "pretrained_cfg", None) or {}
-    size = tuple(config.get("input_size", (3, 224, 224)))
-    prepared = {
-        "size": int(size[-1]),
-        "mean": list(config.get("mean", (0.485, 0.456, 0.406))),
-        "std": list(config.get("std", (0.229, 0.224, 0.225))),
-    }
-    return module.eval(), prepared
-
-
-def _load_weights(module: nn.Module, path: Path) -> None:
-    try:
-        if path.suffix == ".safetensors":
-            tensors = safetensors.torch.load_file(path)
-        else:
-            tensors = torch.load(path, map_location="cpu", weights_only=True)
-        module.load_state_dict(tensors.get("state_dict", tensors))
-    except Exception as error:  # an unpickler, a zip file and a state dict each raise their own
-        raise RequestError(f"'{path}' does not hold weights of this network: {error}") from None
-
-
-def _final_layer(module: nn.Module) -> nn.Linear:
-    """The final linear layer of a classifier of timm or torchvision."""
-    linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
-    if not linear:
-        raise RequestError(f"{type(module).__name__} has no linear layer at its end")
-    return linear[-1]
-
-
-def _network(module: nn.Module, card: dict[str, Any]) -> GivenNetwork:
-    final = _final_layer(module)
-    statistics = ChannelStatistics(tuple(card["mean"]), tuple(card["std"]))
-    return GivenNetwork(_without(module, final), final, statistics, card["size"], tuple(card["class_names"]))
-
-
-def _without(module: nn.Module, final: nn.Linear) -> nn.Module:
-    """The module with an identity in place of its final layer."""
-    for layer in module.modules():
-        for child, part in list(layer.named_children()):
-            if part is final:
-                setattr(layer, child, nn.Identity())
-                return module
-    raise RequestError(f"the final layer of {type(module).__name__} cannot be removed")
+def _square(image: np.ndarray, prepared: Preparation, channels: int) -> np.ndarray:
+    """One image resized and cropped by Pillow: uint8 [crop crop channels]."""
+    picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+    if picture.mode != (mode := "L" if channels == 1 else "RGB"):
+        picture = picture.convert(mode)
+    resize, crop = prepared.resize, prepared.crop
+    if picture.size != (crop, crop):
+        shorter = min(picture.size)
+        width, height = (resize if prepared.squash else int(resize * side / shorter) for side in picture.size)
+        left, top = (round((side - crop) / 2) for side in (width, height))
+        picture = picture.resize((width, height), Image.Resampling[prepared.interpolation.upper()])
+        picture = picture.crop((left, top, left + crop, top + crop))
+    return np.asarray(picture).reshape(crop, crop, channels)

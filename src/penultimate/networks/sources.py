@@ -1,13 +1,20 @@
-"""Where a network that was not trained here comes from: timm, torchvision, or the folder of a past training.
+"""Where a network that was not trained here comes from.
 
-timm:resnet18                             with the weights that timm downloads for it
-timm:resnet18(pretrained=False, seed=1)   with initial weights
-torchvision:resnet18(weights='w.pth')     with the weights from a file (torch.save or safetensors)
-folder:runs/steps/train.softmax-s0...     a network that was trained here earlier
+timm:resnet18                               with the weights that timm downloads for it
+timm:resnet18(pretrained=False, seed=1)     with initial weights
+torchvision:resnet18(weights='w.pth')       with the weights from a file (a checkpoint or safetensors)
+torchvision:resnet50(weights='IMAGENET1K_V1')   with those that torchvision downloads under this name
+my_net.py:build(weights='w.safetensors')    what a function of a Python file returns, with weights
+onnx:net.onnx                               an ONNX file: features only
+folder:runs/steps/train.softmax-s0...       a network that was trained here earlier
+
+How images are prepared is the network's own affair, and may be said: crop=64, resize=72, mean=(0.5,) ...
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,45 +24,105 @@ from penultimate.files import digest_file, read_sealed
 from penultimate.registry import parse
 from penultimate.store import META, SCHEMA
 
-KINDS = ("timm", "torchvision", "folder")
 GIVEN = "given.json"
 """The file that distinguishes a given network's folder from a trained one's."""
-SETTINGS = {"pretrained": bool, "weights": str, "seed": int}
+PREPARING: Mapping[str, type] = {
+    "resize": int,
+    "crop": int,
+    "interpolation": str,
+    "squash": bool,
+    "mean": tuple,
+    "std": tuple,
+}
+"""The fields of a `Preparation` that override the network's own."""
+BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "seed": int, "layer": str}
+NAMED: Mapping[str, type] = {"pretrained": bool, "num_classes": int}
+SETTINGS: Mapping[str, Mapping[str, type]] = {
+    "timm": {**NAMED, **BUILDING, **PREPARING},
+    "torchvision": {**NAMED, **BUILDING, **PREPARING},
+    "onnx": PREPARING,
+    "folder": {},
+    "file": {**BUILDING, **PREPARING},
+}
+KINDS = tuple(SETTINGS)[:-1]
+"""The kinds that are written before a colon; a Python file is written as FILE.py:FUNCTION."""
+IN_FILE = re.compile(r"(?P<name>.+\.py:\w+)\s*(?P<listed>\(.*\))?", re.DOTALL)
+ONNX = re.compile(r"(?P<name>.+\.onnx)\s*(?P<listed>\(.*\))?", re.DOTALL)
+WEIGHTS_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+"""How torchvision calls the weights that it downloads: IMAGENET1K_V2."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a given network comes from, read from its text.
+    """Where a given network comes from, read from its text; `name` of a Python file is FILE.py:FUNCTION.
 
     >>> read_source("timm:resnet18(pretrained=False)")
     Source(kind='timm', name='resnet18', settings={'pretrained': False})
+    >>> read_source("nets/mine.py:build(weights='best.pth')").name
+    'nets/mine.py:build'
     """
 
     kind: str
     name: str
     settings: dict[str, Any]
 
+    @property
+    def weights(self) -> Path | None:
+        """The file of its weights; None without one, and for a name of torchvision's."""
+        text = self.settings.get("weights")
+        return None if text is None or self.weights_name else Path(text)
+
+    @property
+    def weights_name(self) -> str:
+        """The weights that torchvision has under a name; "" for others."""
+        text = str(self.settings.get("weights", ""))
+        named = self.kind == "torchvision" and WEIGHTS_NAME.fullmatch(text)
+        return text if named and not Path(text).is_file() else ""
+
 
 def read_source(text: str) -> Source:
     """The source that a text names; raises RequestError if nothing can be loaded from it."""
     kind, colon, rest = text.partition(":")
+    if kind not in KINDS and (in_file := IN_FILE.fullmatch(text)):
+        return _read(text, "file", in_file["name"], in_file["listed"])
     if not colon or not rest:
+        hint = f"; of a Python file, name the function: {text}:build" if text.endswith(".py") else ""
         raise RequestError(
-            f"'{text}' names no network; write KIND:NAME, such as timm:resnet18, torchvision:resnet50 or"
-            " folder:PATH"
+            f"'{text}' names no network; write KIND:NAME, such as timm:resnet18, torchvision:resnet50,"
+            f" onnx:net.onnx, folder:PATH, or FILE.py:FUNCTION{hint}"
         )
     if kind not in KINDS:
-        raise unknown("kind of given network", kind, KINDS)
+        raise unknown("kind of given network", kind, (*KINDS, "FILE.py"))
     if kind == "folder":
         return Source(kind, rest, {})
+    if kind == "onnx":
+        file = ONNX.fullmatch(rest)
+        if file is None:
+            raise RequestError(f"'{text}': the name of an ONNX file ends in .onnx")
+        return _read(text, kind, file["name"], file["listed"])
     name, bracket, listed = rest.partition("(")  # the names of weights have dots: resnet18.a1_in1k
-    settings = parse(f"{kind}({listed}").arguments if bracket else {}
+    return _read(text, kind, name.strip(), bracket + listed)
+
+
+def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
+    settings = parse(f"{kind}{listed}").arguments if listed else {}
+    known = SETTINGS[kind]
     for setting, value in settings.items():
-        if setting not in SETTINGS:
-            raise unknown(f"setting of '{text}'", setting, SETTINGS)
-        if type(value) is not SETTINGS[setting]:
-            raise RequestError(f"'{text}': {setting} is of type {SETTINGS[setting].__name__}, not {value!r}")
-    return Source(kind, name.strip(), settings)
+        if setting not in known:
+            raise unknown(f"setting of '{text}'", setting, known)
+        if type(value) is not known[setting]:
+            raise RequestError(f"'{text}': {setting} is of type {known[setting].__name__}, not {value!r}")
+    source = Source(kind, name, settings)
+    if settings.get("ema") and source.weights is None:
+        raise RequestError(f"'{text}': ema=True takes the averaged weights of a file, weights='FILE'")
+    if "num_classes" in settings:
+        least, drawn = int(kind == "torchvision"), settings.get("pretrained", True) and not source.weights
+        if settings["num_classes"] < least or (drawn and settings["num_classes"]):
+            raise RequestError(
+                f"'{text}': num_classes is {least} or more, and goes with weights='FILE' or pretrained=False:"
+                " a final layer of another size has no downloaded weights"
+            )
+    return source
 
 
 def fingerprint(text: str) -> dict[str, str]:
@@ -77,12 +144,22 @@ def fingerprint(text: str) -> dict[str, str]:
         if changed:
             raise DamagedFileError(f"'{folder / changed[0]}' is not what was written (its sha256 differs)")
         return digests
-    weights = source.settings.get("weights")
-    if weights is None:
-        return {}
-    if not Path(weights).is_file():
-        raise RequestError(f"there is no file of weights at '{weights}'")
-    return {Path(weights).name: digest_file(Path(weights))}
+    files = [] if source.weights is None else [source.weights]
+    if source.kind == "file":
+        files.append(Path(source.name.rpartition(":")[0]))
+    if source.kind == "onnx":
+        path = Path(source.name)
+        files += [path, *(beside for beside in external(path) if beside.is_file())]
+    for path in files:
+        if not path.is_file():
+            what = "weights" if path == source.weights else "a network"
+            raise RequestError(f"there is no file of {what} at '{path}'")
+    return {path.name: digest_file(path) for path in files}
+
+
+def external(path: Path) -> list[Path]:
+    """The files beside an ONNX file in which exporters leave its weights."""
+    return [path.with_name(path.name + ending) for ending in (".data", "_data")]
 
 
 def _written(folder: Path) -> dict[str, str]:

@@ -1,0 +1,216 @@
+"""Architectures of timm, torchvision and users' files, and how the images of each are prepared."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from penultimate import userfile
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.preparation import Preparation
+from penultimate.errors import RequestError, legible, nearest, shortened
+from penultimate.networks.sources import Source
+from penultimate.userfile import first_line
+
+IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+GREY = ChannelStatistics((0.449,), (0.226,))
+"""The means of ImageNet's channels: for a network of one channel that says nothing of its own."""
+USUAL = Preparation(256, 224, "bilinear", IMAGENET)
+INCEPTIONS = ("googlenet", "inception_v3")
+"""torchvision's: with trained weights they normalise their input themselves, as its own loading has it."""
+WHAT = "network file"
+
+
+def options(source: Source) -> dict[str, Any]:
+    """What an architecture is made with besides its name; trained weights, downloaded or not, change it."""
+    chosen = {name: source.settings[name] for name in ("num_classes",) if name in source.settings}
+    if source.kind == "torchvision" and source.name in INCEPTIONS:
+        trained = "weights" in source.settings or source.settings.get("pretrained", True)
+        chosen |= {"aux_logits": False, "init_weights": False, "transform_input": trained}
+    return chosen
+
+
+def create(
+    kind: str, name: str, made_with: Mapping[str, Any], seed: int = 0, file: Path | None = None
+) -> nn.Module:
+    """The architecture with the first weights of a seed; the caller's random numbers stay as they are.
+
+    `file` holds the Python file of a name FILE.py:FUNCTION where it is not FILE.py itself.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        if kind == "file":
+            path, _, function = name.rpartition(":")
+            return _of_file(path, function, file or Path(path))
+        return _of_library(kind, name, dict(made_with))
+
+
+def download(source: Source) -> nn.Module:
+    """The network with the weights that its library downloads."""
+    chosen = options(source)
+    chosen.pop("init_weights", None)
+    weights = source.weights_name or True
+    return _of_library(source.kind, source.name, chosen, weights)
+
+
+def preparation(source: Source, module: nn.Module) -> Preparation:
+    """How images are prepared for a network: as its library or its own attribute says, unless told otherwise.
+
+    A network of a user's file may have an attribute `preparation`, or timm's `pretrained_cfg`; otherwise it
+    is taken to want what is usual for ImageNet.
+    """
+    own = getattr(module, "preparation", None)
+    if isinstance(own, Preparation):
+        found = own
+    elif source.kind == "torchvision":
+        found = _of_torchvision(source)
+    elif isinstance(getattr(module, "pretrained_cfg", None), dict):
+        found = _of_timm(module)
+    else:
+        first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
+        grey = first is not None and first.in_channels == 1
+        found = Preparation(USUAL.resize, USUAL.crop, "bilinear", GREY) if grey else USUAL
+    return changed(found, source.settings)
+
+
+def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
+    """A preparation with what a source says of it; a crop alone has the resizing go with it."""
+    crop = settings.get("crop", found.crop)
+    mean, std = (settings.get(name, getattr(found.statistics, name)) for name in ("mean", "std"))
+    if not isinstance(crop, int) or crop < 1:
+        raise RequestError(f"crop is a number of pixels, 1 or more, not {crop!r}")
+    if len(mean) != len(std) or len(mean) not in (1, 3):
+        raise RequestError(
+            f"mean and std have a number for each channel, 1 or 3, of a network; got {mean} and {std}"
+        )
+    if (
+        not all(isinstance(value, int | float) and math.isfinite(value) for value in (*mean, *std))
+        or min(std) <= 0
+    ):
+        raise RequestError(f"mean and std are finite numbers, and std is positive; got {mean} and {std}")
+    interpolation = settings.get("interpolation", found.interpolation)
+    known = ("nearest", "bilinear", "bicubic", "lanczos")
+    if interpolation not in known:
+        raise RequestError(
+            f"interpolation is {', '.join(known)}, not '{interpolation}'.{nearest(interpolation, known)}"
+        )
+    return Preparation(
+        settings.get("resize", round(found.resize * crop / found.crop)),
+        crop,
+        interpolation,
+        ChannelStatistics(tuple(mean), tuple(std)),
+        settings.get("squash", found.squash),
+    )
+
+
+def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | bool = False) -> nn.Module:
+    """The architecture as its library makes it; `weights`: a name of torchvision's, or True for the usual."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # torchvision's on how it draws first weights
+            if kind == "timm":
+                import timm
+
+                module: nn.Module = timm.create_model(name, pretrained=bool(weights), **made_with)
+            else:
+                from torchvision import models
+
+                if name not in _names(kind):
+                    raise ValueError("its classifiers are those of torchvision.models")
+                module = models.get_model(
+                    name, weights="DEFAULT" if weights is True else weights or None, **made_with
+                )
+    except ImportError:
+        raise RequestError(f"networks of {kind} need it: pip install 'penultimate[models]'") from None
+    except Exception as error:  # a download raises whatever its connection does
+        known = _names(kind)
+        if not weights or name.partition(".")[0] not in known:
+            said = shortened(legible(first_line(error)), 300)
+            raise RequestError(f"{kind} has no network '{name}': {said}.{nearest(name, known)}") from None
+        if isinstance(weights, str) and isinstance(error, KeyError | ValueError):
+            listed = ", ".join(one.name for one in models.get_model_weights(name))
+            raise RequestError(f"torchvision has no weights '{weights}' of {name}; it has {listed}") from None
+        raise RequestError(
+            f"the weights of {kind}:{name} cannot be downloaded ({type(error).__name__}); give a file,"
+            f" {kind}:{name}(weights='FILE'), or pretrained=False for first weights"
+        ) from None
+    return module
+
+
+@functools.cache
+def _names(kind: str) -> frozenset[str]:
+    if kind == "timm":
+        import timm
+
+        return frozenset(timm.list_models())
+    from torchvision import models
+
+    return frozenset(models.list_models(module=models))
+
+
+def _of_file(name: str, function: str, path: Path) -> nn.Module:
+    """What a function of a Python file returns; raises RequestError where it is no module, with the line."""
+    source = userfile.read(WHAT, name, path)
+    _, code = userfile.compiled(WHAT, name, path, source)
+    with userfile.fresh_module(WHAT, path) as module:
+        with userfile.in_time(WHAT, f"the {WHAT} '{name}'", path):
+            userfile.execute(WHAT, name, path, code, module)
+        build = vars(module).get(function)
+        if not callable(build):
+            functions = [key for key, value in vars(module).items() if callable(value)]
+            raise RequestError(f"'{name}' defines no function '{function}'.{nearest(function, functions)}")
+        try:
+            built = build()
+        except (Exception, SystemExit) as error:
+            where = userfile.line_of(error, path)
+            said = userfile.in_words(error, WHAT, path)
+            raise RequestError(f"the {WHAT} '{name}'{where}: {function}() fails: {said}") from error
+    if not isinstance(built, nn.Module):
+        raise RequestError(f"'{name}:{function}' returns a {type(built).__name__}, not an nn.Module")
+    return built
+
+
+def _of_timm(module: nn.Module) -> Preparation:
+    try:
+        from timm.data import resolve_model_data_config
+    except ImportError:
+        raise RequestError("a network of timm needs it: pip install 'penultimate[models]'") from None
+    config = resolve_model_data_config(module)
+    height, side = config["input_size"][-2:]
+    if height != side or config["crop_mode"] not in ("center", "squash"):
+        raise RequestError(
+            f"{type(module).__name__} wants images of {height} x {side} pixels,"
+            f" crop_mode='{config['crop_mode']}'; only squares from the middle, or squashed, are supported"
+        )
+    interpolation: Any = config["interpolation"]
+    interpolation = "bilinear" if interpolation == "random" else interpolation
+    statistics = ChannelStatistics(tuple(config["mean"]), tuple(config["std"]))
+    resize = math.floor(side / config["crop_pct"])
+    return Preparation(resize, side, interpolation, statistics, config["crop_mode"] == "squash")
+
+
+def _of_torchvision(source: Source) -> Preparation:
+    """What belongs to the weights: those of a name, those whose file this is, else the usual ones."""
+    from torchvision import models
+
+    known = list(models.get_model_weights(source.name))
+    if not known:
+        return USUAL
+    usual = models.get_model_weights(source.name).DEFAULT
+    file = source.weights.name if source.weights else ""
+    chosen = next(
+        (one for one in known if one.name == source.weights_name or Path(one.url).name == file), usual
+    )
+    preset = chosen.transforms()
+    if not hasattr(preset, "crop_size"):
+        raise RequestError(f"torchvision:{source.name} does not classify images")
+    (resize,), (crop,) = preset.resize_size, preset.crop_size
+    statistics = ChannelStatistics(tuple(preset.mean), tuple(preset.std))
+    return Preparation(resize, crop, preset.interpolation.value, statistics)

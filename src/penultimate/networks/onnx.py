@@ -1,0 +1,144 @@
+"""ONNX files as modules: what their last linear layer is given are the features, as of any network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from penultimate.errors import RequestError, legible, shortened
+from penultimate.networks.sources import external
+from penultimate.userfile import first_line
+
+PASSED = ("Flatten", "Reshape", "Squeeze", "Identity", "Softmax", "LogSoftmax", "Cast", "Dropout")
+"""What may lie between the final layer and the output."""
+LARGEST = 2**31 - 1
+"""Bytes of a protobuf message: an ONNX file with its weights inside."""
+
+
+class OnnxBody(nn.Module):
+    """A file's network, run by onnxruntime on the CPU: images float [n c h w] -> features [n m].
+
+    Its layers cannot be observed. It is run in the batches and the layout that the file asks for; the last
+    of its batches is filled up with zeros.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises RequestError for a file that onnxruntime does not run, or that takes other than images."""
+        super().__init__()
+        runtime, _ = _libraries()
+        settings = runtime.SessionOptions()
+        settings.log_severity_level = 4
+        settings.intra_op_num_threads = torch.get_num_threads()
+        try:
+            self.session = runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's errors have no base but this
+            said = shortened(legible(first_line(error)), 300)
+            raise RequestError(f"onnxruntime does not run '{path.name}': {said}") from None
+        inputs = self.session.get_inputs()
+        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+        if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in kinds:
+            listed = ", ".join(f"{one.name}: {one.type} {one.shape}" for one in inputs)
+            raise RequestError(
+                f"an ONNX network takes one batch of images, float [n c h w]; this one: {listed}"
+            )
+        self.input, self.dtype = inputs[0].name, kinds[inputs[0].type]
+        sizes = [size if isinstance(size, int) and size > 0 else None for size in inputs[0].shape]
+        self.batch = sizes[0]
+        self.channels_last = sizes[3] in (1, 3) and sizes[1] not in (1, 3)
+        self.channels, *sides = (sizes[3], *sizes[1:3]) if self.channels_last else sizes[1:]
+        if sides[0] != sides[1]:
+            raise RequestError(
+                f"the network takes images of {sides[0]} x {sides[1]}; only squares are supported"
+            )
+        self.side = sides[0]
+
+    def forward(self, images: Tensor) -> Tensor:
+        values = images.permute(0, 2, 3, 1) if self.channels_last else images
+        array = np.ascontiguousarray(values.cpu().numpy(), dtype=self.dtype)
+        size = self.batch or max(1, len(array))
+        parts = []
+        for start in range(0, len(array), size):
+            part = array[start : start + size]
+            short = size - len(part)
+            filled = np.pad(part, ((0, short), *((0, 0),) * 3)) if self.batch and short else part
+            parts.append(self._run(filled)[: len(part)])
+        return torch.from_numpy(np.concatenate(parts)).to(images.device, torch.float32)
+
+    def _run(self, array: np.ndarray) -> np.ndarray:
+        try:
+            (output,) = self.session.run([self.session.get_outputs()[-1].name], {self.input: array})
+        except Exception as error:  # as above
+            said = shortened(legible(first_line(error)), 300)
+            raise RequestError(f"the ONNX network refuses images {list(array.shape)}: {said}") from None
+        values = np.asarray(output)
+        return (
+            values.reshape(len(values), -1)
+            if values.ndim > 2 and not any(n > 1 for n in values.shape[2:])
+            else values
+        )
+
+
+def with_features(path: Path) -> bytes:
+    """An ONNX file in one piece, with the features as its last output.
+
+    They are what its last linear layer (Gemm, MatMul, a convolution of one pixel) is given, if its first
+    output is that layer's; of another file it is the output itself. Raises RequestError for a file that is no
+    ONNX network, is too large, or keeps weights anywhere but in the file of its name with .data after it.
+    """
+    _, onnx = _libraries()
+    try:
+        model = onnx.load(path, load_external_data=False)
+        allowed = {beside.name for beside in external(path)}
+        for tensor in model.graph.initializer:
+            places = {entry.key: entry.value for entry in tensor.external_data}
+            if "location" in places and places["location"] not in allowed:
+                raise RequestError(
+                    f"'{path}' keeps weights in '{legible(places['location'])}'; export it in one file, or"
+                    f" with '{external(path)[0].name}' beside it"
+                )
+        onnx.load_external_data_for_model(model, str(path.parent))
+        name = _features(model.graph)
+        if name != model.graph.output[-1].name:
+            model.graph.output.append(onnx.ValueInfoProto(name=name))
+        whole: bytes = model.SerializeToString()
+    except RequestError:
+        raise
+    except Exception as error:  # a protobuf parser raises whatever the bytes make of it
+        said = shortened(legible(first_line(error) or type(error).__name__), 300)
+        raise RequestError(f"'{path}' is no ONNX network that can be read: {said}") from None
+    if len(whole) > LARGEST:
+        raise RequestError(
+            f"'{path}' has {len(whole):,} bytes with its weights; at most {LARGEST:,} are possible"
+        )
+    return whole
+
+
+def _features(graph: Any) -> str:
+    """The name of the value that holds the features."""
+    makers = {name: node for node in graph.node for name in node.output}
+    weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    output: str = graph.output[0].name
+    name = output
+    while (node := makers.get(name)) is not None:
+        constant = [one for one in node.input if one in weights]
+        if node.op_type in ("Gemm", "MatMul") and node.input[1] in weights:
+            return str(node.input[0])
+        if node.op_type == "Conv" and set(weights.get(node.input[1], (0, 0))[2:]) == {1}:
+            return str(node.input[0])
+        if node.op_type not in PASSED and not (node.op_type == "Add" and len(constant) == 1):
+            break
+        name = next(one for one in node.input if one not in weights)
+    return output
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError:
+        raise RequestError("ONNX networks need onnxruntime: pip install 'penultimate[onnx]'") from None
+    return onnxruntime, onnx

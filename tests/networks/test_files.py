@@ -1,0 +1,235 @@
+"""Networks of users' Python files, and how the images of any network are prepared."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+from torchvision import models, transforms
+
+import penultimate as pu
+from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.data.preparation import Preparation
+from penultimate.errors import RequestError
+from penultimate.networks.architectures import IMAGENET, preparation
+from penultimate.networks.given import GivenNetwork, fetch, load_given
+from penultimate.networks.sources import fingerprint, read_source
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, channels=3, end="logits"):
+        super().__init__()
+        self.end = end
+        self.block = nn.Sequential(nn.Conv2d(channels, 8, 3, stride=2), nn.ReLU())
+        self.neck = nn.Linear(8, 7)
+        self.fc = nn.Linear(7, 5)
+
+    def forward(self, x):
+        features = self.neck(self.block(x).mean((2, 3))).tanh()
+        logits = self.fc(features)
+        return {
+            "logits": logits,
+            "tuple": (features, logits),
+            "dict": {"features": features, "logits": logits},
+            "nan": logits / 0 * 0,
+            "maps": [self.block(x)],
+            "headless": features,
+        }[self.end]
+
+def build(): return Net()
+def grey(): return Net(1)
+def a_tuple(): return Net(end="tuple")
+def a_dict(): return Net(end="dict")
+def nan(): return Net(end="nan")
+def maps(): return Net(end="maps")
+def headless(): return Net(end="headless")
+def fails(): return Net(chanels=3)
+def wrong(): return "resnet"
+def told():
+    from penultimate.data.images import ChannelStatistics
+    from penultimate.data.preparation import Preparation
+    net = Net()
+    net.preparation = Preparation(20, 16, "bicubic", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
+    return net
+"""
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 40, 50, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "my net.py"
+    path.write_text(NET)
+    return path
+
+
+def given(text: str, folder: Path, classes: int = 0) -> GivenNetwork:
+    stored = folder / "stored"
+    stored.mkdir()
+    fetch(text, tuple(map(str, range(classes))), stored)
+    return load_given(stored)
+
+
+def test_a_function_of_a_file_builds_the_network_and_its_weights_are_loaded(
+    file: Path, tmp_path: Path
+) -> None:
+    scope: dict[str, type[nn.Module]] = {}
+    exec(NET, scope)
+    trained = scope["Net"]().eval()
+    torch.save({"state_dict": trained.state_dict()}, tmp_path / "best.pth")
+    text = f"{file}:build(weights={str(tmp_path / 'best.pth')!r}, crop=32)"
+    assert set(fingerprint(text)) == {"my net.py", "best.pth"}
+    network = given(text, tmp_path, classes=5)
+    file.unlink()
+    images = torch.from_numpy(IMAGES)
+    features = network.features(images)
+    assert features.shape == (6, 7)
+    with torch.no_grad():
+        expected = trained(network.prepared(images))
+    torch.testing.assert_close(network.logits(features), expected)
+
+
+def test_the_files_text_is_part_of_the_identity(file: Path) -> None:
+    before = fingerprint(f"{file}:build")
+    file.write_text(NET + "\n# changed")
+    assert fingerprint(f"{file}:build") != before
+
+
+@pytest.mark.parametrize("function", ["a_tuple", "a_dict"])
+def test_of_a_tuple_or_a_dict_the_logits_are_found(function: str, file: Path, tmp_path: Path) -> None:
+    network = given(f"{file}:{function}(crop=32)", tmp_path, classes=5)
+    features = network.features(torch.from_numpy(IMAGES))
+    assert features.shape == (6, 7)
+    assert network.logits(features).shape == (6, 5)
+
+
+def test_a_network_of_one_channel_sees_grey(file: Path, tmp_path: Path) -> None:
+    network = given(f"{file}:grey(crop=32)", tmp_path)
+    prepared = network.prepared(torch.from_numpy(IMAGES))
+    assert prepared.shape == (6, 1, 32, 32)
+    assert network.preparation.statistics == ChannelStatistics((0.449,), (0.226,))
+    grey = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in IMAGES])[..., None]
+    torch.testing.assert_close(prepared, network.prepared(torch.from_numpy(grey)))
+    assert network.features(torch.from_numpy(IMAGES)).shape == (6, 7)
+
+
+def test_values_that_are_no_numbers_are_told(file: Path, tmp_path: Path) -> None:
+    network = given(f"{file}:nan(crop=32, layer='neck')", tmp_path)
+    with torch.no_grad():
+        network.body.neck.weight.fill_(float("nan"))
+    labels = np.zeros(6, np.int64)
+    with pytest.raises(RequestError, match=r"features.*not finite"):
+        pu.extract(network, ImageSet(IMAGES, labels, np.arange(6), ("a",)))
+
+
+def test_a_layer_may_be_named_and_the_output_of_a_network_without_a_head(file: Path, tmp_path: Path) -> None:
+    text = f"{file}:headless(crop=32)"
+    with pytest.raises(RequestError) as error:
+        fetch(text, (), tmp_path)
+    assert "the final layer of Net was not found: its output ([2, 7])" in str(error.value)
+    assert "looked at from the end: 'fc' (Linear), 'neck' (Linear), 'block.0' (Conv2d)" in str(error.value)
+    assert "layer='output' for its own" in str(error.value)
+    for layer, name in (("output", "one"), ("neck", "two")):
+        (tmp_path / name).mkdir()
+        network = given(f"{file}:headless(crop=32, layer='{layer}')", tmp_path / name)
+        assert network.features(torch.from_numpy(IMAGES)).shape == (6, 7)
+        assert network.final is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("{file}:bild", "defines no function 'bild'. Did you mean 'build'?"),
+        ("{file}:wrong", "returns a str, not an nn.Module"),
+        ("{file}:fails", "line 37: fails() fails: TypeError: "),
+        ("{file}:maps(crop=32)", "its output (a list of [2, 8, 15, 15])"),
+        ("{file}:build(crop=2)", "refuses images [2, 3, 2, 2]: "),
+        ("{file}:build(mean=(0.5,), std=(0.5,))", "refuses images [2, 1, 224, 224]: "),
+        ("{file}:build(mean=(0.5, 0.5))", "mean and std have a number for each channel"),
+        ("{file}:build(std=(0.5, 0.5, 0))", "std is positive"),
+        ("{file}:build(interpolation='bicubik')", "Did you mean 'bicubic'?"),
+        ("{file}:build(layer='block')", "features are [n m]; layer 'block' gives [2, 8, 111, 111]"),
+        ("{file}:build(layer='blok')", "no layer matches 'blok'; the nearest names: block"),
+        ("{file}:build(wights='x')", "unknown setting"),
+        ("{file}:build(ema=True)", "ema=True takes the averaged weights of a file"),
+        ("{file}", "name the function"),
+        ("{folder}/none.py:build", "there is no network file"),
+        ("timm:test_resnet(num_classes=7)", "goes with weights='FILE' or pretrained=False"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(file: Path, tmp_path: Path, text: str, answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        fetch(text.format(file=file, folder=tmp_path), (), tmp_path)
+    assert answer in str(error.value)
+    assert not (tmp_path / "given.json").exists()
+
+
+def test_a_final_layer_for_other_classes_comes_with_its_weights(tmp_path: Path) -> None:
+    import timm
+
+    torch.save(timm.create_model("test_resnet", num_classes=7).state_dict(), tmp_path / "w.pth")
+    source = f"timm:test_resnet(weights={str(tmp_path / 'w.pth')!r}"
+    with pytest.raises(RequestError, match="num_classes=7 makes one"):
+        fetch(f"{source})", (), tmp_path)
+    assert given(f"{source}, num_classes=7)", tmp_path, classes=7).class_names == tuple("0123456")
+
+
+# -- how images are prepared --------------------------------------------------------------------------------
+
+
+def test_a_users_network_may_say_how_its_images_are_prepared(file: Path, tmp_path: Path) -> None:
+    network = given(f"{file}:told", tmp_path)
+    half = ChannelStatistics((0.5,) * 3, (0.25,) * 3)
+    assert network.preparation == Preparation(20, 16, "bicubic", half)
+
+
+def test_torchvisions_weights_bring_their_own(tmp_path: Path) -> None:
+    module = models.resnet50()
+
+    def of(text: str) -> Preparation:
+        return preparation(read_source(text), module)
+
+    assert of("torchvision:resnet50(weights='IMAGENET1K_V1')") == Preparation(256, 224, "bilinear", IMAGENET)
+    assert of("torchvision:resnet50").resize == 232
+    assert of("torchvision:resnet50(weights='a/resnet50-0676ba61.pth')").resize == 256
+    assert of("torchvision:resnet50(crop=128)").resize == round(232 * 128 / 224)
+
+
+@pytest.mark.parametrize("shape", [(24, 24), (40, 50), (300, 260)])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "nearest", "lanczos"])
+@pytest.mark.parametrize("squash", [False, True])
+def test_bytes_in_memory_are_prepared_as_by_torchvision(
+    shape: tuple[int, int], interpolation: str, squash: bool
+) -> None:
+    wanted = Preparation(73, 64, interpolation, IMAGENET, squash)  # type: ignore[arg-type]
+    network = GivenNetwork(nn.Identity(), None, wanted, ())
+    images = np.random.default_rng(1).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
+    transform = transforms.Compose(
+        [
+            transforms.Resize((73, 73) if squash else 73, transforms.InterpolationMode(interpolation)),
+            transforms.CenterCrop(64),
+            transforms.ToTensor(),
+            transforms.Normalize(IMAGENET.mean, IMAGENET.std),
+        ]
+    )
+    expected = torch.stack([transform(Image.fromarray(image)) for image in images])
+    found = network.prepared(torch.from_numpy(images))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+def test_what_is_prepared_already_stays_as_it_is() -> None:
+    wanted = Preparation(73, 64, "bilinear", IMAGENET)
+    network = GivenNetwork(nn.Identity(), None, wanted, ())
+    floats = torch.randn(2, 3, 64, 64)
+    assert network.prepared(floats) is floats
+    cropped = torch.from_numpy(np.random.default_rng(1).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8))
+    mean, std = (torch.tensor(part)[:, None, None] for part in dataclasses.astuple(IMAGENET))
+    expected = (cropped.permute(0, 3, 1, 2) / 255 - mean) / std
+    torch.testing.assert_close(network.prepared(cropped), expected)
