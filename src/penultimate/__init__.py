@@ -14,6 +14,7 @@ from penultimate.registry import register
 
 if TYPE_CHECKING:
     from penultimate.engine.run import plan, run
+    from penultimate.evaluation import evaluate
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract
     from penultimate.layers.comparison import compare_networks
@@ -62,6 +63,7 @@ _LOCATIONS = {
     "KNNProbe": "penultimate.probes.knn",
     "extract": "penultimate.features.extraction",
     "FeatureBank": "penultimate.features.bank",
+    "evaluate": "penultimate.evaluation",
     "plan": "penultimate.engine.run",
     "run": "penultimate.engine.run",
     "results": "penultimate.records.reading",
@@ -83,6 +85,7 @@ __all__ = [
     "auc_interval",
     "class_separation",
     "compare_networks",
+    "evaluate",
     "exhibit",
     "expected_calibration_error",
     "extract",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from penultimate.commands.shared import (
@@ -15,7 +14,6 @@ from penultimate.commands.shared import (
     takes_processes,
     tell,
     verifies,
-    write_page,
 )
 from penultimate.errors import RequestError
 
@@ -46,8 +44,9 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         action=_Model,
         default=[],
         metavar="[NAME=]MODEL",
-        help="timm:NAME, torchvision:NAME, FILE.py:FUNCTION that builds a module, or a folder of networks trained"
-        " here; repeatable",
+        help="timm:NAME, torchvision:NAME, FILE.py:FUNCTION that builds a module, or a folder of networks"
+        " that"
+        " were trained here; repeatable",
     )
     parser.add_argument(
         "--weights", action=_Weights, metavar="FILE", help="the weights of the --model before: a checkpoint"
@@ -84,7 +83,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
 def _evaluate(options: argparse.Namespace) -> int:
     from penultimate.commands.running import tell_plan
     from penultimate.engine.display import Display
-    from penultimate.engine.run import run
+    from penultimate.evaluation import evaluate
     from penultimate.report import exhibit, render_exhibit_text
     from penultimate.store import Store
     from penultimate.study.evaluation import NAME, data_named, evaluation, networks_named
@@ -92,24 +91,27 @@ def _evaluate(options: argparse.Namespace) -> int:
     check_processes(options)
     data = data_named([*([options.source] if options.source else []), *options.data], options.root)
     chosen = [name.strip() for name in options.classifies.split(",") if name.strip()]
-    study = evaluation(
-        networks_named(options.model),
-        data,
-        next(iter(data)) if options.source else "",
-        chosen == ["all"] or chosen,
-        options.fine_tune,
-        options.name or NAME,
-    )
+    networks, source = networks_named(options.model), next(iter(data)) if options.source else ""
+    classifies = chosen == ["all"] or chosen
     if options.plan:
-        return tell_plan(study, options)
-    display = Display(Store(options.out))
-    summary = run(study, options.out, options.processes, display, options.line, verify=options.verify)
-    page = Path(options.out) / "studies" / study.name / "report.html"
-    if summary.computed or not page.is_file():
-        write_page(options.out, study.name, None)
-    say(render_exhibit_text(exhibit("ranking", options.out, study.name)))
-    tell(summary, page)
-    return 0 if summary.complete else 1
+        name = options.name or NAME
+        return tell_plan(evaluation(networks, data, source, classifies, options.fine_tune, name), options)
+    done = evaluate(
+        networks,
+        data,
+        source=source,
+        classifies=classifies,
+        fine_tune=options.fine_tune,
+        out=options.out,
+        name=options.name,
+        processes=options.processes,
+        observer=Display(Store(options.out)),
+        command=options.line,
+        verify=options.verify,
+    )
+    say(render_exhibit_text(exhibit("ranking", options.out, done.study)))
+    tell(done.summary, done.report)
+    return 0 if done.summary.complete else 1
 
 
 COMMANDS = (

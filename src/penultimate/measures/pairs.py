@@ -88,14 +88,8 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
     else:
         yield Undefined(f"{names[0]} and {names[1]}: features are the same for all images")
     error = comparison.standard_error[: len(rows), len(rows) :]
-    arrays = {
-        "matrix": matrix,
-        "standard_error": error,
-        "layers": rows,
-        "layers_b": columns,
-        "networks": names,
-    }
-    yield Arrays("pair_layers", arrays, "test")
+    layers = {"layers": rows, "layers_b": columns, "networks": names}
+    yield Arrays("pair_layers", {"matrix": matrix, "standard_error": error, **layers}, "test")
 
 
 @register.measurement(

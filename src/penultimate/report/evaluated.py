@@ -93,15 +93,18 @@ class Board:
         )
         by = f"{fixed(100 * abs(second.difference), 1)} points, {p_value(second.p)}"
         if len(ahead) == len(others):
-            after = others[0].network.label
-            return f"{first.network.label} is ahead with {value} ({interval}), beyond chance; {after} follows ({by})."
+            return (
+                f"{first.network.label} is ahead with {value} ({interval}), beyond chance;"
+                f" {others[0].network.label} follows ({by})."
+            )
         level = [standing.network.label for standing in self.leaders if standing != first]
         if len(level) > 3:
             level = [*level[:2], counted(len(level) - 2, "other")]
         with_whom = f" with {listed(level)}" if level else ""
         return (
-            f"{first.network.label} has the highest accuracy, {value} ({interval}), but chance cannot be ruled out:"
-            f" it is not told apart from {others[0].network.label} ({by})"
+            f"{first.network.label} has the highest accuracy, {value} ({interval}), but that may be chance:"
+            " it is"
+            f" not told apart from {others[0].network.label} ({by})"
             + (f"; it shares the lead{with_whom}." if len(level) > 1 else ".")
         )
 
@@ -172,6 +175,35 @@ def _of(task: Task, probe: str, networks: list[StudyObjective]) -> Answers:
     whole = task.answers[probe]
     rows = [task.networks.index(each) for each in networks]
     return Answers(whole.correct[rows], whole.strata, whole.per_class)
+
+
+def boards_of(tasks: tuple[Task, ...], probe: str = "linear") -> list[Board]:
+    """The board of all tasks together, where there are several, and that of each."""
+    each = [board for task in tasks if (board := board_of((task,), probe))]
+    overall = board_of(tasks, probe) if len(each) > 1 else None
+    return [overall, *each] if overall else each
+
+
+def records(measurements: Measurements) -> list[dict[str, Any]]:
+    """The boards of all probes as rows: a network on a task, or, where the task is "", over all of them."""
+    tasks = tasks_of(measurements)
+    return [
+        {
+            "network": standing.network.label,
+            "task": board.name,
+            "probe": probe,
+            "accuracy": standing.interval.value,
+            "low": standing.interval.low,
+            "high": standing.interval.high,
+            "best_place": standing.interval.best_place,
+            "worst_place": standing.interval.worst_place,
+            "unbeaten": standing.is_unbeaten,
+            "test_images": sum(task.examples for task in board.tasks),
+        }
+        for probe in PROBES
+        for board in boards_of(tasks, probe)
+        for standing in board.standings
+    ]
 
 
 def is_evaluation(measurements: Measurements) -> bool:

@@ -27,7 +27,8 @@ MEASURE = (
     "leep",
 )
 """What is measured of each network that can give what it takes; the last five take a final layer."""
-FINE_TUNING = "given_fine_tuning"
+BY_LAYER, FINE_TUNING = "depth", "given_fine_tuning"
+"""Probes of every block, and training of all weights on each task."""
 OF_TRAINING = "network.json"
 """The file by which a folder holds a network that was trained here."""
 QUESTION = "Which network serves which task best?"
@@ -44,9 +45,9 @@ def evaluation(
 ) -> Study:
     """The study of some networks, {name: source}, on some data, {name: folder}.
 
-    A data set that penultimate knows by its name has "" for a folder. `source` is the one of them whose classes
-    the networks were trained on: it is no task, and what `classifies` (all networks, or some by name) it has
-    final layers for. Without it, what needs no task is measured on the first data set.
+    A data set that penultimate knows by its name has "" for a folder. `source` is the one of them whose
+    classes the networks were trained on, and no task; those that `classifies` names (True: all) have final
+    layers for these classes. Without a source, what needs no task is measured on the first data set.
 
     >>> study = evaluation({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs")
     >>> study.source, study.targets, study.title
@@ -70,6 +71,7 @@ def evaluation(
         for of_source in (True, False)
         if any((each in chosen) == of_source for each in networks)
     ]
+    further = (BY_LAYER, *([FINE_TUNING] if fine_tune else []))
     return Study(
         name,
         f"{_counted(len(networks), 'network')} on {_counted(len(targets), 'task')}",
@@ -77,7 +79,7 @@ def evaluation(
         source or targets[0],
         targets,
         tuple(blocks),
-        (*MEASURE, *([FINE_TUNING] if fine_tune else [])),
+        (*MEASURE, *(name for name in further if name in registry.names("measurement"))),
         data={each: where for each, where in data.items() if where},
     )
 
@@ -122,10 +124,10 @@ def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _sources(text: str, weights: str) -> dict[str, str]:
     """What a model is called unless it is named, and its source; of a folder, each network in it."""
     kind = text.partition(":")[0]
-    if kind in KINDS and kind != "folder":
+    if (kind in KINDS and kind != "folder") or ".py:" in text:
         source = _with_weights(text, weights)
         name = read_source(source).name
-        name = Path(name).stem if name.endswith(".py") else name.rpartition(":")[2]
+        name = Path(name.partition(".py:")[0]).name if ".py:" in name else name
         return {f"{name} {Path(weights).stem}" if weights else name: source}
     path = Path(text.removeprefix("folder:")).expanduser()
     if weights:
@@ -163,7 +165,7 @@ def _called(folder: Path) -> str:
 
 
 def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
-    """Data by name, each with its folder: from NAME=FOLDER, a folder, or a name that is known or below `root`.
+    """Data by name, each with its folder: NAME=FOLDER, a folder, or a name that is known or below `root`.
 
     >>> data_named(["pets=/data/pets", "digits"])
     {'pets': '/data/pets', 'digits': ''}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+from collections.abc import Mapping
 from typing import Any
 
 from penultimate.data.catalog import card
@@ -11,17 +13,21 @@ from penultimate.report.evaluated import arrays_of, is_evaluation
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import as_name, plain, shortened
+from penultimate.report.text import as_name, listed, plain, shortened
 from penultimate.report.text import percent as in_percent
 
 LONGEST = 40
 """Characters of a class's name."""
+PAIRS = 3
+"""Of a network on a task, those that have pictures."""
 
 
 def _build(measurements: Measurements) -> Piece:
     if not is_evaluation(measurements):
         return Piece(wanted=False)
-    tables, galleries = [], []
+    tables: list[ExhibitTable] = []
+    galleries: list[Gallery] = []
+    notes: list[str] = []
     for target in measurements.targets:
         rows = {str(row.objective): row for row in measurements.rows("confusions", "test", target)}
         made = [
@@ -32,16 +38,20 @@ def _build(measurements: Measurements) -> Piece:
         made = [(network, arrays) for network, arrays in made if arrays]
         if not made:
             continue
-        galleries += [_gallery(target, network, arrays) for network, arrays in made]
-        tables.append(_classes(target, made))
-    return Piece(tuple(tables), galleries=tuple(galleries))
+        wrong = [(network, arrays) for network, arrays in made if len(arrays["counts"])]
+        right = [network.label for network, arrays in made if not len(arrays["counts"])]
+        if right:
+            notes.append(f"On {card(target).title} no test image is got wrong by {listed(right)}.")
+        galleries += [_gallery(target, network, arrays) for network, arrays in wrong]
+        tables += [_classes(target, wrong)] if wrong else []
+    return Piece(tuple(tables), galleries=tuple(galleries), notes=tuple(notes))
 
 
-def _gallery(target: str, network: StudyObjective, arrays: dict[str, Any]) -> Gallery:
+def _gallery(target: str, network: StudyObjective, arrays: Mapping[str, Any]) -> Gallery:
     """The pairs of a network on a task, each with its pictures."""
     groups = []
     names = zip(arrays["truth"].tolist(), arrays["predicted"].tolist(), strict=True)
-    for number, (truth, predicted) in enumerate(names):
+    for number, (truth, predicted) in enumerate(itertools.islice(names, PAIRS)):
         count, of = int(arrays["counts"][number]), int(arrays["of"][number])
         pictures = arrays["thumbnails"][arrays["pictured"] == number]
         groups.append(
@@ -62,7 +72,7 @@ def _gallery(target: str, network: StudyObjective, arrays: dict[str, Any]) -> Ga
     )
 
 
-def _classes(target: str, made: list[tuple[StudyObjective, dict[str, Any]]]) -> ExhibitTable:
+def _classes(target: str, made: list[tuple[StudyObjective, Mapping[str, Any]]]) -> ExhibitTable:
     """The classes that any of the networks gets wrong most, and how often each does."""
     rates: dict[str, dict[str, tuple[int, int]]] = {}
     for network, arrays in made:
@@ -105,8 +115,8 @@ def _png(pixels: Any) -> bytes:
 CONFUSIONS = Exhibit(
     name="confusions",
     title="What each network confuses",
-    caption="The classes that the linear probe on each network's features most often takes for another class, with"
-    " some of the test images that it gets wrong so: what they show, and what they were taken for.",
+    caption="The classes that the linear probe on each network's features most often takes for another class,"
+    " with some of the test images that it gets wrong so: what they show, and what they were taken for.",
     parts=(Bespoke(_build),),
     place=3,
     summary="The classes that networks of one's own confuse most, with pictures",

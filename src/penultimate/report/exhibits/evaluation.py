@@ -1,8 +1,9 @@
-"""Networks of one's own: their features, how alike they are, what foretells transfer, what all of it rests on."""
+"""Networks of one's own: their features, how alike they are, what foretells transfer, what it rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
@@ -38,6 +39,7 @@ SCORES = (
     Quantity("nce", "train", label="NCE"),
     Quantity("leep", "train", label="LEEP"),
 )
+SHARED = Quantity("semantic_overlap", "train", label="Shared classes", digits=0)
 AS_CLASSIFIERS = (
     percent("top1", "Top-1, %", "top1_percent"),
     percent("top5", "Top-5, %", "top5_percent"),
@@ -52,7 +54,7 @@ def _features(measurements: Measurements) -> Piece:
     columns = [run_column(quantity, measurements.values(quantity)) for quantity in FEATURES]
     title = f"Penultimate features of the test images of {measurements.title}"
     table = run_table(measurements, "features", title, columns)
-    return Piece((table,) if table else ())
+    return Piece((replace(table, corner="Network"),) if table else ())
 
 
 def _likeness(measurements: Measurements) -> Piece:
@@ -258,21 +260,27 @@ def _basis(measurements: Measurements) -> Piece:
 
 
 METHOD = (
-    "Preprocessing: an image is turned upright, resized so that its shorter side has 256 pixels, and its middle 224"
-    " by 224 are kept; each network then gets them resized to its own input and normalised as its weights expect.",
+    "Preprocessing: an image is turned upright, resized so that its shorter side has 256 pixels, and its"
+    " middle"
+    " 224 by 224 are kept; each network then gets them resized to its own input and normalised as its weights"
+    " expect.",
     "Linear probe: logistic regression on the frozen features, its strength chosen among 45 on a fifth of the"
     " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
     " distance, the number chosen by leaving one out.",
-    f"Intervals: percentiles of {DRAWS:,} resamples of the test images. They say how far the ranking would hold on"
-    " other test images of the same kind; they say nothing of other training images or other weights.",
+    f"Intervals: percentiles of {DRAWS:,} resamples of the test images. They say how far the ranking would"
+    " hold"
+    " on other test images of the same kind; they say nothing of other training images or other weights."
+    " Where"
+    " all test images are right, they have no width, however few images there are.",
     "Class separation, sparsity, ranks and CKA are of test images alone.",
 )
 
 FEATURES_OF_ALL = Exhibit(
     name="features",
     title="The features themselves",
-    caption="How the penultimate features of {source} lie: how far its classes are apart (R², each class weighing"
-    " the same), how many activations are not zero, over how many directions the variance is spread.",
+    caption="How the penultimate features of {source} lie: how far its classes are apart (R², each class"
+    " weighing the same), how many activations are not zero, over how many directions the variance is"
+    " spread.",
     parts=(Bespoke(_features),),
     place=4,
     summary="The features of networks of one's own: separation, sparsity, rank",
@@ -281,8 +289,8 @@ FEATURES_OF_ALL = Exhibit(
 LIKENESS = Exhibit(
     name="likeness",
     title="How alike the networks are",
-    caption="Linear CKA on the same test images of {source}: 1 where two networks' features differ only by a rotation"
-    " and a scale, near 0 where they have nothing in common.",
+    caption="Linear CKA on the same test images of {source}: 1 where two networks' features differ only by a"
+    " rotation and a scale, near 0 where they have nothing in common.",
     parts=(Bespoke(_likeness),),
     place=4,
     summary="CKA of every two networks of one's own, layer by layer",
@@ -291,8 +299,8 @@ LIKENESS = Exhibit(
 FORETOLD = Exhibit(
     name="foretold",
     title="Could one have known without testing?",
-    caption="Scores that are meant to foretell transfer from the training images alone, beside what was measured."
-    " All but NC1 are meant to be high for the better network.",
+    caption="Scores that are meant to foretell transfer from the training images alone, beside what was"
+    " measured. The better network is meant to have the higher one; of NC1 the lower.",
     parts=(Bespoke(_foretold),),
     place=5,
     summary="Transferability scores of networks of one's own, beside measured transfer",

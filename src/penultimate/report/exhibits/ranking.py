@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.evaluated import PROBES, Board, Task, board_of, is_evaluation, tasks_of
+from penultimate.report.evaluated import PROBES, Board, Task, boards_of, is_evaluation, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
@@ -14,8 +14,8 @@ from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.resampling import DRAWS
 
 BOLD_NOTE = (
-    "Bold: no other network in the column is better beyond chance, by paired tests on the same images (two-sided"
-    f" level {LEVEL:g}, corrected for all pairs of the column by Holm)."
+    "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
+    f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm)."
 )
 
 
@@ -36,12 +36,10 @@ def _ranking(measurements: Measurements) -> Piece:
 
 
 def _table(tasks: tuple[Task, ...], probe: str, measurements: Measurements) -> ExhibitTable | None:
-    overall = board_of(tasks, probe)
-    of_tasks = [board for task in tasks if (board := board_of((task,), probe))]
-    if not of_tasks:
+    boards = boards_of(tasks, probe)
+    if not boards:
         return None
-    boards = [overall, *of_tasks] if overall and len(of_tasks) > 1 else of_tasks
-    order = _order(overall, of_tasks)
+    order = dict.fromkeys(standing.network for board in boards for standing in board.standings)
     columns = [
         Column(
             f"{board.name or 'mean'}_percent",
@@ -62,13 +60,6 @@ def _table(tasks: tuple[Task, ...], probe: str, measurements: Measurements) -> E
     place = Column("place", "Place")
     title = f"{PROBES[probe]}: test accuracy, with 95 % intervals"
     return ExhibitTable(f"ranking_{probe}", title, "Network", (place, *columns), rows)
-
-
-def _order(overall: Board | None, of_tasks: list[Board]) -> list[StudyObjective]:
-    """Networks by their mean; those that lack a task after them."""
-    ranked = [standing.network for standing in overall.standings] if overall else []
-    others = [standing.network for board in of_tasks for standing in board.standings]
-    return list(dict.fromkeys((*ranked, *others)))
 
 
 def _is_per_class(board: Board) -> bool:
@@ -104,7 +95,9 @@ def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
         there = {each.spec for each in task.networks} if task else set()
         absent = [each.label for each in measurements.objectives if each.spec not in there]
         reasons = {
-            why for step, why in undefined.items() if step.startswith("probed.") and f"'{target}'" in why
+            str(why)
+            for step, why in undefined.items()
+            if str(step).startswith("probed.") and f"'{target}'" in str(why)
         }
         if absent:
             why = f": {'; '.join(sorted(reasons))}" if reasons else ""
@@ -126,10 +119,7 @@ def _pairs(measurements: Measurements) -> Piece:
     """A row for each two networks: by how much the better one is ahead, over all tasks and on each."""
     if not is_evaluation(measurements):
         return Piece(wanted=False)
-    tasks = tasks_of(measurements)
-    of_tasks = [board for task in tasks if (board := board_of((task,)))]
-    overall = board_of(tasks)
-    boards = [overall, *of_tasks] if overall and len(of_tasks) > 1 else of_tasks
+    boards = boards_of(tasks_of(measurements))
     if not boards or not boards[0].pairs:
         return Piece(notes=("One network alone has nothing to be compared with.",), wanted=bool(boards))
     columns = tuple(
@@ -166,8 +156,9 @@ def _difference(board: Board, one: StudyObjective, other: StudyObjective) -> tup
 RANKING = Exhibit(
     name="ranking",
     title="Which network serves which task best",
-    caption="Accuracy on each task's test images of a classifier on the frozen features, with 95 % intervals from"
-    " resampling these images. The place is that of the mean over tasks, each of which weighs the same: the"
+    caption="Accuracy on each task's test images of a classifier on the frozen features, with 95 % intervals"
+    " from resampling these images. The place is that of the mean over tasks, each of which weighs the same:"
+    " the"
     " places that a network takes in 95 % of the resamples, of which all networks see the same.",
     parts=(Bespoke(_ranking),),
     place=2,

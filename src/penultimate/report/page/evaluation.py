@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penultimate.report.base import Built
-from penultimate.report.evaluated import Board, board_of, tasks_of
+from penultimate.report.evaluated import Board, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.text import counted, listed
 
@@ -50,10 +50,7 @@ def context(measurements: Measurements, exhibits: Iterable[Built]) -> dict[str, 
         Chapter(title, tuple(by_name[name] for name in names if name in by_name and _shows(by_name[name])))
         for title, names in CHAPTERS.items()
     ]
-    tasks = tasks_of(measurements)
-    overall = board_of(tasks)
-    of_tasks = [board for task in tasks if (board := board_of((task,)))]
-    boards = [overall, *of_tasks] if overall and len(of_tasks) > 1 else of_tasks
+    boards = boards_of(tasks_of(measurements))
     return {
         "chapters": [chapter for chapter in chapters if chapter.exhibits],
         "boards": boards,
@@ -91,9 +88,12 @@ def _reading(boards: list[Board]) -> str:
     if not boards:
         return ""
     return (
-        "The line is the accuracy of a linear classifier on the frozen features, the band its 95 % interval over"
-        " test images; the number at the left is the place among the networks, or the places that cannot be told"
-        " apart. In colour: no other network is better beyond chance, as paired tests on the same images judge,"
+        "The line is the accuracy of a linear classifier on the frozen features, the band its 95 % interval"
+        " over"
+        " test images; the number at the left is the place among the networks, or the places that cannot be"
+        " told"
+        " apart. In colour: no other network is better beyond chance, as paired tests on the same images"
+        " judge,"
         " which tell more apart than bands that overlap suggest."
     )
 
@@ -122,11 +122,14 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
             gaps.append(f"{kind} of {rest.rpartition('.')[0]}: {reason}.")
     if not any(block.get("classifies") for block in given):
         gaps.append(
-            "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and LEEP:"
+            "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"
+            " LEEP:"
             " they take a source whose classes the networks tell apart (--source FOLDER --classifies all)."
         )
     if DEPTH not in by_name or not _shows(by_name[DEPTH]):
-        gaps.append("Which layer serves each task best: no probe of the layers before the last was asked for.")
+        gaps.append(
+            "Which layer serves each task best: no probe of the layers before the last was asked for."
+        )
     if "given_fine_tuning" not in asked:
         gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
     return gaps
