@@ -109,9 +109,12 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     say(f"{study.name}: {' '.join(study.title.split())}")
     say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
-        each = "unknown" if cost.seconds_each is None else f"{cost.seconds_each:.1f} s"
+        sign = "~" if cost.is_guess else ""
+        each = "unknown" if cost.seconds_each is None else f"{sign}{cost.seconds_each:.1f} s"
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
+    if any(cost.is_guess for cost in made.costs):
+        say("~ is a guess: one batch of each network that was given was timed, with first weights")
     processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
     wall = seconds_text(made.seconds_left / processes)
     more = f", and {made.unknown} steps of unknown cost" if made.unknown else ""
