@@ -118,7 +118,7 @@ CONFUSIONS = Exhibit(
     caption="The classes that the linear probe on each network's features most often takes for another class,"
     " with some of the test images that it gets wrong so: what they show, and what they were taken for.",
     parts=(Bespoke(_build),),
-    place=3,
+    place=13,
     summary="The classes that networks of one's own confuse most, with pictures",
     short="What they confuse",
 )

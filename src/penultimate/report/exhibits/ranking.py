@@ -161,7 +161,7 @@ RANKING = Exhibit(
     " the"
     " places that a network takes in 95 % of the resamples, of which all networks see the same.",
     parts=(Bespoke(_ranking),),
-    place=2,
+    place=11,
     summary="Networks of one's own ranked on each task, with intervals",
     short="The ranking",
 )
@@ -172,7 +172,7 @@ COMPARISONS = Exhibit(
     " those count that they answer differently (McNemar's exact test; where images do not all weigh the same,"
     " flips of signs). p is two-sided and corrected for all pairs of a column (Holm); bold: told apart.",
     parts=(Bespoke(_pairs),),
-    place=2,
+    place=12,
     summary="Every two networks of one's own, compared on the same test images",
     short="Paired comparisons",
 )

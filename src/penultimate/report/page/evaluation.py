@@ -17,6 +17,7 @@ DEPTH = "depth"
 CHAPTERS = {
     "Task by task": ("ranking", "comparisons"),
     "What they confuse": ("confusions",),
+    "Fine-tuned": ("tuned",),
     "Layer by layer": (DEPTH,),
     "The features": ("features", "likeness"),
     "Transfer, foretold": ("foretold",),
