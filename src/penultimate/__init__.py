@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penultimate.banks.organisation import organisation
     from penultimate.banks.reading import read_bank
     from penultimate.engine.run import plan, run
+    from penultimate.evaluation import evaluate
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract
     from penultimate.features.files import extract_files
@@ -68,6 +69,7 @@ _LOCATIONS = {
     "read_bank": "penultimate.banks.reading",
     "organisation": "penultimate.banks.organisation",
     "FeatureBank": "penultimate.features.bank",
+    "evaluate": "penultimate.evaluation",
     "plan": "penultimate.engine.run",
     "run": "penultimate.engine.run",
     "results": "penultimate.records.reading",
@@ -89,6 +91,7 @@ __all__ = [
     "auc_interval",
     "class_separation",
     "compare_networks",
+    "evaluate",
     "exhibit",
     "expected_calibration_error",
     "extract",

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from penultimate.errors import DamagedFileError, PenultimateError
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
@@ -50,7 +50,27 @@ def data(inputs: Inputs) -> Outcome:
     from penultimate.data import generate
 
     config = inputs.step.config
+    if "where" in config:
+        return _located(inputs)
     manifest = generate(config["name"], config["draw"], inputs.folder)
+    return Outcome(facts={"content_digest": manifest["digest"]})
+
+
+def _located(inputs: Inputs) -> Outcome:
+    """Read a data set of one's own; raises RequestError where its folder has changed since the planning."""
+    from penultimate.data.images import save_images
+    from penultimate.data.located import located
+
+    config = inputs.step.config
+    found = located(config["name"], config["where"])
+    if found.fingerprint != config["content"]:
+        raise RequestError(
+            f"the folder '{config['where']}' was changed since the study began; start it again"
+        )
+    manifest: dict[str, Any] = {}
+    for split, images in found.decoded():
+        manifest = save_images(inputs.folder, split, images, name=config["name"], draw=config["draw"])
+        inputs.progress({"dataset": config["name"], "split": split, "images": len(images)})
     return Outcome(facts={"content_digest": manifest["digest"]})
 
 
@@ -112,11 +132,10 @@ def train(inputs: Inputs) -> Outcome:
 
 def given(inputs: Inputs) -> Outcome:
     """Fetch a network that was not trained here."""
-    from penultimate.data.catalog import card
     from penultimate.networks.given import fetch
 
     config = inputs.step.config
-    classes = card(inputs.source).classes if config["classifies"] else 0
+    classes = config["classes"] if config["classifies"] else 0
     return Outcome(facts=fetch(config["source"], tuple(map(str, range(classes))), inputs.folder))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
-from penultimate.engine.timing import training_seconds
+from penultimate.engine.timing import given_seconds, training_seconds
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.locks import BusyError
 from penultimate.measures.catalogue import measurement
@@ -20,18 +20,22 @@ from penultimate.store import Meta, Store
 from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
-from penultimate.study.spec import Study
+from penultimate.study.spec import Given, Study
 from penultimate.study.unfold import unfold
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """How many steps of one kind a study has, how many are done, and what the rest is expected to cost."""
+    """How many steps of one kind a study has, how many are done, and what the rest is expected to cost.
+
+    `is_guess`: by a batch of each given network, and not by steps of the kind that were done.
+    """
 
     name: str
     total: int
     done: int
     seconds_each: float | None
+    is_guess: bool = False
 
     @property
     def seconds_left(self) -> float | None:
@@ -77,11 +81,18 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
         meta = _finished(store, step_id)
         if meta is not None:
             done[step_id] = meta.content["seconds"]
+    guessed = (
+        given_seconds(graph, done) if any(isinstance(block, Given) for block in graph.study.networks) else {}
+    )
     costs = []
     for name, ids in kinds.items():
         seconds = [done[step_id] for step_id in ids if step_id in done]
-        each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
-        costs.append(StepCost(name, len(ids), len(seconds), each))
+        left = [guessed[step_id] for step_id in ids if step_id in guessed]
+        if left:
+            each: float | None = statistics.mean(left)
+        else:
+            each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
+        costs.append(StepCost(name, len(ids), len(seconds), each, bool(left)))
     return Plan(graph, frozenset(done), tuple(costs))
 
 

@@ -1,21 +1,37 @@
-"""What the trainings of a study cost on this machine where nobody knows: a few of their batches, timed."""
+"""What a study costs on this machine where nobody knows: batches of its trainings and networks, timed."""
 
 from __future__ import annotations
 
 import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.errors import PenultimateError, RequestError
+from penultimate.networks.key import NetworkKey
+from penultimate.networks.sources import read_source
 from penultimate.plugins import told
-from penultimate.study.spec import Runs, Study
+from penultimate.study.graph import Graph, Step
+from penultimate.study.spec import Given, Runs, Study
 
 if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
 
 SIDE = 24
 """Pixels of a side of the embedded world's images."""
+TIMED, LARGE = 8, 224
+"""Images of a batch of which a given network's cost is guessed, and the pixels of their sides."""
+DECODING = 0.01
+"""Seconds for an image file."""
+PASSES = {"extract": 1.0, "layers": 1.5, "grams": 1.5}
+"""Steps that run a network, and how many times as long as its features alone they take."""
+MOST_GRAMS = 1024
+PROBING = 4 * 45 * 6 / 2e10
+"""Seconds for an example, a feature and a class: 45 strengths, some passes each, at the rate of a core."""
 
 
 def training_seconds(study: Study) -> float:
@@ -67,3 +83,70 @@ def _images(name: str, count: int) -> ImageSet:
     names = tuple(map(str, range(card(name).classes)))
     pixels = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3), np.uint8)
     return ImageSet(pixels, np.arange(count) % len(names), np.arange(count), names)
+
+
+def given_seconds(graph: Graph, done: Mapping[str, float]) -> dict[str, float]:
+    """A guess of what the steps of given networks cost that are not done, by their ids.
+
+    One batch of each network that is to run is timed, with first weights, so that nothing is downloaded. A
+    network that cannot be built is left out. Nothing is timed where no given network is to run.
+    """
+    study = graph.study
+    blocks = [block for block in study.networks if isinstance(block, Given)]
+    sources = {key: block.networks[key.objective] for block in blocks for key in block.keys()}
+    left = [(step, _network_of(step)) for step_id, step in graph.steps.items() if step_id not in done]
+    running = {key for step, key in left if step.name in PASSES and key is not None and key in sources}
+    known = {key: timed for key in running if (timed := _timed(sources[key])) is not None}
+    guessed = {step.id: _guess(step, study, known.get(key) if key else None) for step, key in left}
+    return {step_id: seconds for step_id, seconds in guessed.items() if seconds is not None}
+
+
+def _network_of(step: Step) -> NetworkKey | None:
+    """The one network that a step runs or measures."""
+    keys = {supply.network for supply in step.supplies if supply.network is not None}
+    return next(iter(keys)) if len(keys) == 1 else None
+
+
+def _guess(step: Step, study: Study, timed: tuple[float, int] | None) -> float | None:
+    """The seconds of a step; None for what does not depend on the size of images and network."""
+    name = str(step.columns.get("target"))
+    if step.name == "data" and name in study.data:
+        return study.card(name).images * DECODING
+    if timed is None:
+        return None
+    each, width = timed
+    known = study.card(name)
+    if step.name == "probed":
+        return 0.5 + PROBING * known.sizes["train"] * known.classes * width
+    if step.name not in PASSES:
+        return None
+    images = known.sizes[step.config["split"] if step.name == "extract" else "test"]
+    return PASSES[step.name] * each * (min(images, MOST_GRAMS) if step.name == "grams" else images)
+
+
+def _timed(text: str) -> tuple[float, int] | None:
+    """Seconds for an image, and the number of features; None for a network that cannot be built."""
+    import torch
+
+    from penultimate.measures.inputs import load_network_of
+    from penultimate.networks.given import fetch
+
+    source = read_source(text)
+    built = (
+        f"{source.kind}:{source.name}(pretrained=False)" if source.kind in ("timm", "torchvision") else text
+    )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            fetch(built, (), Path(folder))
+            network = load_network_of(Path(folder))
+            images = torch.zeros(TIMED, LARGE, LARGE, 3, dtype=torch.uint8)
+            width = network.features(images).shape[1]
+            began = time.perf_counter()
+            network.features(images)
+            return (time.perf_counter() - began) / TIMED, width
+    except PenultimateError:
+        return None
+    finally:
+        torch.set_num_threads(threads)

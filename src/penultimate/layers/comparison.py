@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -34,7 +35,16 @@ from penultimate.metrics.inputs import one_of
 from penultimate.metrics.similarity import PIECE_ELEMENTS, expect_enough, products, u_vector
 from penultimate.networks.trained import TrainedNetwork, build
 
-__all__ = ["Comparison", "at_initialisation", "compare_banks", "compare_networks", "settle_batch_norm"]
+__all__ = [
+    "Comparison",
+    "LayerGrams",
+    "at_initialisation",
+    "compare_banks",
+    "compare_grams",
+    "compare_networks",
+    "layer_grams",
+    "settle_batch_norm",
+]
 
 BatchProducts: TypeAlias = tuple[Doubles, int, int]
 
@@ -98,8 +108,82 @@ def compare_networks(
     """
     one_of(tokens, "treatment of tokens", TOKENS)
     watched = observed(networks, layers, output)
-    sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
     batch_products: list[BatchProducts] = []
+    rows: list[tuple[str, str]] = []
+    for pass_number, sheet in _sheets(watched, loader, passes, batch_size, seed, tokens):
+        batch_products.append((products(sheet.vectors, sheet.examples), sheet.examples, pass_number))
+        rows = list(sheet.rows)
+    return _comparison(rows, batch_products)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerGrams:
+    """The Gram matrices of a network's layers on a few batches: all that comparing it with another takes.
+
+    `batches` float32 [l n(n-1)/2], of each batch the U-centred Gram matrices above the diagonal, by layer;
+    `sizes` are their examples.
+    """
+
+    layers: tuple[str, ...]
+    batches: tuple[npt.NDArray[np.float32], ...]
+    sizes: tuple[int, ...]
+
+
+def layer_grams(
+    network: AnyNetwork,
+    loader: Images | Iterable[Any],
+    *,
+    output: str = "",
+    batch_size: int = 256,
+    seed: int = 0,
+) -> LayerGrams:
+    """What `compare_grams` compares of a network; settings as of `compare_networks`, in one pass."""
+    watched = observed({"network": network}, None, output)
+    found = [
+        (
+            tuple(layer for _, layer in sheet.rows),
+            sheet.vectors.cpu().numpy().astype(np.float32),
+            sheet.examples,
+        )
+        for _, sheet in _sheets(watched, loader, 1, batch_size, seed, "flatten")
+    ]
+    layers, batches, sizes = zip(*found, strict=True)
+    return LayerGrams(layers[0], batches, sizes)
+
+
+def compare_grams(networks: Mapping[str, LayerGrams]) -> Comparison:
+    """Linear CKA between all layers of networks whose Gram matrices are of the same batches.
+
+    Raises RequestError for other numbers of examples.
+
+    >>> batches = [torch.randn(16, 3) for _ in range(4)]
+    >>> nets = {name: nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)) for name in "ab"}
+    >>> grams = {name: layer_grams(net, batches, output="top") for name, net in nets.items()}
+    >>> whole = compare_networks(nets, batches, output="top")
+    >>> bool(np.allclose(compare_grams(grams).matrix, whole.matrix, atol=1e-5))
+    True
+    """
+    sizes = {grams.sizes for grams in networks.values()}
+    if len(sizes) != 1:
+        raise RequestError("networks are compared on the same batches; these have seen others")
+    names = [(name, layer) for name, grams in networks.items() for layer in grams.layers]
+    batch_products = [
+        (products(torch.from_numpy(np.concatenate(vectors)).double(), size), size, 0)
+        for size, *vectors in zip(*sizes, *(grams.batches for grams in networks.values()), strict=True)
+    ]
+    return _comparison(names, batch_products)
+
+
+def _sheets(
+    watched: Sequence[ObservedNetwork],
+    loader: Images | Iterable[Any],
+    passes: int,
+    batch_size: int,
+    seed: int,
+    tokens: str,
+) -> Iterator[tuple[int, _Sheet]]:
+    """The pass, and the Gram matrices, of every batch; the next batch takes the place of the one before."""
+    sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
     with torch.no_grad(), ExitStack() as modes:
         for network in watched:
             modes.enter_context(evaluating(network.module))
@@ -113,8 +197,7 @@ def compare_networks(
                         network.run(batch)
             except RequestError as error:
                 raise RequestError(f"{where}: {error}") from None
-            batch_products.append((products(sheet.vectors, sheet.examples), sheet.examples, pass_number))
-    return _comparison(list(sheet.rows), batch_products)
+            yield pass_number, sheet
 
 
 def compare_banks(

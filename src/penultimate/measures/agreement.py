@@ -55,6 +55,11 @@ def agreement(inputs: Inputs) -> Iterator[Number]:
         yield from _ensembles(stacked, labels)
 
 
+def alike(banks: Mapping[NetworkKey, FeatureBank]) -> Iterator[Number]:
+    """How alike the predictions of every two banks are."""
+    yield from _pairs(*_predictions(banks))
+
+
 def _predictions(banks: Mapping[NetworkKey, FeatureBank]) -> tuple[dict[NetworkKey, np.ndarray], np.ndarray]:
     import numpy as np
 

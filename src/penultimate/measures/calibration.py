@@ -40,17 +40,18 @@ def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
     from penultimate.metrics.temperature import fit_temperature
 
     test, holdout = inputs.features("test"), inputs.features("holdout")
-    yield from _measured(_log_probabilities(inputs, test), test.labels, 1.0, "")
+    yield from measured(log_probabilities(inputs, test), test.labels, 1.0, "")
     try:
-        temperature = fit_temperature(_log_probabilities(inputs, holdout), holdout.labels)
+        temperature = fit_temperature(log_probabilities(inputs, holdout), holdout.labels)
     except UndefinedError as error:
         yield Undefined(str(error))
         return
     yield Number("temperature", temperature, "ratio", "test")
-    yield from _measured(_log_probabilities(inputs, test), test.labels, temperature, "_scaled")
+    yield from measured(log_probabilities(inputs, test), test.labels, temperature, "_scaled")
 
 
-def _measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Iterator[Number]:
+def measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Iterator[Number]:
+    """NLL, ECE and reliability of scores at a temperature."""
     from penultimate.metrics.calibration import BINS, CalibrationAccumulator
 
     seen = CalibrationAccumulator().update_logits(scores, labels, temperature)
@@ -63,7 +64,7 @@ def _measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Iter
             yield Number(f"reliability_{name}{suffix}", value, "fraction", "test", setting=setting)
 
 
-def _log_probabilities(inputs: Inputs, bank: FeatureBank) -> Any:
+def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Any:
     """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64."""
     import numpy as np
     import torch

@@ -19,11 +19,12 @@ from typing import Any, Literal, TypeAlias
 from penultimate.errors import unknown
 from penultimate.objectives.hyperparameters import REQUIRED, Form, Hyperparameter, Interval, bind
 
-Scope: TypeAlias = Literal["network", "objective", "start", "draw", "study"]
+Scope: TypeAlias = Literal["network", "pair", "objective", "start", "draw", "study"]
 
 PER: Mapping[str, tuple[Scope, bool]] = {
     "network": ("network", False),
     "target": ("network", True),
+    "pair": ("pair", False),
     "objective": ("objective", False),
     "objective_target": ("objective", True),
     "start_target": ("start", True),
@@ -35,6 +36,7 @@ PER: Mapping[str, tuple[Scope, bool]] = {
 
 network             one network
 target              one network and one target
+pair                two networks
 objective           the networks of all seeds of an objective
 objective_target    the same, and one target
 start_target        the networks that start from the same first weights and see the same draw, and one target

@@ -186,7 +186,7 @@ class Inputs:
 
     def load_from(self, supply: Supply) -> Network:
         """The network that a parent has left."""
-        return _load(self.folders[supply.parent])
+        return load_network_of(self.folders[supply.parent])
 
     @property
     def network_folder(self) -> Path:
@@ -202,7 +202,7 @@ class Inputs:
 
     def load(self, key: NetworkKey) -> Network:
         """One of several networks, ready to run."""
-        return _load(self.network_folders()[key])
+        return load_network_of(self.network_folders()[key])
 
     @property
     def head_weight(self) -> npt.NDArray[np.float32]:
@@ -259,7 +259,8 @@ class Inputs:
         return load_images(self.folders[supply.parent], split)
 
 
-def _load(folder: Path) -> Network:
+def load_network_of(folder: Path) -> Network:
+    """The network that a step left in a folder, trained or given."""
     from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN
     from penultimate.networks.trained import load_network

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
+    from penultimate.probes.knn import KNNProbe
 
 
 @register.measurement(
@@ -28,7 +33,12 @@ def knn(inputs: Inputs) -> Iterator[Number]:
 
     train, test = inputs.features("train"), inputs.features("test")
     probe = KNNProbe().fit(train.features, train.labels)
-    score = probe.score(test.features, test.labels, metric=inputs.accuracy)
-    yield Number(f"knn_{inputs.accuracy}", score, "fraction", "test")
+    yield from knn_numbers(probe, test, inputs.accuracy)
+
+
+def knn_numbers(probe: KNNProbe, test: FeatureBank, accuracy: str) -> Iterator[Number]:
+    """What a fitted probe comes to."""
+    score = probe.score(test.features, test.labels, metric=accuracy)
+    yield Number(f"knn_{accuracy}", score, "fraction", "test")
     yield Number("knn_k", float(probe.k_), "count", "train")
     yield Number("knn_leave_one_out", float(max(probe.leave_one_out_)), "fraction", "train")

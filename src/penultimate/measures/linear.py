@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
+    from penultimate.probes.linear import LinearProbe
 
 
 @register.measurement(
@@ -29,8 +34,13 @@ def linear(inputs: Inputs) -> Iterator[Number]:
 
     train, test = inputs.features("train"), inputs.features("test")
     probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
+    yield from linear_numbers(probe, test, inputs.accuracy)
+
+
+def linear_numbers(probe: LinearProbe, test: FeatureBank, accuracy: str) -> Iterator[Number]:
+    """What a fitted probe comes to."""
     score = probe.score(test.features, test.labels)
-    yield Number(f"linear_{inputs.accuracy}", score, "fraction", "test")
+    yield Number(f"linear_{accuracy}", score, "fraction", "test")
     yield Number("linear_lambda", float(probe.lambda_), "lambda", "train")
     yield Number("linear_validation_accuracy", float(max(probe.validation_accuracy_)), "fraction", "train")
     gap = float(max(*probe.certificates_, probe.certificate_))

@@ -158,6 +158,28 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """Small PNGs of images of one class that were taken for another; `count` of how many, and in per cent."""
+
+    truth: str
+    taken_for: str
+    count: str
+    share: str
+    images: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """What one network confuses on one task, the most frequent first."""
+
+    name: str
+    title: str
+    label: str
+    objective: str
+    groups: tuple[Pictures, ...]
+
+
+@dataclass(frozen=True)
 class Missing:
     """What an exhibit lacks because nothing measured it, and the command that measures it.
 
@@ -197,6 +219,7 @@ class Built:
     missing: tuple[Missing, ...] = ()
     unfinished: str = ""
     short: str = ""
+    galleries: tuple[Gallery, ...] = ()
 
     @property
     def is_measured(self) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penultimate import registry
-from penultimate.report.base import Built, ExhibitTable, Figure, Missing, StudyResults, number_of
+from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.quantity import ONE_DRAW, Quantity
 from penultimate.report.remarks import fewer, remarks, seed_in_words
@@ -49,6 +49,7 @@ class Piece:
     words: Mapping[str, str] = field(default_factory=dict)
     wanted: bool = True
     method: tuple[str, ...] = ()
+    galleries: tuple[Gallery, ...] = ()
 
 
 class Part(Protocol):
@@ -185,6 +186,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         missing,
         measurements.unfinished,
         exhibit.short or exhibit.title,
+        tuple(gallery for piece in pieces for gallery in piece.galleries),
     )
 
 

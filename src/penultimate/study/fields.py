@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError
 from penultimate.measures.catalogue import requested
 from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
@@ -15,7 +15,7 @@ from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
 MOST_SEEDS, MOST_THREADS = 10_000, 1024
 LONGEST_NAME = 100
 WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
-"""How arms and given networks may be called."""
+"""How arms, given networks and data sets of one's own may be called."""
 
 
 def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) -> tuple[Any, ...]:
@@ -64,13 +64,13 @@ def check_arm(arm: str) -> None:
         raise RequestError(f"an arm is named by {WORDS}, not {arm!r}")
 
 
-def expect_splits(name: str, splits: Sequence[str], what: str) -> None:
+def expect_splits(of: DatasetCard, splits: Sequence[str], what: str) -> None:
     """Raise RequestError for a data set that lacks a split without which it cannot be used so."""
-    sizes = card(name).sizes
+    sizes = of.sizes
     missing = [split for split in splits if split not in sizes]
     if missing:
         raise RequestError(
-            f"'{name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(sizes)})"
+            f"'{of.name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(sizes)})"
         )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate import registry
@@ -67,6 +68,8 @@ class Foundation:
 
     def data(self, name: str, draw: int) -> str:
         """The step that renders or reads a data set."""
+        if (name, draw) not in self._known and name in self.study.data:
+            self._known[name, draw] = self.add(self._located(name, draw))
         if (name, draw) not in self._known:
             plugins = self.plugin_digest("dataset", name)
             config = {"name": name, "draw": draw, **filled(plugins=plugins)}
@@ -80,12 +83,21 @@ class Foundation:
             self._known[name, draw] = self.add(step)
         return self._known[name, draw]
 
+    def _located(self, name: str, draw: int) -> Step:
+        """The step that reads a data set of one's own: what is in the folder counts, not where it is."""
+        identity = {"name": name, "draw": draw, "content": self.study.located[name].fingerprint}
+        config = {**identity, "where": str(Path(self.study.data[name]).expanduser().absolute())}
+        columns = {"draw": draw, "target": name}
+        return self._core("data", config, columns, f"d{draw}-{_word(name)}", 0, (), identity)
+
     def pictures(self) -> None:
-        """Every draw's data, and one picture of the first draw's."""
+        """Every draw's data, and one picture of the first draw's; none where some are of one's own."""
         names = (self.study.source, *self.study.targets)
         for draw in dict.fromkeys(map(self.draw_of, self.blocks)):
             for name in names:
                 self.data(name, draw)
+        if self.study.data:
+            return
         draw = self.first_draw
         supplies = [Supply("images", self.data(name, draw), "train", name) for name in names]
         columns = {"draw": draw, "target": self.study.source}
@@ -103,9 +115,10 @@ class Foundation:
     def _given(self, key: NetworkKey, block: Given) -> Step:
         source = block.networks[key.objective]
         content = {"content": fingerprint(source), "classifies": block.classifies}
-        config = {"name": key.objective, "source": source, **content}
+        identity = {"name": key.objective, "source": source, **content}
+        config = {**identity, "classes": self.study.card(self.study.source).classes}
         columns = self.columns((key,), "network", self.study.source)
-        return self._core("given", config, columns, _word(key.objective), 0)
+        return self._core("given", config, columns, _word(key.objective), 0, (), identity)
 
     def _trained(self, key: NetworkKey, block: Runs) -> Step:
         composition = self._compositions[key.objective]
@@ -206,6 +219,8 @@ class Foundation:
             return {**dataclasses.replace(first, objective="").columns(), **common}
         if scope == "draw":
             return {"draw": self.draw_of(first), **common}
+        if scope == "pair":
+            return common
         shared = {"backbone": self.architecture(first) or None, "arm": first.arm or None}
         return {**({"objective": first.objective} if scope == "objective" else {}), **shared, **common}
 
@@ -224,6 +239,8 @@ class Foundation:
             parts += [_short(composition) if composition else first.objective]
         if scope == "draw":
             parts.append(f"d{self.draw_of(first)}")
+        if scope == "pair":
+            parts += [f"{key.objective}-{key.seed or 0}" if key.seed else key.objective for key in networks]
         if scope in ("network", "start") and first.seed is not None:
             parts.append(f"s{first.seed}")
         parts.append(target)

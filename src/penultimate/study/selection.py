@@ -196,7 +196,9 @@ def _listed(text: str) -> str | tuple[str, ...]:
 
 
 OF_STUDY = tuple(
-    item.name for item in dataclasses.fields(Study) if item.name not in ("networks", "search", "changed_from")
+    item.name
+    for item in dataclasses.fields(Study)
+    if item.name not in ("networks", "search", "changed_from", "data")
 )
 OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure"))
 

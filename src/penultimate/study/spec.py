@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.located import Located, located
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.networks.key import NetworkKey
@@ -164,7 +166,8 @@ class Study:
     core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
     `counterparts` says which classes of the source those of a target correspond to, or are superclasses of,
     beyond the ones of equal names, {target: {class: (source class, ...)}}; with none, a name means nothing.
-    `changed_from` is the study that this one is a changed form of, if any.
+    `changed_from` is the study that this one is a changed form of, if any. `data` are the data sets of one's
+    own, by name, each with the folder that it lies in; `source` and `targets` may name them.
     """
 
     name: str
@@ -181,6 +184,7 @@ class Study:
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
     counterparts: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     changed_from: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -209,13 +213,30 @@ class Study:
         check_bool(self, "limited")
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
+        self._check_data()
         self._check_seconds()
         self._check_counterparts()
         if any(isinstance(block, Runs) for block in self.networks):
-            expect_splits(self.source, SOURCE_SPLITS, "be trained on")
+            expect_splits(self.card(self.source), SOURCE_SPLITS, "be trained on")
         for target in self.targets:
-            expect_splits(target, ("train", "test"), "be a target")
+            expect_splits(self.card(target), ("train", "test"), "be a target")
         self._check_keys()
+
+    def _check_data(self) -> None:
+        if not isinstance(self.data, Mapping) or not all(
+            isinstance(part, str) for pair in self.data.items() for part in pair
+        ):
+            raise RequestError(f"data are {{name: folder}}, not {self.data!r}")
+        object.__setattr__(self, "data", dict(self.data))
+        for name in self.data:
+            if not name or not is_words(name):
+                raise RequestError(f"a data set of one's own is named by {WORDS}, not {name!r}")
+            if name in registry.names("dataset"):
+                raise RequestError(
+                    f"'{name}' is a data set that penultimate knows already; give yours another name"
+                )
+            if name not in (self.source, *self.targets):
+                raise RequestError(f"data '{name}' is neither the source nor a target")
 
     def _check_seconds(self) -> None:
         costs = self.expected_seconds
@@ -257,6 +278,15 @@ class Study:
                 )
             if sources.setdefault(name, (text, block.classifies)) != (text, block.classifies):
                 raise RequestError(f"'{name}' is given twice, and otherwise; give one of them another name")
+
+    @cached_property
+    def located(self) -> dict[str, Located]:
+        """The data sets of one's own, their files listed; raises RequestError for a folder without images."""
+        return {name: located(name, where) for name, where in self.data.items()}
+
+    def card(self, name: str) -> DatasetCard:
+        """The card of a data set of the study."""
+        return self.located[name].card if name in self.data else card(name)
 
     def keys(self) -> tuple[NetworkKey, ...]:
         """All networks, each once, one seed after the other."""
@@ -348,11 +378,12 @@ class Study:
             "threads": self.threads,
             "tuned_by": self.tuned_by,
             **({"changed_from": self.changed_from} if self.changed_from else {}),
+            **({"data": dict(self.data)} if self.data else {}),
             "limited": self.limited,
             "cards": [
-                card(name).described()
-                for name in (self.source, *self.targets)
-                if registry.entry("dataset", name).is_plugin
+                self.card(name).described()
+                for name in dict.fromkeys((self.source, *self.targets))
+                if name in self.data or registry.entry("dataset", name).is_plugin
             ],
         }
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penultimate.data.catalog import card, shifted
+from penultimate.data.catalog import shifted
 from penultimate.errors import RequestError
 from penultimate.measures import declaration as needs
 from penultimate.measures.catalogue import Requested, measurement, several
@@ -76,9 +76,13 @@ class _Unfolding:
         """Of the networks of a request, those that a step of this scope takes together."""
         if (text, scope) not in self._groups:
             groups: dict[Group, list[NetworkKey]] = {}
-            for key in self._asking[text]:
+            asking = self._asking[text]
+            for key in asking if scope != "pair" else ():
                 groups.setdefault(self.base.group(key, scope), []).append(key)
-            self._groups[text, scope] = {group: tuple(keys) for group, keys in groups.items()}
+            pairs = itertools.combinations(asking, 2) if scope == "pair" else ()
+            self._groups[text, scope] = {group: tuple(keys) for group, keys in groups.items()} | {
+                pair: pair for pair in pairs
+            }
         return self._groups[text, scope]
 
     def measure(self, request: Requested, networks: tuple[NetworkKey, ...]) -> None:
@@ -102,7 +106,7 @@ class _Unfolding:
         values = {**what.bound(asked), **dict(place.cell)}
         extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
         if what.of_targets:
-            extra["accuracy"] = card(place.target).accuracy
+            extra["accuracy"] = self.study.card(place.target).accuracy
         if needs.ClassNames() in what.needs:
             told = self.study.counterparts.get(place.target, {})
             extra |= filled(counterparts={name: list(names) for name, names in told.items()})
@@ -182,14 +186,15 @@ class _Unfolding:
     def _lacks(self, networks: tuple[NetworkKey, ...], need: Any, what: Measurement) -> bool:
         """Whether these networks cannot give what is needed of them: where they are several, of any."""
         given = [self.base.gives(key, need) for key in networks]
-        any_will_do = isinstance(need, needs.Features) and what.scope != "network"
+        any_will_do = isinstance(need, needs.Features) and what.scope not in ("network", "pair")
         return not (any(given) if any_will_do else all(given))
 
     def _expect_split(self, name: str, split: str, what: Measurement) -> None:
-        if split not in card(name).sizes:
+        sizes = self.study.card(name).sizes
+        if split not in sizes:
             raise RequestError(
                 f"study '{self.study.name}' measures {what.name}, which needs the split '{split}' of"
-                f" '{name}'; it has {', '.join(card(name).sizes)}"
+                f" '{name}'; it has {', '.join(sizes)}"
             )
 
 

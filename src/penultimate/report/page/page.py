@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from penultimate import registry
@@ -17,10 +18,11 @@ from penultimate.files import atomic_write, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
+from penultimate.report.evaluated import is_evaluation
 from penultimate.report.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import StudyObjective
-from penultimate.report.page import glossary
+from penultimate.report.page import evaluation, glossary
 from penultimate.report.page.curves import training_curves
 from penultimate.report.page.provenance import provenance
 from penultimate.report.page.regime import compare, summary
@@ -144,8 +146,10 @@ def render_report(results: StudyResults, stem: str = "report") -> dict[str, byte
         (CLAIMS if exhibit.name == CLAIMS else exhibit.section, assemble(exhibit, measurements))
         for exhibit in all_exhibits()
     ]
+    evaluates = is_evaluation(measurements)
+    made = [(section, built) for section, built in made if not evaluates or built.name in evaluation.SHOWN]
     exhibits = [built for _, built in made if built.wanted]
-    curves = training_curves(measurements)
+    curves = None if evaluates else training_curves(measurements)
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
     drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
     of_study = [objective.slug for objective in _of_all_arms(measurements)]
@@ -188,6 +192,12 @@ def _page(
     import jinja2
     from markupsafe import Markup
 
+    evaluates = is_evaluation(measurements)
+    template, own = (
+        ("evaluation.html", evaluation.context(measurements, [built for _, built in made if built.wanted]))
+        if evaluates
+        else ("page.html", _of_study(measurements, made, figures, drawings))
+    )
     script = (HERE / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
@@ -200,39 +210,24 @@ def _page(
     )
     environment.filters["groups"] = column_groups
     environment.filters["typeset"] = _typeset
-    measured = chapters((section, built) for section, built in made if built.wanted and built.is_measured)
-    exhibits = [built for chapter in measured for built in chapter.exhibits]
-    claims = next((built for built in exhibits if built.name == CLAIMS), None)
-    leading = [panel for figure in figures for panel in figure.panels if panel.name in LEADING]
+    environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
-    return environment.get_template("page.html").render(
+    return environment.get_template(template).render(
+        **own,
         command=plain(results.provenance.get("command", "")),
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
-        headline=headline(measurements),
-        differences=compare(measurements),
-        regime_summary=summary(measurements),
-        tally=tally(claims) if claims else None,
-        leading=leading if any(panel.source == "ours" for panel in leading) else (),
-        chapters=sorted(measured, key=lambda chapter: chapter.section != CLAIMS),
-        partly=[built for built in exhibits if built.missing],
-        gaps_left=_gaps_told(made, bool(figures and figures[-1].name == "curves")),
-        unmeasured=[built for _, built in made if built.wanted and not built.is_measured],
-        curves=next((figure for figure in figures if figure.name == "curves"), None),
         drawings={
             panel.name: Markup(drawings[panel.name].styled(panel.name))
             for figure in figures
             for panel in figure.panels
         },
-        lead=lambda name: Markup(drawings[name].styled(f"lead-{name}")),
         drawn={figure.name: _drawn(figure, in_study) for figure in figures},
         marks=known,
         own_marks=in_study,
         labels=_labels(measurements),
         icon=lambda slug: Markup(mark_icon(known[slug])),
-        glossary=_glossary(measurements),
-        terms=[(name, term.sentence, Markup(term.equation)) for name, term in glossary.TERMS],
         sheet=base64.b64encode(results.sheet).decode() if results.sheet else "",
         provenance=provenance(results),
         folder=quote(os.fsencode(folder)),
@@ -248,6 +243,36 @@ def _page(
         has_words=_has_words,
         has_sentences=_has_sentences,
     )
+
+
+def _of_study(
+    measurements: Measurements,
+    made: list[tuple[str, Built]],
+    figures: list[Figure],
+    drawings: Mapping[str, Drawing],
+) -> dict[str, Any]:
+    """What the page of a study beside the paper is given besides what every page is."""
+    from markupsafe import Markup
+
+    measured = chapters((section, built) for section, built in made if built.wanted and built.is_measured)
+    exhibits = [built for chapter in measured for built in chapter.exhibits]
+    claims = next((built for built in exhibits if built.name == CLAIMS), None)
+    leading = [panel for figure in figures for panel in figure.panels if panel.name in LEADING]
+    return {
+        "headline": headline(measurements),
+        "differences": compare(measurements),
+        "regime_summary": summary(measurements),
+        "tally": tally(claims) if claims else None,
+        "leading": leading if any(panel.source == "ours" for panel in leading) else (),
+        "chapters": sorted(measured, key=lambda chapter: chapter.section != CLAIMS),
+        "partly": [built for built in exhibits if built.missing],
+        "gaps_left": _gaps_told(made, bool(figures and figures[-1].name == "curves")),
+        "unmeasured": [built for _, built in made if built.wanted and not built.is_measured],
+        "curves": next((figure for figure in figures if figure.name == "curves"), None),
+        "lead": lambda name: Markup(drawings[name].styled(f"lead-{name}")),
+        "glossary": _glossary(measurements),
+        "terms": [(name, term.sentence, Markup(term.equation)) for name, term in glossary.TERMS],
+    }
 
 
 def _gaps_told(made: Iterable[tuple[str, Built]], has_curves: bool) -> str:

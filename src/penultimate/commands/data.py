@@ -1,0 +1,74 @@
+"""Data sets on disk, and banks of features that something else wrote."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from penultimate.commands.shared import Command, say
+from penultimate.errors import RequestError
+
+
+def _takes_data(parser: argparse.ArgumentParser) -> None:
+    doings = parser.add_subparsers(dest="doing", metavar="check | get", required=True)
+    for name, text in (
+        ("check", "Say what of a data set is there, what is missing and what cannot be read; decode it all."),
+        ("get", "Unpack a published data set's archives that lie in --root, or download it if that can be."),
+    ):
+        doing = doings.add_parser(name, help=text, description=text)
+        own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
+        doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
+        doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
+
+
+def _takes_bank(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="features and labels that something else wrote")
+    parser.add_argument(
+        "--features",
+        metavar="NAMES",
+        help="the array of features, or the columns that are one each, by commas (default: the only array of"
+        " two dimensions)",
+    )
+    parser.add_argument(
+        "--labels", metavar="NAMES", help="columns of labels, such as class,site (default: all there are)"
+    )
+    parser.add_argument(
+        "--examples", type=int, default=10_000, help="what the probes use of the bank (default: 10000)"
+    )
+
+
+def _data(options: argparse.Namespace) -> int:
+    from penultimate.data.inspection import check, get
+
+    if options.doing == "check":
+        return 0 if check(options.name, options.root, say, _counting) else 1
+    if options.root is None:
+        raise RequestError(f"give the folder it is to lie in: penultimate data get {options.name} --root DIR")
+    get(options.name, options.root, say)
+    return 0
+
+
+def _counting(done: int) -> None:
+    """How many images are decoded, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{done:,} images decoded ", end="", file=sys.stderr, flush=True)
+
+
+def _bank(options: argparse.Namespace) -> int:
+    from penultimate.banks.organisation import organisation_lines
+
+    features, labels = ([*filter(None, (of or "").split(","))] for of in (options.features, options.labels))
+    say(*organisation_lines(options.file, features, labels, options.examples))
+    return 0
+
+
+COMMANDS = (
+    Command("data", "Look at a data set on disk, or get one.", _takes_data, _data),
+    Command(
+        "bank",
+        "Say what the features in a file organise (.npz, .safetensors or .parquet): R^2 and the accuracies of"
+        " probes for each column of labels.",
+        _takes_bank,
+        _bank,
+    ),
+)

@@ -1,0 +1,125 @@
+"""Networks and data of one's own, evaluated in one command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from penultimate.commands.shared import (
+    Command,
+    check_processes,
+    say,
+    takes_out,
+    takes_processes,
+    tell,
+    verifies,
+)
+from penultimate.errors import RequestError
+
+
+class _Weights(argparse.Action):
+    """The weights of the model before."""
+
+    def __call__(
+        self, parser: Any, options: argparse.Namespace, value: str | Sequence[Any] | None, flag: Any = None
+    ) -> None:
+        if not options.model or options.model[-1][1]:
+            raise RequestError("--weights FILE follows the --model that it is for")
+        options.model[-1] = (options.model[-1][0], str(value))
+
+
+class _Model(argparse.Action):
+    """A model, whose weights may follow."""
+
+    def __call__(
+        self, parser: Any, options: argparse.Namespace, value: str | Sequence[Any] | None, flag: Any = None
+    ) -> None:
+        options.model = [*options.model, (str(value), "")]
+
+
+def _takes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model",
+        action=_Model,
+        default=[],
+        metavar="[NAME=]MODEL",
+        help="timm:NAME, torchvision:NAME, FILE.py:FUNCTION that builds a module, or a folder of networks"
+        " that"
+        " were trained here; repeatable",
+    )
+    parser.add_argument(
+        "--weights", action=_Weights, metavar="FILE", help="the weights of the --model before: a checkpoint"
+    )
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="[NAME=]FOLDER",
+        help="a task: a folder of images, with or without folders of splits, or a known data set; repeatable",
+    )
+    parser.add_argument(
+        "--source", default="", metavar="[NAME=]FOLDER", help="what the networks were trained on, if at hand"
+    )
+    parser.add_argument(
+        "--classifies",
+        default="",
+        metavar="all|NAME,...",
+        help="the networks whose final layers are for the source's classes, in its order",
+    )
+    parser.add_argument("--root", default="", metavar="FOLDER", help="where data that are only named lie")
+    parser.add_argument(
+        "--fine-tune", action="store_true", help="also train all weights on each task, which takes long"
+    )
+    parser.add_argument(
+        "--name", default="", help="of the study, to keep several apart (default: evaluation)"
+    )
+    parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
+    takes_out(parser)
+    takes_processes(parser)
+    verifies(parser)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from penultimate.commands.running import tell_plan
+    from penultimate.engine.display import Display
+    from penultimate.evaluation import evaluate
+    from penultimate.report import exhibit, render_exhibit_text
+    from penultimate.store import Store
+    from penultimate.study.evaluation import NAME, data_named, evaluation, networks_named
+
+    check_processes(options)
+    data = data_named([*([options.source] if options.source else []), *options.data], options.root)
+    chosen = [name.strip() for name in options.classifies.split(",") if name.strip()]
+    networks, source = networks_named(options.model), next(iter(data)) if options.source else ""
+    classifies = chosen == ["all"] or chosen
+    if options.plan:
+        name = options.name or NAME
+        return tell_plan(evaluation(networks, data, source, classifies, options.fine_tune, name), options)
+    done = evaluate(
+        networks,
+        data,
+        source=source,
+        classifies=classifies,
+        fine_tune=options.fine_tune,
+        out=options.out,
+        name=options.name,
+        processes=options.processes,
+        observer=Display(Store(options.out)),
+        command=options.line,
+        verify=options.verify,
+    )
+    say(render_exhibit_text(exhibit("ranking", options.out, done.study)))
+    tell(done.summary, done.report)
+    return 0 if done.summary.complete else 1
+
+
+COMMANDS = (
+    Command(
+        "evaluate",
+        "Evaluate networks of your own on data of your own: one page that ranks them.",
+        _takes,
+        _evaluate,
+        True,
+    ),
+)

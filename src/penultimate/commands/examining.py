@@ -1,0 +1,49 @@
+"""What is sound: the results and the machine; the plug-ins of a file."""
+
+from __future__ import annotations
+
+import argparse
+
+from penultimate.checking import CHECKS
+from penultimate.commands.shared import Command, say, takes_out
+from penultimate.errors import RequestError
+
+
+def _takes_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", nargs="?", help="a Python file with @register.loss, .head, .penalty, ... in it"
+    )
+    parser.add_argument("--example", metavar="KIND", help=f"print a file that works: {', '.join(CHECKS)}")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from penultimate.doctor import examine
+
+    return examine(options.out)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from penultimate.checking import check_file, example, render_report
+
+    if (options.file is None) == (options.example is None):
+        raise RequestError("give a file to check, or --example KIND for one to start from")
+    if options.example is not None:
+        print(example(options.example), end="")
+        return 0
+    report = check_file(options.file)
+    say(render_report(report))
+    return 0 if report.ok else 1
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        "Say what of the machine, the versions, the results and the data is sound, and what to do about what"
+        " is not. Every file is read; none is changed.",
+        takes_out,
+        _doctor,
+    ),
+    Command(
+        "check", "Check the plug-ins of a file: what is wrong is said in a sentence.", _takes_check, _check
+    ),
+)

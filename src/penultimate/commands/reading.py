@@ -1,0 +1,229 @@
+"""What studies have left: shown, reported, traced, kept, joined, listed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penultimate.commands.shared import Command, folder_of, load_plugins, say, takes_plugins, write_page
+from penultimate.errors import RequestError, nearest
+
+if TYPE_CHECKING:
+    from penultimate.report import StudyResults
+
+LISTS = {
+    "objectives": "objective",
+    "datasets": "dataset",
+    "backbones": "backbone",
+    "metrics": "metric",
+    "probes": "probe",
+    "measurements": "measurement",
+    "studies": "study",
+    "exhibits": "exhibit",
+}
+
+
+def _takes_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--study", default="", help="the study's name (default: the one run last)")
+    parser.add_argument("--out", default="runs")
+
+
+def _takes_reference(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reference", action="store_true", help="from the reference run that comes with the package"
+    )
+
+
+def _takes_status(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", default="runs")
+
+
+def _takes_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
+    _takes_reference(parser)
+    _takes_results(parser)
+    parser.add_argument(
+        "--allow-limited", action="store_true", help="accept a study too small to be evidence"
+    )
+    takes_plugins(parser)
+
+
+def _takes_why(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("exhibit", help="whose numbers are meant (penultimate list exhibits)")
+    parser.add_argument("objective", help="an objective of the study, or a network that was given")
+    parser.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
+    _takes_results(parser)
+
+
+def _takes_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
+    _takes_reference(parser)
+    _takes_results(parser)
+    takes_plugins(parser)
+
+
+def _takes_keep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", required=True, metavar="FOLDER")
+    _takes_results(parser)
+
+
+def _takes_join(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", help="the whole: its name or its Python file")
+    parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
+    parser.add_argument("--to", required=True, metavar="FOLDER")
+
+
+def _takes_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", help=", ".join(LISTS))
+    parser.add_argument(
+        "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
+    )
+    takes_plugins(parser)
+
+
+def _status(options: argparse.Namespace) -> int:
+    from penultimate.records.reading import study_folders
+
+    folders = study_folders(options.out)
+    if not folders:
+        say(f"No study in '{options.out}' yet. Start one: penultimate run quickstart")
+        return 0
+    for folder in folders:
+        counts = folder.counts()
+        done, total = (sum(pair[side] for pair in counts.values()) for side in (0, 1))
+        state = "complete" if done == total else "running" if folder.is_running() else "not complete"
+        kinds = ", ".join(f"{name} {pair[0]}/{pair[1]}" for name, pair in counts.items())
+        say(f"{folder.name}: {done} of {total} steps, {state} ({kinds})")
+        for step_id, reason in folder.diverged().items():
+            say(f"  diverged: {folder.called(step_id)}: {reason}")
+        if (folder.path / "report.html").is_file():
+            say(f"  report: {folder.path / 'report.html'}")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from penultimate.report import exhibit, render_exhibit_text
+
+    load_plugins(options)
+    source = _referred(options) or options.out
+    built = exhibit(options.exhibit, source, options.study, options.allow_limited)
+    say(render_exhibit_text(built))
+    return 0
+
+
+def _why(options: argparse.Namespace) -> int:
+    from penultimate.records.tracing import explain
+    from penultimate.registry import entry
+
+    exhibit = entry("exhibit", options.exhibit).resolve()
+    say(explain(folder_of(options.out, options.study), exhibit, options.objective, options.target))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    load_plugins(options)
+    referred = _referred(options)
+    if referred is not None:
+        from penultimate.report import write_report
+
+        target = Path(options.to or f"{referred.description['name']}.html")
+        write_report(referred, target)
+        say(f"Report: {target}")
+        return 0
+    folder = folder_of(options.out, options.study)
+    say(f"Report: {write_page(options.out, folder.name, options.to)}")
+    return 0
+
+
+def _keep(options: argparse.Namespace) -> int:
+    from penultimate.records.archive import keep
+
+    say(f"Kept: {keep(folder_of(options.out, options.study), options.to)}")
+    return 0
+
+
+def _join(options: argparse.Namespace) -> int:
+    from penultimate.records.joining import join
+    from penultimate.study import load_study
+
+    study = load_study(options.study)
+    say(f"Kept: {join(options.parts, study.describe(), study.keys(), options.to)}")
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from penultimate.registry import entry, names, open_packages
+
+    if options.kind not in LISTS:
+        raise RequestError(
+            f"nothing is listed under '{options.kind}'.{nearest(options.kind, LISTS)}"
+            f" Known: {', '.join(LISTS)}."
+        )
+    kind = LISTS[options.kind]
+    if kind == "exhibit":
+        from penultimate.report.listing import lines
+
+        say(*lines(options.out))
+        return 0
+    load_plugins(options)
+    for failure in open_packages():
+        say(f"penultimate: {failure}", file=sys.stderr)
+    kinds = dict.fromkeys(names(kind), kind)
+    if kind == "measurement":  # what a study can ask for: no stages, but simpler plug-ins
+        from penultimate.measures import catalogue
+
+        kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}
+    width = max(map(len, kinds), default=0)
+    for name, kind in kinds.items():
+        say(f"{name:<{width}}  {entry(kind, name).summary}")
+    if options.kind == "datasets":
+        from penultimate.data.entries import listed
+
+        say("", "Published, where you have them (penultimate data check NAME --root DIR):", *listed())
+    if options.kind == "objectives":
+        from penultimate.objectives.presets import SUM
+
+        say("", f"'sigmoid + dropout(keep=0.8)' is one objective: {SUM}.")
+    return 0
+
+
+def _referred(options: argparse.Namespace) -> StudyResults | None:
+    """The reference run that is asked for, if one is."""
+    if not options.reference:
+        return None
+    from penultimate.report import read_reference
+
+    return read_reference(options.study)
+
+
+COMMANDS = (
+    Command("status", "Show the studies of a folder and how far each has come.", _takes_status, _status),
+    Command(
+        "show",
+        "Print an exhibit (a table or figure of the paper) from a study's results.",
+        _takes_show,
+        _show,
+    ),
+    Command(
+        "why",
+        "Show where a number comes from: its rows, steps, settings, machine and files.",
+        _takes_why,
+        _why,
+    ),
+    Command("report", "Write the report of a study again.", _takes_report, _report),
+    Command(
+        "keep",
+        "Write a finished study's rows and provenance into a folder, small and readable.",
+        _takes_keep,
+        _keep,
+    ),
+    Command(
+        "join",
+        "Write the kept parts of a study, run apart or on several machines, as the kept whole.",
+        _takes_join,
+        _join,
+    ),
+    Command("list", "List what there is, by kind.", _takes_list, _list),
+)

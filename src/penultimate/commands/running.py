@@ -1,0 +1,146 @@
+"""Studies: planned, and run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penultimate.commands.shared import (
+    Command,
+    check_processes,
+    load_plugins,
+    say,
+    seeds,
+    takes_out,
+    takes_plugins,
+    takes_processes,
+    takes_settings,
+    tell,
+    verifies,
+    write_page,
+)
+from penultimate.errors import shortened
+
+if TYPE_CHECKING:
+    from penultimate.study.spec import Study
+
+
+def _takes_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", help="a study's name (penultimate list studies) or the path of a study file")
+    takes_out(parser)
+    parser.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
+    parser.add_argument(
+        "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
+    )
+    takes_settings(parser)
+    takes_processes(parser)
+    takes_plugins(parser)
+
+
+def _takes_run(parser: argparse.ArgumentParser) -> None:
+    _takes_study(parser)
+    verifies(parser)
+    engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
+    parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
+
+
+def _study(options: argparse.Namespace) -> Study:
+    from penultimate.data.catalog import card
+    from penultimate.objectives.presets import few_classes, resolve
+    from penultimate.study.selection import changed, load_study, names_in
+
+    load_plugins(options)
+    only = names_in(options.only or "")
+    study = changed(load_study(options.study), options.assignments, only, seeds(options.seeds))
+    for term in (term for text in study.objectives for term in resolve(text).terms):
+        told = few_classes(term, card(study.source).classes)
+        if told:
+            say(f"penultimate: {told}", file=sys.stderr)
+    return study
+
+
+def _tell_of_plugins(study: Study) -> None:
+    """Say of each plug-in file what the study does not use of it."""
+    from penultimate.plugins import loaded
+    from penultimate.study.usage import not_used
+
+    for said in filter(None, (not_used(study, plugin) for plugin in loaded())):
+        say(f"penultimate: {said}", file=sys.stderr)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from penultimate.engine.display import Display
+    from penultimate.engine.run import run
+    from penultimate.store import Store
+
+    check_processes(options)
+    study = _study(options)
+    _tell_of_plugins(study)
+    display = Display(Store(options.out))
+    summary = run(
+        study, options.out, options.processes, display, options.line, options.on, verify=options.verify
+    )
+    folder = Path(options.out) / "studies" / study.name
+    report = folder / "report.html"
+    if summary.computed or not report.is_file():
+        write_page(options.out, study.name, None)
+    if options.verify:
+        print(f"Every file of {summary.cached} finished steps is as it was written.")
+    tell(summary, report)
+    return 0 if summary.complete else 1
+
+
+def _plan(options: argparse.Namespace) -> int:
+    study = _study(options)
+    _tell_of_plugins(study)
+    return tell_plan(study, options)
+
+
+def tell_plan(study: Study, options: argparse.Namespace) -> int:
+    """Say what of a study is done, and what the rest is expected to cost."""
+    from penultimate.engine.display import seconds_text
+    from penultimate.engine.run import plan
+
+    made = plan(study, options.out)
+    say(f"{study.name}: {' '.join(study.title.split())}")
+    say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
+    for cost in made.costs:
+        sign = "~" if cost.is_guess else ""
+        each = "unknown" if cost.seconds_each is None else f"{sign}{cost.seconds_each:.1f} s"
+        left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
+        say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
+    if any(cost.is_guess for cost in made.costs):
+        say("~ is a guess: one batch of each network that was given was timed, with first weights")
+    processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
+    wall = seconds_text(made.seconds_left / processes)
+    more = f", and {made.unknown} steps of unknown cost" if made.unknown else ""
+    say(f"left: {seconds_text(made.seconds_left)} of work, about {wall} on {processes} processes{more}")
+    return 0
+
+
+def settings_help(arguments: Sequence[str]) -> int:
+    """The settings of the study that is named before `--set --help`; of quickstart where none is."""
+    from penultimate.study.selection import load_study, settings
+
+    command, study, *_ = (*arguments, "quickstart")
+    study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"
+    say(
+        f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
+        *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),
+    )
+    return 0
+
+
+COMMANDS = (
+    Command("run", "Run a study: do what is not done yet, then write its report.", _takes_run, _run, True),
+    Command(
+        "plan",
+        "Show a study's steps, which of them are done, and what the rest is expected to cost.",
+        _takes_study,
+        _plan,
+    ),
+)

@@ -1,0 +1,147 @@
+"""What commands share: how they are declared, what they print, options that several of them take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from penultimate.errors import RequestError, legible
+
+if TYPE_CHECKING:
+    from penultimate.engine.observer import Summary
+    from penultimate.records.reading import StudyFolder
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: its name, its line of help, what gives its parser options, and what carries it out.
+
+    One that `goes_on` leaves what it has done when it is stopped, to be continued by the same command.
+    """
+
+    name: str
+    text: str
+    takes: Callable[[argparse.ArgumentParser], None]
+    do: Callable[[argparse.Namespace], int]
+    goes_on: bool = False
+
+
+def say(*lines: object, sep: str = "\n", file: TextIO | None = None) -> None:
+    """Print what a terminal may be given, in characters that it has."""
+    stream = file or sys.stdout
+    text = legible(sep.join(map(str, lines)))
+    print(text.encode(stream.encoding or "utf-8", "replace").decode(stream.encoding or "utf-8"), file=stream)
+
+
+def load_plugins(options: argparse.Namespace) -> None:
+    """Load the files that --plugin names."""
+    from penultimate.plugins import load_plugin
+
+    for file in options.plugin:
+        load_plugin(file)
+
+
+def check_processes(options: argparse.Namespace) -> None:
+    """Raise RequestError for fewer than one."""
+    if options.processes is not None and options.processes < 1:
+        raise RequestError(f"--processes must be at least 1, not {options.processes}")
+
+
+def seeds(text: str | None) -> list[int]:
+    """The numbers in "0,1,2" or "0-7"; raises RequestError for anything else."""
+    if not text:
+        return []
+    from penultimate.study.fields import MOST_SEEDS
+
+    listed: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            numbers = range(int(first), int(last if dash else first) + 1)
+        except ValueError:
+            raise RequestError(f"--seeds wants numbers such as 0,1,2 or 0-7; got '{text}'") from None
+        if not numbers:
+            raise RequestError(f"--seeds {text}: '{part.strip()}' holds no seed; write {last}-{first}")
+        listed.extend(numbers[: MOST_SEEDS + 1])
+        if len(listed) > MOST_SEEDS:
+            raise RequestError(f"--seeds {text}: more than {MOST_SEEDS:,} seeds; give fewer")
+    return listed
+
+
+def tell(summary: Summary, report: Path) -> None:
+    """Say what a run came to, and where its page is."""
+    from penultimate.engine.display import seconds_text
+    from penultimate.plugins import loaded
+
+    if summary.computed or summary.failed:
+        say(f"{summary.computed} steps in {seconds_text(summary.seconds)}, {summary.cached} were done before")
+    else:
+        say("Everything is done already.")
+    for step_id, reason in summary.diverged.items():
+        say(f"diverged: {step_id}: {reason}")
+    for step_id, reason in summary.failed.items():
+        say(f"failed: {step_id}: {reason}", file=sys.stderr)
+    if summary.failed:
+        left = f"{len(summary.skipped)} steps depend on these and were left out; " if summary.skipped else ""
+        say(f"{left}the same command tries again", file=sys.stderr)
+        for plugin in loaded():
+            say(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
+    say(f"Report: {report}")
+
+
+def write_page(out: str, study: str, to: str | None) -> Path:
+    """Write a study's page, into its folder unless `to` says where; where it is."""
+    from penultimate.report import read_study, write_report
+
+    target = Path(to) if to else Path(out) / "studies" / study / "report.html"
+    write_report(read_study(out, study), target)
+    return target
+
+
+def folder_of(out: str, study: str) -> StudyFolder:
+    """The named study of a store, or the one run last."""
+    from penultimate.records.reading import study_folder
+
+    return study_folder(out, study)
+
+
+def verifies(parser: argparse.ArgumentParser) -> None:
+    """Give a command --verify."""
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="first digest every file of every finished step, and compute what is damaged anew",
+    )
+
+
+def takes_settings(parser: argparse.ArgumentParser) -> None:
+    """Give a command --set."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE",
+        dest="assignments",
+        help="change a setting, such as recipe.epochs=28; repeatable; --set --help lists them",
+    )
+
+
+def takes_plugins(parser: argparse.ArgumentParser) -> None:
+    """Give a command --plugin."""
+    parser.add_argument(
+        "--plugin", action="append", default=[], metavar="FILE", help="a Python file of plug-ins; repeatable"
+    )
+
+
+def takes_out(parser: argparse.ArgumentParser) -> None:
+    """Give a command --out."""
+    parser.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+
+
+def takes_processes(parser: argparse.ArgumentParser) -> None:
+    """Give a command --processes."""
+    parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")

@@ -1,0 +1,106 @@
+"""Networks of one's own evaluated on data of one's own, from Python: what the command `evaluate` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penultimate.errors import RequestError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from penultimate.engine.observer import Engine, Observer, Summary
+    from penultimate.report.base import Built
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation came to: iterating over it, and pandas.DataFrame(it), gives the ranking's rows.
+
+    `report` is its page; `summary` says what was computed, and what failed with which reason. All numbers are
+    those of `penultimate.results(out, study)`.
+    """
+
+    out: Path
+    study: str
+    report: Path
+    summary: Summary
+
+    @cached_property
+    def ranking(self) -> list[dict[str, Any]]:
+        """A row for each network, task and probe: accuracy, its 95 % interval, the places that it may have.
+
+        The task "" is the mean over tasks; `unbeaten`: no other network is better beyond chance.
+        """
+        from penultimate.report import read_study
+        from penultimate.report.evaluated import records
+        from penultimate.report.measurements import admit
+
+        return records(admit(read_study(self.out, self.study)))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The ranking as a pandas DataFrame; raises RequestError where pandas is not installed."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise RequestError("to_pandas needs pandas: pip install 'penultimate[pandas]'") from None
+        return pd.DataFrame(self.ranking)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.ranking)
+
+    def __len__(self) -> int:
+        return len(self.ranking)
+
+    def _exhibit(self) -> Built:
+        from penultimate.report import exhibit
+
+        return exhibit("ranking", self.out, self.study)
+
+    def __repr__(self) -> str:
+        from penultimate.report import render_exhibit_text
+
+        failed = "".join(f"failed: {step}: {why}\n" for step, why in self.summary.failed.items())
+        return f"{render_exhibit_text(self._exhibit())}\n{failed}Report: {self.report}"
+
+
+def evaluate(
+    networks: Mapping[str, str],
+    data: Mapping[str, str | Path],
+    *,
+    source: str = "",
+    classifies: bool | Sequence[str] = False,
+    fine_tune: bool = False,
+    out: Path | str = "runs",
+    name: str = "",
+    processes: int | None = None,
+    observer: Observer | None = None,
+    engine: Engine | str = "local",
+    command: str = "",
+    verify: bool = False,
+) -> Evaluation:
+    """Evaluate networks, {name: source}, on data, {name: folder}; what `out` holds already is not done again.
+
+    A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build" or the folder of a network that was
+    trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')". A folder holds a
+    folder for each class, or folders of splits that do; "" stands for a data set that is known by its name.
+    `source` names the data whose classes the networks were trained on, `classifies` (True: all) the networks
+    whose final layers are for these. What fails is in `summary.failed`, and costs nothing of the others.
+
+    Raises RequestError for names and folders that cannot be used.
+    """
+    from penultimate.engine.run import run
+    from penultimate.report import read_study, write_report
+    from penultimate.study.evaluation import NAME, evaluation
+
+    folders = {each: str(where) for each, where in data.items()}
+    study = evaluation(networks, folders, source, classifies, fine_tune, name or NAME)
+    summary = run(study, out, processes, observer, command, engine, verify)
+    page = Path(out) / "studies" / study.name / "report.html"
+    if summary.computed or not page.is_file():
+        write_report(read_study(out, study.name), page)
+    return Evaluation(Path(out), study.name, page, summary)

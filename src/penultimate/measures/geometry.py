@@ -1,0 +1,62 @@
+"""The shape of a network's features on test images alone: no training image of the source is read for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Features, Layers, Pixels, Yield
+from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(Layers(), Pixels("test"), Features("test")),
+    yields=(
+        Yield("class_separation", "ratio"),
+        Yield("class_separation_unbiased", "ratio"),
+        Yield("nonzero_share", "fraction"),
+        Yield("effective_rank", "dimensions"),
+        Yield("width", "count"),
+        Yield("input_side", "pixels"),
+        Yield("parameters", "count"),
+        Yield("feature_spectrum", "points", ("singular_values",)),
+    ),
+    seconds=1.0,
+    paper="Kornblith et al., 2021, eq. 11; Roy & Vetterli, 2007",
+)
+def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
+    """Class separation, non-zero activations and effective rank of the features; the network's sizes.
+
+    The effective rank is exp(-sum_i p_i log p_i), p_i the share of the variance along the i-th axis.
+    """
+    import numpy as np
+
+    from penultimate.metrics.activations import nonzero_share, singular_values
+    from penultimate.metrics.separation import class_separation
+
+    bank, network = inputs.features("test"), inputs.network
+    for unbiased, metric in ((False, "class_separation"), (True, "class_separation_unbiased")):
+        try:
+            value = class_separation(bank.features, bank.labels, unbiased=unbiased)
+        except UndefinedError as error:
+            yield Undefined(f"{metric} (test): {error}")
+        else:
+            yield Number(metric, value, "ratio", "test")
+    yield Number("nonzero_share", nonzero_share(bank.features), "fraction", "test")
+    spectrum = singular_values(bank.features - bank.features.mean(0))
+    shares = np.asarray(spectrum, np.float64) ** 2
+    if shares.sum() > 0:
+        shares = shares[shares > 0] / shares.sum()
+        yield Number("effective_rank", math.exp(-float(shares @ np.log(shares))), "dimensions", "test")
+    else:
+        yield Undefined("effective_rank: the features are the same for all images")
+    yield Number("width", bank.features.shape[1], "count", "test")
+    ((first, _), *_) = inputs.images("test").subset(slice(1)).batches(1)
+    yield Number("input_side", network.prepared(first).shape[-1], "pixels", "test")
+    parameters = sum(each.numel() for each in network.body.parameters())
+    yield Number("parameters", parameters, "count", "test")
+    yield Arrays("feature_spectrum", {"singular_values": spectrum}, "test")

@@ -1,0 +1,105 @@
+"""Two networks beside each other: how alike their layers are, and their predictions of the source's classes.
+
+grams            of one network: the Gram matrices of its layers on some test images
+pair_cka         of two: CKA of all their layers, and of their penultimate features
+pair_agreement   of two that tell the source's classes apart: how alike their predictions are
+
+One pair after the other, so that a further network costs its own passes and pairs, and a network that cannot
+be loaded costs its own pairs alone. `similarity` and `agreement` measure all networks of a study at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from penultimate.measures.agreement import SHARES, alike
+from penultimate.measures.declaration import Layers, Logits, Made, Pixels, Yield
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
+from penultimate.measures.layers import PENULTIMATE
+from penultimate.metrics import UndefinedError
+from penultimate.objectives.hyperparameters import Interval
+from penultimate.registry import register
+
+GRAMS = "grams.npz"
+"""The file of the stage."""
+
+
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(Layers(), Pixels("test")),
+    yields=(),
+    ranges={"images": Interval(4, closed="left")},
+    stage=True,
+    seconds=4.0,
+)
+def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact]:
+    """The Gram matrices of every layer on some test images, the same for all networks."""
+    import numpy as np
+
+    from penultimate.layers.comparison import layer_grams
+    from penultimate.metrics.similarity import FEWEST
+
+    shown = inputs.images("test")
+    if len(shown) < FEWEST:
+        raise UndefinedError(f"CKA needs {FEWEST} test images; '{inputs.target}' has {len(shown)}")
+    made = layer_grams(inputs.network, shown.subset(sample(len(shown), images)), output=PENULTIMATE)
+    batches = {f"batch_{number}": batch for number, batch in enumerate(made.batches)}
+    np.savez(inputs.folder / GRAMS, layers=np.array(made.layers), sizes=np.array(made.sizes), **batches)  # type: ignore[arg-type]
+    yield Fact("images", int(sum(made.sizes)))
+
+
+@register.measurement(
+    version=1,
+    per="pair",
+    needs=(Made("grams"),),
+    yields=(
+        Yield("pair_cka", "ratio"),
+        Yield("pair_layers", "points", ("matrix", "standard_error", "layers", "layers_b", "networks")),
+    ),
+    ranges={"images": Interval(4, closed="left")},
+    seconds=0.5,
+    paper="Kornblith et al., 2019; Nguyen, Raghu & Kornblith, 2021",
+)
+def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays | Undefined]:
+    """Linear CKA of the penultimate features of two networks, and of all their layers, on the same images."""
+    import numpy as np
+
+    from penultimate.layers.comparison import LayerGrams, compare_grams
+
+    (one, first), (other, second) = inputs.all_made("grams")
+    both = {}
+    for key, folder in ((one.network, first), (other.network, second)):
+        if not (folder / GRAMS).is_file():
+            yield Undefined(f"{key}: fewer test images than CKA needs")
+            return
+        with np.load(folder / GRAMS, allow_pickle=False) as archive:
+            sizes = tuple(archive["sizes"].tolist())
+            batches = tuple(archive[f"batch_{number}"] for number in range(len(sizes)))
+            both[str(key)] = LayerGrams(tuple(archive["layers"].tolist()), batches, sizes)
+    names = list(both)
+    comparison = compare_grams(both)
+    matrix = comparison.between(*names)
+    rows, columns = (both[name].layers for name in names)
+    value = float(matrix[rows.index(PENULTIMATE), columns.index(PENULTIMATE)])
+    if math.isfinite(value):
+        yield Number("pair_cka", value, "ratio", "test", network=one.network, other=other.network)
+    else:
+        yield Undefined(f"{names[0]} and {names[1]}: features are the same for all images")
+    error = comparison.standard_error[: len(rows), len(rows) :]
+    layers = {"layers": rows, "layers_b": columns, "networks": names}
+    yield Arrays("pair_layers", {"matrix": matrix, "standard_error": error, **layers}, "test")
+
+
+@register.measurement(
+    version=1,
+    per="pair",
+    needs=(Logits("test", common=True),),
+    yields=tuple(Yield(f"agreement_{share}", "fraction") for share in SHARES),
+    seconds=0.1,
+    paper="Kornblith et al., 2021, figures C.4 and C.5",
+)
+def pair_agreement(inputs: Inputs) -> Iterator[Number]:
+    """How alike two networks' predictions of the source's classes are, on the same test images."""
+    yield from alike(inputs.all_features("test"))

@@ -1,0 +1,59 @@
+"""Linear and nearest-neighbour transfer with what each probe predicts of every test image.
+
+So that networks can be compared on the same images: by pairs, by resampling, by the classes they confuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penultimate.measures.declaration import Features, Yield
+from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
+from penultimate.measures.knn import knn_numbers
+from penultimate.measures.linear import linear_numbers
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+PREDICTIONS = ("ids", "labels", "linear", "knn")
+"""The arrays of the predictions: of each test image its id, its class, and what either probe says."""
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Features("train"), Features("test")),
+    yields=(
+        *(
+            Yield(f"{probe}_{accuracy}", "fraction")
+            for probe in ("linear", "knn")
+            for accuracy in ("top1", "mean_per_class")
+        ),
+        Yield("linear_lambda", "lambda"),
+        Yield("linear_validation_accuracy", "fraction"),
+        Yield("linear_certified_gap", "ratio"),
+        Yield("knn_k", "count"),
+        Yield("knn_leave_one_out", "fraction"),
+        Yield("probe_predictions", "points", PREDICTIONS),
+    ),
+    seconds=2.0,
+    paper="Kornblith et al., 2021, section 3.1",
+)
+def probed(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
+    """What `linear` and `knn` measure, and what either probe predicts of each test image."""
+    import numpy as np
+
+    from penultimate.probes.knn import KNNProbe
+    from penultimate.probes.linear import LinearProbe
+
+    train, test = inputs.features("train"), inputs.features("test")
+    try:
+        linear = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
+        knn = KNNProbe().fit(train.features, train.labels)
+    except UndefinedError as error:
+        yield Undefined(f"probes on '{inputs.target}': {error}")
+        return
+    yield from linear_numbers(linear, test, inputs.accuracy)
+    yield from knn_numbers(knn, test, inputs.accuracy)
+    ids = np.arange(len(test)) if test.ids is None else test.ids
+    predictions = (ids, test.labels, linear.predict(test.features), knn.predict(test.features))
+    yield Arrays("probe_predictions", dict(zip(PREDICTIONS, predictions, strict=True)), "test")

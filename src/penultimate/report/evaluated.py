@@ -1,0 +1,212 @@
+"""Networks that were evaluated on tasks: who answered what, and what follows for their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penultimate.data.catalog import card
+from penultimate.errors import DamagedFileError
+from penultimate.report.measurements import Measurements, official_accuracy
+from penultimate.report.networks import StudyObjective
+from penultimate.report.text import counted, fixed, listed, p_value
+from penultimate.report.text import percent as in_percent
+from penultimate.statistics.resampling import (
+    Answers,
+    Interval,
+    Pair,
+    answers,
+    compared,
+    intervals,
+    unbeaten,
+)
+
+if TYPE_CHECKING:
+    from penultimate.records.table import Row
+
+PROBES = {"linear": "Linear probe", "knn": "Nearest neighbours"}
+"""The classifiers on frozen features whose predictions are compared."""
+PREDICTIONS = "probe_predictions"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: the networks that were tested on it, and what each got right by each probe."""
+
+    name: str
+    title: str
+    networks: tuple[StudyObjective, ...]
+    answers: Mapping[str, Answers]
+
+    @property
+    def examples(self) -> int:
+        return len(self.answers["linear"].strata)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A network's place on a board; `is_unbeaten`: no other is better beyond chance."""
+
+    network: StudyObjective
+    interval: Interval
+    is_unbeaten: bool
+
+    @property
+    def place(self) -> str:
+        """The places that it may have.
+
+        >>> network = StudyObjective("a", "a", "a")
+        >>> [Standing(network, Interval(0.5, 0.4, 0.6, *ends), True).place for ends in ((1, 1), (1, 3))]
+        ['1', '1–3']
+        """
+        best, worst = self.interval.best_place, self.interval.worst_place
+        return f"{best}" if best == worst else f"{best}–{worst}"
+
+
+@dataclass(frozen=True)
+class Board:
+    """The networks of a task, or of all tasks together (`name` is empty), in their order."""
+
+    name: str
+    title: str
+    tasks: tuple[Task, ...]
+    standings: tuple[Standing, ...]
+    pairs: tuple[tuple[StudyObjective, StudyObjective, Pair], ...]
+
+    @property
+    def leaders(self) -> list[Standing]:
+        """Those that none is better than beyond chance."""
+        return [standing for standing in self.standings if standing.is_unbeaten]
+
+    def said(self) -> str:
+        """What the board says, as a sentence."""
+        first, *others = self.standings
+        value = f"{in_percent(first.interval.value)} %"
+        interval = f"95 % interval {in_percent(first.interval.low)} to {in_percent(first.interval.high)}"
+        if not others:
+            return f"{first.network.label} reaches {value} ({interval}); there is nothing to compare it with."
+        of_first = [pair for one, _, pair in self.pairs if one == first.network]
+        ahead = [pair for pair in of_first if pair.is_told_apart]
+        second = next(
+            pair for one, other, pair in self.pairs if {one, other} == {first.network, others[0].network}
+        )
+        by = f"{fixed(100 * abs(second.difference), 1)} points, {p_value(second.p)}"
+        if len(ahead) == len(others):
+            return (
+                f"{first.network.label} is ahead with {value} ({interval}), beyond chance;"
+                f" {others[0].network.label} follows ({by})."
+            )
+        level = [standing.network.label for standing in self.leaders if standing != first]
+        if len(level) > 3:
+            level = [*level[:2], counted(len(level) - 2, "other")]
+        with_whom = f" with {listed(level)}" if level else ""
+        return (
+            f"{first.network.label} has the highest accuracy, {value} ({interval}), but that may be chance:"
+            " it is"
+            f" not told apart from {others[0].network.label} ({by})"
+            + (f"; it shares the lead{with_whom}." if len(level) > 1 else ".")
+        )
+
+
+def tasks_of(measurements: Measurements) -> tuple[Task, ...]:
+    """The tasks of which predictions are there, with the networks that made them."""
+    return tuple(task for target in measurements.targets if (task := _task(measurements, target)))
+
+
+def _task(measurements: Measurements, target: str) -> Task | None:
+    rows: dict[str, Row] = {
+        str(row.objective): row for row in measurements.rows(PREDICTIONS, "test", target) if row.step
+    }
+    networks = tuple(each for each in measurements.objectives if each.spec in rows)
+    arrays = {each.spec: arrays_of(measurements, rows[each.spec]) for each in networks}
+    networks = tuple(each for each in networks if arrays[each.spec])
+    if not networks:
+        return None
+    first = arrays[networks[0].spec]
+    truth = dict(zip(first["ids"].tolist(), first["labels"].tolist(), strict=True))
+    per_class = official_accuracy(target) == "mean_per_class"
+    of_probes = {
+        probe: answers(
+            {each.label: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks},
+            truth,
+            per_class,
+        )
+        for probe in PROBES
+    }
+    return Task(target, card(target).title, networks, of_probes)
+
+
+def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
+    """The arrays that a row points to; none where they cannot be read."""
+    read = measurements.results.arrays
+    try:
+        return {} if read is None or row.step is None else read(row.step, row.metric)
+    except (DamagedFileError, FileNotFoundError, KeyError):
+        return {}
+
+
+def board_of(tasks: tuple[Task, ...], probe: str = "linear") -> Board | None:
+    """The networks that were tested on all of some tasks, in the order of their mean accuracy."""
+    shared = [
+        each for each in (tasks[0].networks if tasks else ()) if all(each in task.networks for task in tasks)
+    ]
+    if not shared:
+        return None
+    of_tasks = [_of(task, probe, shared) for task in tasks]
+    pairs = compared(of_tasks)
+    leading = unbeaten(pairs, len(shared))
+    standings = [
+        Standing(network, interval, place in leading)
+        for place, (network, interval) in enumerate(zip(shared, intervals(of_tasks), strict=True))
+    ]
+    one = tasks[0] if len(tasks) == 1 else None
+    return Board(
+        one.name if one else "",
+        one.title if one else f"All {counted(len(tasks), 'task')}",
+        tasks,
+        tuple(sorted(standings, key=lambda standing: -standing.interval.value)),
+        tuple((shared[pair.one], shared[pair.other], pair) for pair in pairs),
+    )
+
+
+def _of(task: Task, probe: str, networks: list[StudyObjective]) -> Answers:
+    """The answers of some of a task's networks."""
+    whole = task.answers[probe]
+    rows = [task.networks.index(each) for each in networks]
+    return Answers(whole.correct[rows], whole.strata, whole.per_class)
+
+
+def boards_of(tasks: tuple[Task, ...], probe: str = "linear") -> list[Board]:
+    """The board of all tasks together, where there are several, and that of each."""
+    each = [board for task in tasks if (board := board_of((task,), probe))]
+    overall = board_of(tasks, probe) if len(each) > 1 else None
+    return [overall, *each] if overall else each
+
+
+def records(measurements: Measurements) -> list[dict[str, Any]]:
+    """The boards of all probes as rows: a network on a task, or, where the task is "", over all of them."""
+    tasks = tasks_of(measurements)
+    return [
+        {
+            "network": standing.network.label,
+            "task": board.name,
+            "probe": probe,
+            "accuracy": standing.interval.value,
+            "low": standing.interval.low,
+            "high": standing.interval.high,
+            "best_place": standing.interval.best_place,
+            "worst_place": standing.interval.worst_place,
+            "unbeaten": standing.is_unbeaten,
+            "test_images": sum(task.examples for task in board.tasks),
+        }
+        for probe in PROBES
+        for board in boards_of(tasks, probe)
+        for standing in board.standings
+    ]
+
+
+def is_evaluation(measurements: Measurements) -> bool:
+    """Whether a study evaluates networks that were not trained in it."""
+    trained = any("recipe" in block for block in measurements.results.description.get("networks", ()))
+    return not trained and "probed" in measurements.networks.asked

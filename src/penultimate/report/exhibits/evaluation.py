@@ -1,0 +1,359 @@
+"""Networks of one's own: their features, how alike they are, what foretells transfer, what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from penultimate.data.catalog import card
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
+from penultimate.report.drawing.rasters import raster_size
+from penultimate.report.evaluated import arrays_of, board_of, is_evaluation, tasks_of
+from penultimate.report.measurements import Measurements
+from penultimate.report.networks import StudyObjective
+from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.cells import run_cell
+from penultimate.report.shapes.numbers import rank_correlation
+from penultimate.report.shapes.table import run_column, run_table
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import as_name, fixed, listed, plain
+from penultimate.statistics.resampling import DRAWS
+
+FEATURES = (
+    Quantity("width", label="Features", key="width", digits=0),
+    Quantity("class_separation", label="Class separation R²", key="class_separation"),
+    Quantity(
+        "class_separation_unbiased", label="without bias", key="class_separation_unbiased", optional=True
+    ),
+    percent("nonzero_share", "Not zero, %", "nonzero_percent"),
+    Quantity("effective_rank", label="Effective rank", key="effective_rank", digits=1),
+    Quantity("parameters", label="Parameters, million", key="parameters_million", scale=1e-6, digits=1),
+    Quantity("input_side", label="Input, pixels", key="input_side", digits=0),
+)
+SCORES = (
+    Quantity("logme", "train", label="LogME"),
+    Quantity("h_score", "train", label="H-score"),
+    Quantity("transrate", "train", label="TransRate"),
+    Quantity("target_nc1", "train", label="NC1"),
+    Quantity("target_separation", "train", label="Class separation R²"),
+    Quantity("nce", "train", label="NCE"),
+    Quantity("leep", "train", label="LEEP"),
+)
+TUNED = percent("given_fine_tuned_{accuracy}", "Fine-tuned, %", best="")
+FROZEN = percent("linear_{accuracy}", "Frozen, %")
+SHARED = Quantity("semantic_overlap", "train", label="Shared classes", digits=0)
+AS_CLASSIFIERS = (
+    percent("top1", "Top-1, %", "top1_percent"),
+    percent("top5", "Top-5, %", "top5_percent"),
+    Quantity("nll", label="NLL", key="nll"),
+    percent("ece", "Calibration error, %", "ece_percent"),
+)
+
+
+def _features(measurements: Measurements) -> Piece:
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    columns = [run_column(quantity, measurements.values(quantity)) for quantity in FEATURES]
+    title = f"Penultimate features of the test images of {measurements.title}"
+    table = run_table(measurements, "features", title, columns)
+    return Piece((replace(table, corner="Network"),) if table else ())
+
+
+def _likeness(measurements: Measurements) -> Piece:
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    networks, values = measurements.objectives, _between(measurements, "pair_cka")
+    found = [each for each in networks if any(each.spec in pair for pair in values)]
+    if not found:
+        return Piece(notes=("CKA needs two networks or more, and four test images or more.",))
+    labels, slugs = tuple(each.label for each in found), tuple(each.slug for each in found)
+    cells = tuple(
+        tuple(1.0 if one == other else values.get(frozenset((one.spec, other.spec))) for other in found)
+        for one in found
+    )
+    raster = Raster(labels, labels, cells, slugs, slugs)
+    size = raster_size(len(found), len(found), 330.0)
+    panel = Panel("likeness", "Penultimate features", "", "", labelled=False, size=size, raster=raster)
+    panels = [panel, *_layer_panels(measurements, found)]
+    description = "Linear CKA of every two networks, of their penultimate features and of their layers."
+    figures = (Figure("likeness", "How alike the networks are", description, tuple(panels), legend=True),)
+    return Piece(figures=figures)
+
+
+def _between(measurements: Measurements, metric: str) -> dict[frozenset[str], float]:
+    """A number of every two networks, by their specs."""
+    return {
+        frozenset((str(row.objective), str(row.objective_b))): row.value
+        for row in measurements.rows(metric)
+        if row.objective_b is not None
+    }
+
+
+def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]) -> list[Panel]:
+    """All layers of every two networks, of at most six pairs."""
+    labels = {each.spec: each.label for each in networks}
+    panels = []
+    for row in measurements.rows("pair_layers"):
+        arrays = arrays_of(measurements, row)
+        one, other = map(str, arrays["networks"]) if arrays else ("", "")
+        if not {one, other} <= {*labels}:
+            continue
+        matrix = arrays["matrix"].tolist()
+        values = tuple(tuple(None if value != value else value for value in line) for line in matrix)
+        rows, columns = (tuple(map(str, range(1, count + 1))) for count in (len(matrix), len(matrix[0])))
+        panels.append(
+            Panel(
+                as_name(f"likeness_{one}_{other}"),
+                f"{labels[one]} (rows) and {labels[other]}",
+                "",
+                "",
+                labelled=False,
+                finding="layer by layer, from the image on",
+                size=raster_size(len(rows), len(columns), 330.0),
+                raster=Raster(rows, columns, values),
+            )
+        )
+    return panels[:6]
+
+
+def _foretold(measurements: Measurements) -> Piece:
+    """The scores of each task's training images, and how well they rank the networks there."""
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    tables = []
+    for task in tasks_of(measurements):
+        found = {quantity: measurements.on_target(quantity, task.name) for quantity in SCORES}
+        shown = [quantity for quantity, runs in found.items() if runs]
+        board = board_of((task,))
+        if not shown or board is None:
+            continue
+        accuracy = {standing.network.spec: standing.interval.value for standing in board.standings}
+        rows = [
+            TableRow(
+                standing.network.label,
+                (
+                    Cell(fixed(100 * standing.interval.value, 1), 100 * standing.interval.value),
+                    *(run_cell(found[quantity].get(standing.network.spec), 3) for quantity in shown),
+                ),
+                standing.network.slug,
+            )
+            for standing in board.standings
+        ]
+        if len(rows) > 2:
+            of_scores = [_correlation(found[quantity], accuracy) for quantity in shown]
+            rows.append(TableRow("Rank correlation with accuracy", (Cell(MISSING), *of_scores)))
+        columns = (
+            Column("linear_percent", "Linear, %", "Measured", "%"),
+            *(
+                Column(quantity.metric, quantity.label, "Foretold, from training images")
+                for quantity in shown
+            ),
+        )
+        name = as_name(f"foretold_{task.name}")
+        tables.append(ExhibitTable(name, task.title, "Network", columns, tuple(rows)))
+    return Piece(tuple(tables))
+
+
+def _correlation(runs: Mapping[str, Mapping[int | None, float]], accuracy: Mapping[str, float]) -> Cell:
+    both = [(next(iter(of.values())), accuracy[spec]) for spec, of in runs.items() if spec in accuracy]
+    found = rank_correlation([score for score, _ in both], [value for _, value in both])
+    return Cell(MISSING) if found is None else Cell(fixed(found.rho, 2), found.rho)
+
+
+def _tuned(measurements: Measurements) -> Piece:
+    """Accuracy after all weights were trained further, beside the linear probe on the frozen features."""
+    columns = [
+        run_column(quantity, measurements.on_target(quantity, target))
+        for target in measurements.targets
+        for group in [card(target).title]
+        for quantity in (
+            replace(TUNED, key=f"{target}_tuned", group=group),
+            replace(FROZEN, key=f"{target}_frozen", group=group),
+        )
+    ]
+    needs = [column for column in columns if column.quantity.metric == TUNED.metric]
+    title = "Test accuracy, all weights trained on the task"
+    table = run_table(measurements, "tuned", title, columns, needs)
+    if table is None or not is_evaluation(measurements):
+        return Piece(wanted=False)
+    return Piece((replace(table, corner="Network"),))
+
+
+def _classifiers(measurements: Measurements) -> Piece:
+    """Accuracy and calibration on the source, agreement, and how far the tasks' classes are the source's."""
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    columns = [run_column(quantity, measurements.values(quantity)) for quantity in AS_CLASSIFIERS]
+    title = f"The networks' own final layers on the test images of {measurements.title}"
+    table = run_table(measurements, "classifiers", title, columns)
+    if table is None:
+        return Piece(wanted=False)
+    overlap = [
+        run_column(quantity, measurements.on_target(quantity, target))
+        for target in measurements.targets
+        for group in [card(target).title]
+        for quantity in (
+            percent("assignment_accuracy", "As assigned, %", f"{target}_assigned", group=group),
+            Quantity(
+                "semantic_overlap",
+                "train",
+                label="Shared classes",
+                key=f"{target}_shared",
+                group=group,
+                digits=0,
+            ),
+        )
+    ]
+    shared = run_table(measurements, "overlap", "The tasks' classes among those of the source", overlap)
+    labels = {each.spec: each.label for each in measurements.objectives}
+    same = {
+        (str(row.objective), str(row.objective_b)): row.value
+        for row in measurements.rows("agreement_same")
+        if row.objective_b is not None
+    }
+    rows = tuple(
+        TableRow(f"{labels[one]} – {labels[other]}", (Cell(fixed(100 * value, 1), 100 * value),))
+        for (one, other), value in same.items()
+    )
+    heads = (Column("same_percent", "Same class predicted, %", "", "%"),)
+    alike = ExhibitTable(
+        "classifiers_alike", "How often two networks predict the same class", "Networks", heads, rows
+    )
+    return Piece((table, *([shared] if shared else []), *([alike] if rows else [])))
+
+
+def _basis(measurements: Measurements) -> Piece:
+    """The data sets and the networks in numbers."""
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    names = dict.fromkeys((*measurements.targets, measurements.source))
+    where = measurements.results.description.get("data", {})
+    rows = []
+    for name in names:
+        known = card(name)
+        roles = ["task"] if name in measurements.targets else []
+        roles += ["source"] if name not in measurements.targets else []
+        counts = [
+            Cell(f"{known.sizes[split]:,}" if split in known.sizes else MISSING)
+            for split in ("train", "test")
+        ]
+        told = known.note or "splits as the package has them"
+        folder = plain(where.get(name, "of the package"))
+        cells = (Cell(listed(roles)), Cell(f"{known.classes:,}"), *counts, Cell(told), Cell(folder))
+        rows.append(TableRow(known.title, cells))
+    columns = tuple(
+        Column(key, label)
+        for key, label in (
+            ("role", "Used as"),
+            ("classes", "Classes"),
+            ("train", "Training images"),
+            ("test", "Test images"),
+            ("splits", "Splits"),
+            ("folder", "Folder"),
+        )
+    )
+    data = ExhibitTable("basis_data", "The data", "Data set", columns, tuple(rows))
+    sources = {
+        name: text
+        for block in measurements.results.description.get("networks", ())
+        for name, text in block.get("given", {}).items()
+    }
+    classifying = {
+        name
+        for block in measurements.results.description.get("networks", ())
+        if block.get("classifies")
+        for name in block.get("given", {})
+    }
+    of_networks = tuple(
+        TableRow(
+            each.label,
+            (
+                Cell(plain(sources.get(each.spec, ""))),
+                Cell("the source's classes" if each.spec in classifying else "not used"),
+            ),
+            each.slug,
+        )
+        for each in measurements.objectives
+    )
+    heads = (Column("from", "From"), Column("final", "Final layer"))
+    networks = ExhibitTable("basis_networks", "The networks", "Network", heads, of_networks)
+    return Piece((data, networks), method=METHOD)
+
+
+METHOD = (
+    "Preprocessing: an image is turned upright, resized so that its shorter side has 256 pixels, and its"
+    " middle"
+    " 224 by 224 are kept; each network then gets them resized to its own input and normalised as its weights"
+    " expect.",
+    "Linear probe: logistic regression on the frozen features, its strength chosen among 45 on a fifth of the"
+    " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
+    " distance, the number chosen by leaving one out.",
+    f"Intervals: percentiles of {DRAWS:,} resamples of the test images. They say how far the ranking would"
+    " hold"
+    " on other test images of the same kind; they say nothing of other training images or other weights."
+    " Where"
+    " all test images are right, they have no width, however few images there are.",
+    "Class separation, sparsity, ranks and CKA are of test images alone.",
+)
+
+FEATURES_OF_ALL = Exhibit(
+    name="features",
+    title="The features themselves",
+    caption="How the penultimate features of {source} lie: how far its classes are apart (R², each class"
+    " weighing the same), how many activations are not zero, over how many directions the variance is"
+    " spread.",
+    parts=(Bespoke(_features),),
+    place=15,
+    summary="The features of networks of one's own: separation, sparsity, rank",
+    short="The features",
+)
+LIKENESS = Exhibit(
+    name="likeness",
+    title="How alike the networks are",
+    caption="Linear CKA on the same test images of {source}: 1 where two networks' features differ only by a"
+    " rotation and a scale, near 0 where they have nothing in common.",
+    parts=(Bespoke(_likeness),),
+    place=16,
+    summary="CKA of every two networks of one's own, layer by layer",
+    short="Likeness (CKA)",
+)
+FORETOLD = Exhibit(
+    name="foretold",
+    title="Could one have known without testing?",
+    caption="Scores that are meant to foretell transfer from the training images alone, beside what was"
+    " measured. The better network is meant to have the higher one; of NC1 the lower.",
+    parts=(Bespoke(_foretold),),
+    place=17,
+    summary="Transferability scores of networks of one's own, beside measured transfer",
+    short="Transferability scores",
+)
+FINE_TUNED = Exhibit(
+    name="tuned",
+    title="Fine-tuned on each task",
+    caption="All weights trained further on the task, from the linear probe's final layer: SGD, a learning"
+    " rate"
+    " chosen on a fifth of the training images, no augmentation. Beside it the linear probe on frozen"
+    " features.",
+    parts=(Bespoke(_tuned),),
+    place=14,
+    summary="Networks of one's own, fine-tuned on each task",
+    short="Fine-tuned",
+)
+CLASSIFIERS = Exhibit(
+    name="classifiers",
+    title="As classifiers of the source",
+    caption="How well and how surely the networks' own final layers classify {source}, as the networks come.",
+    parts=(Bespoke(_classifiers),),
+    place=18,
+    summary="Accuracy, calibration and agreement of networks of one's own on the source",
+    short="As classifiers",
+)
+BASIS = Exhibit(
+    name="basis",
+    title="What the ranking rests on",
+    caption="The images, classes and splits, the networks, and how they were measured.",
+    parts=(Bespoke(_basis),),
+    place=19,
+    summary="The data, the networks and the methods behind a ranking",
+    short="What it rests on",
+)

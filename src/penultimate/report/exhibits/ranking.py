@@ -1,0 +1,178 @@
+"""Which network serves which task best: the ranking, and the paired comparisons that it rests on."""
+
+from __future__ import annotations
+
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
+from penultimate.report.evaluated import PROBES, Board, Task, boards_of, is_evaluation, tasks_of
+from penultimate.report.measurements import Measurements
+from penultimate.report.networks import StudyObjective
+from penultimate.report.shapes.cells import MEAN_PER_CLASS
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import MINUS, fixed, listed, p_value
+from penultimate.report.text import percent as in_percent
+from penultimate.statistics.comparison import LEVEL
+from penultimate.statistics.resampling import DRAWS
+
+BOLD_NOTE = (
+    "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
+    f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm)."
+)
+
+
+def _ranking(measurements: Measurements) -> Piece:
+    """A table for each probe: a row a network, the mean and each task a column."""
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    tasks = tasks_of(measurements)
+    tables = [table for probe in PROBES if (table := _table(tasks, probe, measurements))]
+    lacking = _lacking(measurements, tasks)
+    per_class = [task.title for task in tasks if task.answers["linear"].per_class]
+    notes = [BOLD_NOTE] if tables else []
+    if per_class:
+        notes.append(
+            f"{MEAN_PER_CLASS} mean of the classes' accuracies; all others are shares of the images."
+        )
+    return Piece(tuple(tables), notes=(*notes, *lacking))
+
+
+def _table(tasks: tuple[Task, ...], probe: str, measurements: Measurements) -> ExhibitTable | None:
+    boards = boards_of(tasks, probe)
+    if not boards:
+        return None
+    order = dict.fromkeys(standing.network for board in boards for standing in board.standings)
+    columns = [
+        Column(
+            f"{board.name or 'mean'}_percent",
+            (board.title if board.name else "Mean") + (MEAN_PER_CLASS if _is_per_class(board) else ""),
+            PROBES[probe] + ", %",
+            "%",
+        )
+        for board in boards
+    ]
+    rows = tuple(
+        TableRow(
+            network.label,
+            (_place(boards[0], network), *(_cell(board, network) for board in boards)),
+            network.slug,
+        )
+        for network in order
+    )
+    place = Column("place", "Place")
+    title = f"{PROBES[probe]}: test accuracy, with 95 % intervals"
+    return ExhibitTable(f"ranking_{probe}", title, "Network", (place, *columns), rows)
+
+
+def _is_per_class(board: Board) -> bool:
+    return bool(board.name) and board.tasks[0].answers["linear"].per_class
+
+
+def _place(board: Board, network: StudyObjective) -> Cell:
+    found = next((each for each in board.standings if each.network == network), None)
+    return Cell(MISSING) if found is None else Cell(found.place, detail="the places of 95 % of resamples")
+
+
+def _cell(board: Board, network: StudyObjective) -> Cell:
+    found = next((each for each in board.standings if each.network == network), None)
+    if found is None:
+        return Cell(MISSING, detail="not measured")
+    value = found.interval
+    best = found.is_unbeaten and len(board.standings) > 1
+    text = f"{in_percent(value.value)} [{in_percent(value.low)}, {in_percent(value.high)}]"
+    return Cell(
+        text, 100 * value.value, best=best, detail=f"95 % interval, {DRAWS:,} resamples of the test images"
+    )
+
+
+def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
+    """Which networks and tasks have no number, and why where that is known."""
+    said = []
+    undefined = {
+        str(step): str(why) for step, why in measurements.results.provenance.get("undefined", {}).items()
+    }
+    by_name = {task.name: task for task in tasks}
+    for target in measurements.targets:
+        task = by_name.get(target)
+        there = {each.spec for each in task.networks} if task else set()
+        absent = [each.label for each in measurements.objectives if each.spec not in there]
+        reasons = {
+            str(why)
+            for step, why in undefined.items()
+            if str(step).startswith("probed.") and f"'{target}'" in str(why)
+        }
+        if absent:
+            why = f": {'; '.join(sorted(reasons))}" if reasons else ""
+            said.append(f"No number of {listed(absent)} on {target}{why}.")
+    return said
+
+
+def signed(points: float) -> str:
+    """A difference in points with its sign.
+
+    >>> signed(0.021), signed(-0.021)
+    ('+2.1', '−2.1')
+    """
+    text = fixed(100 * points, 1)
+    return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
+
+
+def _pairs(measurements: Measurements) -> Piece:
+    """A row for each two networks: by how much the better one is ahead, over all tasks and on each."""
+    if not is_evaluation(measurements):
+        return Piece(wanted=False)
+    boards = boards_of(tasks_of(measurements))
+    if not boards or not boards[0].pairs:
+        return Piece(notes=("One network alone has nothing to be compared with.",), wanted=bool(boards))
+    columns = tuple(
+        column
+        for board in boards
+        for group in [board.title if board.name else "Mean of the tasks"]
+        for column in (
+            Column(f"{board.name or 'mean'}_points", "Points", group),
+            Column(f"{board.name or 'mean'}_p", "p", group),
+        )
+    )
+    rows = [
+        TableRow(
+            f"{one.label} – {other.label}",
+            tuple(cell for board in boards for cell in _difference(board, one, other)),
+        )
+        for one, other, _ in sorted(boards[0].pairs, key=lambda entry: -entry[2].difference)
+    ]
+    title = "Linear probe: the first network's accuracy less the second's, on the same test images"
+    return Piece((ExhibitTable("comparisons", title, "Networks", columns, tuple(rows)),))
+
+
+def _difference(board: Board, one: StudyObjective, other: StudyObjective) -> tuple[Cell, Cell]:
+    for first, second, pair in board.pairs:
+        if {first, second} == {one, other}:
+            points = pair.difference if first == one else -pair.difference
+            return (
+                Cell(signed(points), 100 * points, best=pair.is_told_apart),
+                Cell(p_value(pair.p).removeprefix("p = ").removeprefix("p "), pair.p),
+            )
+    return Cell(MISSING), Cell(MISSING)
+
+
+RANKING = Exhibit(
+    name="ranking",
+    title="Which network serves which task best",
+    caption="Accuracy on each task's test images of a classifier on the frozen features, with 95 % intervals"
+    " from resampling these images. The place is that of the mean over tasks, each of which weighs the same:"
+    " the"
+    " places that a network takes in 95 % of the resamples, of which all networks see the same.",
+    parts=(Bespoke(_ranking),),
+    place=11,
+    summary="Networks of one's own ranked on each task, with intervals",
+    short="The ranking",
+)
+COMPARISONS = Exhibit(
+    name="comparisons",
+    title="Who is ahead of whom, on the same images",
+    caption="By how many points one network is ahead of another. Both answered the same test images, so only"
+    " those count that they answer differently (McNemar's exact test; where images do not all weigh the same,"
+    " flips of signs). p is two-sided and corrected for all pairs of a column (Holm); bold: told apart.",
+    parts=(Bespoke(_pairs),),
+    place=12,
+    summary="Every two networks of one's own, compared on the same test images",
+    short="Paired comparisons",
+)

@@ -1,0 +1,136 @@
+"""The page of networks of one's own: who serves which task best, why one may think so, what they confuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penultimate.report.base import Built
+from penultimate.report.evaluated import Board, boards_of, tasks_of
+from penultimate.report.measurements import Measurements
+from penultimate.report.text import counted, listed
+
+DEPTH = "depth"
+"""The exhibit of probes of every block, where a study has them."""
+CHAPTERS = {
+    "Task by task": ("ranking", "comparisons"),
+    "What they confuse": ("confusions",),
+    "Fine-tuned": ("tuned",),
+    "Layer by layer": (DEPTH,),
+    "The features": ("features", "likeness"),
+    "Transfer, foretold": ("foretold",),
+    "As classifiers": ("classifiers",),
+    "Plug-ins": ("plugins",),
+    "What it rests on": ("basis",),
+}
+"""The exhibits of the page, under its headings."""
+SHOWN = frozenset(name for names in CHAPTERS.values() for name in names)
+STEP = 5
+"""Per cent between two possible ends of a board's scale."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Exhibits under a heading."""
+
+    title: str
+    exhibits: tuple[Built, ...]
+
+    @property
+    def anchor(self) -> str:
+        """The id that the contents lead to."""
+        return f"section-{self.exhibits[0].name}"
+
+
+def context(measurements: Measurements, exhibits: Iterable[Built]) -> dict[str, Any]:
+    """What the template is given besides what every page is."""
+    by_name = {built.name: built for built in exhibits}
+    chapters = [
+        Chapter(title, tuple(by_name[name] for name in names if name in by_name and _shows(by_name[name])))
+        for title, names in CHAPTERS.items()
+    ]
+    boards = boards_of(tasks_of(measurements))
+    return {
+        "chapters": [chapter for chapter in chapters if chapter.exhibits],
+        "boards": boards,
+        "answer": _answer(boards, measurements),
+        "reading": _reading(boards),
+        "gaps": _gaps(measurements, by_name),
+        "scale": lambda board, value: round(100 * _share(_ends(board), 100 * value), 2),
+        "ends": _ends,
+    }
+
+
+def _shows(built: Built) -> bool:
+    return bool(built.tables or built.figures or built.galleries)
+
+
+def _answer(boards: list[Board], measurements: Measurements) -> str:
+    if not boards:
+        return "No network has been tested on any task yet."
+    single = boards[0]
+    said = single.said()
+    if single.name:
+        return f"On {single.title}: {said}"
+    tasks = counted(len(single.tasks), "task")
+    leaders: dict[str, list[str]] = {}
+    for board in boards[1:]:
+        first = board.standings[0]
+        if [each.network for each in board.leaders] == [first.network] and len(board.standings) > 1:
+            leaders.setdefault(first.network.label, []).append(board.title)
+    ahead = "; ".join(f"{name} on {listed(titles)}" for name, titles in leaders.items())
+    told = f" Ahead of all others on a single task, beyond chance: {ahead}." if ahead else ""
+    return f"In the mean over {tasks}: {said}{told}"
+
+
+def _reading(boards: list[Board]) -> str:
+    if not boards:
+        return ""
+    return (
+        "The line is the accuracy of a linear classifier on the frozen features, the band its 95 % interval"
+        " over"
+        " test images; the number at the left is the place among the networks, or the places that cannot be"
+        " told"
+        " apart. In colour: no other network is better beyond chance, as paired tests on the same images"
+        " judge,"
+        " which tell more apart than bands that overlap suggest."
+    )
+
+
+def _ends(board: Board) -> tuple[int, int]:
+    """The ends of a board's scale, in per cent."""
+    lows = [100 * standing.interval.low for standing in board.standings]
+    highs = [100 * standing.interval.high for standing in board.standings]
+    low, high = STEP * math.floor(min(lows) / STEP), STEP * math.ceil(max(highs) / STEP)
+    return max(0, low - STEP * (low == high)), min(100, max(high, low + STEP))
+
+
+def _share(ends: tuple[int, int], value: float) -> float:
+    return (value - ends[0]) / (ends[1] - ends[0])
+
+
+def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
+    """What a reader might look for and does not find, and why."""
+    asked = {text.partition("(")[0] for text in measurements.networks.asked}
+    given = measurements.results.description.get("networks", ())
+    gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]
+    undefined = measurements.results.provenance.get("undefined", {})
+    for step, reason in undefined.items():
+        kind, _, rest = str(step).partition(".")
+        if kind != "probed":
+            gaps.append(f"{kind} of {rest.rpartition('.')[0]}: {reason}.")
+    if not any(block.get("classifies") for block in given):
+        gaps.append(
+            "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"
+            " LEEP:"
+            " they take a source whose classes the networks tell apart (--source FOLDER --classifies all)."
+        )
+    if DEPTH not in by_name or not _shows(by_name[DEPTH]):
+        gaps.append(
+            "Which layer serves each task best: no probe of the layers before the last was asked for."
+        )
+    if "given_fine_tuning" not in asked:
+        gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
+    return gaps

@@ -1,0 +1,202 @@
+"""Which of several networks that saw the same test examples is better: intervals and paired tests.
+
+An `Answers` holds one task; several of them are compared by the mean of their accuracies, each task weighing
+the same. Examples are resampled, not networks or training images: what is said holds for these networks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penultimate.errors import RequestError
+from penultimate.statistics.comparison import LEVEL, holm
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+DRAWS, FLIPS, SEED = 2000, 20_000, 0
+"""Resamples of an interval, flips of signs where a test is not exact, and the seed of both."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Which examples of a task each network gets right: bool [networks n]; `strata` [n] are their classes.
+
+    With `per_class` the accuracy is the mean of those of the classes, and examples are resampled within them.
+    """
+
+    correct: npt.NDArray[np.bool_]
+    strata: npt.NDArray[np.int64]
+    per_class: bool = False
+
+    def __post_init__(self) -> None:
+        if self.correct.ndim != 2 or self.correct.shape[1:] != self.strata.shape or not self.strata.size:
+            raise RequestError(
+                f"answers are [networks n] for the classes [n] of at least one example; got"
+                f" {list(self.correct.shape)} for {list(self.strata.shape)}"
+            )
+
+    def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
+        """The groups within which examples weigh the same and are resampled, each with its weight."""
+        import numpy as np
+
+        if not self.per_class:
+            return [(self.correct, 1.0)]
+        classes = np.unique(self.strata)
+        return [(self.correct[:, self.strata == each], 1 / len(classes)) for each in classes]
+
+    def accuracies(self) -> npt.NDArray[np.float64]:
+        """The accuracy of each network [networks]."""
+        import numpy as np
+
+        return np.asarray(np.sum([weight * part.mean(1) for part, weight in self.parts()], axis=0))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An accuracy with the ends of its interval, and the places among the networks that it may have."""
+
+    value: float
+    low: float
+    high: float
+    best_place: int
+    worst_place: int
+
+
+def intervals(
+    tasks: Sequence[Answers], confidence: float = 0.95, draws: int = DRAWS, seed: int = SEED
+) -> list[Interval]:
+    """Of each network the mean accuracy over tasks, with its percentile interval and that of its place.
+
+    A place is 1 + the number of networks that are better in a resample; all networks see the same resample.
+
+    >>> import numpy as np
+    >>> right = np.array([[True] * 90 + [False] * 10, [False] * 50 + [True] * 50])
+    >>> answers = Answers(right, np.zeros(100, int))
+    >>> [(each.value, each.best_place, each.worst_place) for each in intervals([answers])]
+    [(0.9, 1, 1), (0.5, 2, 2)]
+
+    Efron & Tibshirani, 1993, section 13.3.
+    """
+    import numpy as np
+
+    values = np.mean([task.accuracies() for task in tasks], axis=0)
+    random = np.random.default_rng(seed)
+    resampled = np.mean([_resampled(task, draws, random) for task in tasks], axis=0)
+    places = 1 + (resampled[:, None, :] > resampled[:, :, None] + 1e-12).sum(2)
+    ends = (1 - confidence) / 2, (1 + confidence) / 2
+    low, high = np.quantile(resampled, ends, axis=0)
+    first, last = np.quantile(places, ends, axis=0, method="nearest").astype(int)
+    return [
+        Interval(float(value), float(of_low), float(of_high), int(best), int(worst))
+        for value, of_low, of_high, best, worst in zip(values, low, high, first, last, strict=True)
+    ]
+
+
+def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Accuracies of resamples [draws networks]: of examples that all networks answer alike only the count."""
+    import numpy as np
+
+    total = np.zeros((draws, len(task.correct)))
+    for part, weight in task.parts():
+        patterns, counts = np.unique(part, axis=1, return_counts=True)
+        drawn = random.multinomial(counts.sum(), counts / counts.sum(), size=draws)
+        total += weight * (drawn @ patterns.T) / counts.sum()
+    return total
+
+
+def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
+    """The two-sided p that two networks answer alike: signs of their differences flip at random.
+
+    Exact where all examples weigh the same (McNemar's exact test), else from `FLIPS` random flips.
+
+    >>> import numpy as np
+    >>> right = np.array([[True] * 8 + [False] * 92, [False] * 100])
+    >>> round(paired_p([Answers(right, np.zeros(100, int))], 0, 1), 4)
+    0.0078
+
+    McNemar, 1947.
+    """
+    import numpy as np
+    from scipy.special import bdtr
+
+    ahead: dict[float, list[int]] = {}
+    for task in tasks:
+        for part, weight in task.parts():
+            counts = ahead.setdefault(weight / part.shape[1] / len(tasks), [0, 0])
+            counts[0] += int((part[one] & ~part[other]).sum())
+            counts[1] += int((part[other] & ~part[one]).sum())
+    told = {weight: counts for weight, counts in ahead.items() if sum(counts)}
+    if not told:
+        return 1.0
+    if len(told) == 1:
+        ((first, second),) = told.values()
+        return min(1.0, 2 * float(bdtr(min(first, second), first + second, 0.5)))
+    random = np.random.default_rng(seed)
+    observed = abs(sum(weight * (first - second) for weight, (first, second) in told.items()))
+    flipped = np.zeros(FLIPS)
+    for weight, counts in told.items():
+        flipped += weight * (2.0 * random.binomial(sum(counts), 0.5, FLIPS) - sum(counts))
+    return float((1 + (np.abs(flipped) >= observed * (1 - 1e-12)).sum()) / (1 + FLIPS))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two networks by their places in the answers: by how much the first is ahead, and the corrected p."""
+
+    one: int
+    other: int
+    difference: float
+    p: float
+
+    @property
+    def is_told_apart(self) -> bool:
+        return self.p <= LEVEL
+
+
+def compared(tasks: Sequence[Answers]) -> list[Pair]:
+    """Every two networks, the better one first; p is corrected for all pairs (Holm)."""
+    import numpy as np
+
+    values = np.mean([task.accuracies() for task in tasks], axis=0)
+    pairs = [
+        (one, other) if values[one] >= values[other] else (other, one)
+        for one, other in itertools.combinations(range(len(values)), 2)
+    ]
+    corrected = holm([paired_p(tasks, *pair) for pair in pairs])
+    return [
+        Pair(one, other, float(values[one] - values[other]), p)
+        for (one, other), p in zip(pairs, corrected, strict=True)
+    ]
+
+
+def unbeaten(pairs: Sequence[Pair], networks: int) -> frozenset[int]:
+    """The networks than which no other is better beyond chance."""
+    beaten = {pair.other for pair in pairs if pair.is_told_apart and pair.difference > 0}
+    return frozenset(range(networks)) - beaten
+
+
+def answers(
+    predictions: Mapping[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
+    truth: Mapping[int, int],
+    per_class: bool,
+) -> Answers:
+    """The answers of networks to the same examples, matched by their ids: {network: (ids, predicted)}.
+
+    Raises RequestError for a network that was asked about other examples.
+    """
+    import numpy as np
+
+    ids = np.array(sorted(truth))
+    correct = np.zeros((len(predictions), len(ids)), np.bool_)
+    labels = np.array([truth[int(each)] for each in ids])
+    for row, (name, (of, predicted)) in enumerate(predictions.items()):
+        order = np.argsort(of)
+        if not np.array_equal(of[order], ids):
+            raise RequestError(f"'{name}' was tested on other images than the other networks")
+        correct[row] = predicted[order] == labels
+    return Answers(correct, labels, per_class)

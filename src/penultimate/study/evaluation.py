@@ -1,0 +1,192 @@
+"""The study that evaluates networks of one's own on data of one's own: named, and put together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from penultimate import registry
+from penultimate.errors import RequestError, unknown
+from penultimate.networks.sources import KINDS, read_source
+from penultimate.study.spec import Given, Study
+
+NAME = "evaluation"
+"""The usual name of the study, and of its folder."""
+MEASURE = (
+    "geometry",
+    "probed",
+    "confusions",
+    "layers",
+    "pair_cka",
+    "transferability",
+    "classifier",
+    "pair_agreement",
+    "overlap",
+    "nce",
+    "leep",
+)
+"""What is measured of each network that can give what it takes; the last five take a final layer."""
+BY_LAYER, FINE_TUNING = "depth", "given_fine_tuning"
+"""Probes of every block, and training of all weights on each task."""
+OF_TRAINING = "network.json"
+"""The file by which a folder holds a network that was trained here."""
+QUESTION = "Which network serves which task best?"
+NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
+
+
+def evaluation(
+    networks: Mapping[str, str],
+    data: Mapping[str, str],
+    source: str = "",
+    classifies: bool | Sequence[str] = False,
+    fine_tune: bool = False,
+    name: str = NAME,
+) -> Study:
+    """The study of some networks, {name: source}, on some data, {name: folder}.
+
+    A data set that penultimate knows by its name has "" for a folder. `source` is the one of them whose
+    classes the networks were trained on, and no task; those that `classifies` names (True: all) have final
+    layers for these classes. Without a source, what needs no task is measured on the first data set.
+
+    >>> study = evaluation({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs")
+    >>> study.source, study.targets, study.title
+    ('glyphs', ('digits',), '1 network on 1 task')
+    """
+    if not networks:
+        raise RequestError("no network to evaluate: give one or more, such as timm:resnet50")
+    targets = tuple(each for each in data if each != source)
+    if not targets:
+        raise RequestError("no data to evaluate networks on: give one or more folders, NAME=FOLDER")
+    for each, where in data.items():
+        if not where and each not in registry.names("dataset"):
+            raise RequestError(
+                f"{unknown('data set', each, registry.names('dataset'))} A folder: {each}=FOLDER."
+            )
+    chosen = _classifying(networks, classifies)
+    if chosen and not source:
+        raise RequestError("which classes the networks tell apart is not known without a source")
+    blocks = [
+        Given({each: text for each, text in networks.items() if (each in chosen) == of_source}, of_source)
+        for of_source in (True, False)
+        if any((each in chosen) == of_source for each in networks)
+    ]
+    further = (BY_LAYER, *([FINE_TUNING] if fine_tune else []))
+    return Study(
+        name,
+        f"{_counted(len(networks), 'network')} on {_counted(len(targets), 'task')}",
+        QUESTION,
+        source or targets[0],
+        targets,
+        tuple(blocks),
+        (*MEASURE, *(name for name in further if name in registry.names("measurement"))),
+        data={each: where for each, where in data.items() if where},
+    )
+
+
+def _classifying(networks: Mapping[str, str], classifies: bool | Sequence[str]) -> set[str]:
+    if isinstance(classifies, bool):
+        return {*networks} if classifies else set()
+    for each in classifies:
+        if each not in networks:
+            raise unknown("network", each, networks)
+    return {*classifies}
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Networks by name, from what a command says of each: (model, file of weights or "").
+
+    A model is timm:NAME, torchvision:NAME, a Python file and the function in it that builds a module
+    (my_net.py:build), or a folder of networks that were trained here; NAME=MODEL gives it a name.
+
+    >>> networks_named([("timm:resnet50", ""), ("ours=timm:resnet50", "best.safetensors")])
+    {'resnet50': 'timm:resnet50', 'ours': "timm:resnet50(weights='best.safetensors')"}
+    """
+    named: dict[str, str] = {}
+    for model, weights in models:
+        said = NAMED.fullmatch(model)
+        own, text = (said["name"].strip(), said["what"]) if said else ("", model)
+        for called, source in _sources(text, weights).items():
+            name = own or called
+            if name in named:
+                raise RequestError(
+                    f"two networks are called '{name}': {named[name]} and {source}; name one of them,"
+                    f" such as --model 'another name={text}'"
+                )
+            named[name] = source
+    return named
+
+
+def _sources(text: str, weights: str) -> dict[str, str]:
+    """What a model is called unless it is named, and its source; of a folder, each network in it."""
+    kind = text.partition(":")[0]
+    if (kind in KINDS and kind != "folder") or ".py:" in text:
+        source = _with_weights(text, weights)
+        name = read_source(source).name
+        name = Path(name.partition(".py:")[0]).name if ".py:" in name else name
+        return {f"{name} {Path(weights).stem}" if weights else name: source}
+    path = Path(text.removeprefix("folder:")).expanduser()
+    if weights:
+        raise RequestError(
+            f"--weights goes with a network of timm, torchvision or a Python file, not '{text}'"
+        )
+    if (path / OF_TRAINING).is_file():
+        return {_called(path): f"folder:{path}"}
+    inner = sorted(
+        file.parent for pattern in ("", "*/", "steps/*/") for file in path.glob(pattern + OF_TRAINING)
+    )
+    if not inner:
+        raise RequestError(
+            f"'{text}' is no network: write timm:NAME, torchvision:NAME, FILE.py:FUNCTION, or a folder of"
+            f" networks that were trained here (kinds: {', '.join(KINDS)})"
+        )
+    found = {_called(folder): f"folder:{folder}" for folder in inner}
+    if len(found) == len(inner):
+        return found
+    return {f"{_called(folder)} {folder.name[-4:]}": f"folder:{folder}" for folder in inner}
+
+
+def _with_weights(text: str, weights: str) -> str:
+    if not weights:
+        return text
+    if text.endswith(")"):
+        return f"{text[:-1]}, weights={weights!r})"
+    return f"{text}(weights={weights!r})"
+
+
+def _called(folder: Path) -> str:
+    """A trained network by its folder: train.softmax-s0.0f3c... is softmax-s0."""
+    parts = folder.resolve().name.split(".")
+    return parts[1] if len(parts) == 3 and parts[0] == "train" else folder.resolve().name
+
+
+def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
+    """Data by name, each with its folder: NAME=FOLDER, a folder, or a name that is known or below `root`.
+
+    >>> data_named(["pets=/data/pets", "digits"])
+    {'pets': '/data/pets', 'digits': ''}
+    """
+    named: dict[str, str] = {}
+    for text in texts:
+        name, equals, where = (part.strip() for part in text.partition("="))
+        if not equals:
+            if name in registry.names("dataset"):
+                where = ""
+            elif root and (Path(root).expanduser() / name).is_dir():
+                where = str(Path(root) / name)
+            elif Path(name).expanduser().is_dir():
+                name, where = Path(name).expanduser().resolve().name, name
+            else:
+                below = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
+                raise RequestError(
+                    f"{unknown('data set', name, registry.names('dataset'))} There is no folder '{name}'"
+                    f"{below}. One's own: NAME=FOLDER."
+                )
+        if name in named:
+            raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
+        named[name] = where
+    return named

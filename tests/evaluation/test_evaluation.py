@@ -1,0 +1,279 @@
+"""Networks and data of one's own: named, evaluated, ranked on a page; what is wrong, in a sentence."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.evaluation.pictures import class_folders, fill, split_folders
+from tests.inprocess import InProcess
+
+import penultimate as pu
+from penultimate.cli import main
+from penultimate.errors import RequestError
+from penultimate.evaluation import Evaluation
+from penultimate.report import read_study
+from penultimate.report.measurements import admit
+from penultimate.store import Store
+from penultimate.study.evaluation import data_named, evaluation, networks_named
+from penultimate.study.unfold import unfold
+
+NETWORKS = {
+    "res & <net>": "timm:test_resnet(pretrained=False, seed=1)",
+    "vit": "timm:test_vit(pretrained=False, seed=2)",
+}
+HOSTILE = '<b>"odd" & co</b>'
+"""A class's name."""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("folders")
+    shapes = split_folders(root / "shapes", ("disc", "square"), 8, 6)
+    for split, seed in (("train", 3), ("test", 4)):  # more discs, by another name
+        fill(shapes / split / HOSTILE, 8 if split == "train" else 6, 0, seed)
+    return {
+        "shapes": shapes,
+        "<i>few</i>": class_folders(root / "few", ("a", "b"), 10),
+    }
+
+
+@pytest.fixture(scope="module")
+def evaluated(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    out = tmp_path_factory.mktemp("evaluated") / "runs"
+    return pu.evaluate(NETWORKS, folders, out=out, engine=InProcess())
+
+
+def steps(store: Path, kind: str) -> set[str]:
+    return {path.name for path in (store / "steps").glob(f"{kind}.*")}
+
+
+def test_the_ranking_is_a_table(evaluated: Evaluation) -> None:
+    assert evaluated.summary.complete
+    frame = evaluated.to_pandas()
+    assert frame.equals(pd.DataFrame(evaluated))
+    assert {*frame["task"]} == {"", "shapes", "<i>few</i>"}
+    assert {*frame["network"]} == {*NETWORKS}
+    assert len(frame) == 2 * 3 * 2
+    assert ((frame["low"] <= frame["accuracy"]) & (frame["accuracy"] <= frame["high"])).all()
+    of_tasks = frame[(frame["task"] != "") & (frame["probe"] == "linear") & (frame["network"] == "vit")]
+    whole = frame[(frame["task"] == "") & (frame["probe"] == "linear") & (frame["network"] == "vit")]
+    assert whole["accuracy"].item() == pytest.approx(of_tasks["accuracy"].mean())
+    rows = pu.results(evaluated.out, evaluated.study).where(metric="linear_top1", objective="vit")
+    assert sorted(rows.values()) == pytest.approx(sorted(of_tasks["accuracy"]))
+    assert "Place" in repr(evaluated)
+
+
+def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation) -> None:
+    table = pu.results(evaluated.out)
+    measured = {(row.metric, row.target) for row in table if row.objective == "vit"}
+    for metric in ("class_separation", "nonzero_share", "effective_rank", "feature_spectrum", "parameters"):
+        assert (metric, "shapes") in measured
+    for target in ("shapes", "<i>few</i>"):
+        for metric in ("linear_top1", "knn_top1", "logme", "confusions", "probe_predictions"):
+            assert (metric, target) in measured
+    (pair,) = table.where(metric="pair_cka")
+    assert {pair.objective, pair.objective_b} == {*NETWORKS}
+    assert not table.where(metric="top1")
+
+
+def test_names_are_escaped_wherever_the_page_has_them(evaluated: Evaluation) -> None:
+    text = evaluated.report.read_text()
+    for name in ("res & <net>", "<i>few</i>", HOSTILE):
+        assert name not in text
+    assert "&lt;i&gt;few&lt;/i&gt;" in text
+    assert "&lt;b&gt;" in text
+
+
+def test_the_page_says_what_it_rests_on_and_shows_what_is_confused(evaluated: Evaluation) -> None:
+    text = evaluated.report.read_text()
+    for words in (
+        "What the ranking rests on",
+        "one image in 5",
+        "Preprocessing",
+        "Holm",
+        "Fine-tuning of all",
+    ):
+        assert words in text
+    assert "published" not in text.partition("</style>")[2]
+    made = read_study(evaluated.out)
+    confused = list(made.table.where(metric="confusions"))
+    assert made.arrays is not None
+    wrong = sum(int(made.arrays(str(row.step), "confusions")["counts"].sum()) for row in confused)
+    assert wrong
+    assert text.count('src="data:image/png;base64,') <= 4 * 3 * 2 * 2
+    assert 'src="data:image/png;base64,' in text
+
+
+def test_a_second_call_does_nothing_and_writes_no_page(
+    evaluated: Evaluation, folders: dict[str, Path]
+) -> None:
+    before = evaluated.report.stat().st_mtime_ns
+    again = pu.evaluate(NETWORKS, folders, out=evaluated.out, engine=InProcess())
+    assert again.summary.computed == 0
+    assert again.report.stat().st_mtime_ns == before
+    assert again.ranking == evaluated.ranking
+
+
+def test_a_further_network_costs_only_itself_and_its_pairs(
+    evaluated: Evaluation, folders: dict[str, Path]
+) -> None:
+    more = {**NETWORKS, "third": "timm:test_efficientnet(pretrained=False, seed=1)"}
+    before = unfold(evaluation(NETWORKS, {name: str(where) for name, where in folders.items()}))
+    after = unfold(evaluation(more, {name: str(where) for name, where in folders.items()}))
+    assert {*before.steps} <= {*after.steps}
+    for step in (after.steps[step_id] for step_id in {*after.steps} - {*before.steps}):
+        assert "third" in step.id
+    assert sum(step.name == "pair_cka" for step in after.steps.values()) == 3
+
+
+@pytest.mark.long
+def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folders["shapes"], tmp_path / "cut")
+    (tmp_path / "cut" / "train" / "disc" / "000.jpg").write_bytes(b"\xff\xd8\xff")
+    (tmp_path / "not.pth").write_bytes(b"no weights")
+    arguments = ["evaluate", "--model", NETWORKS["vit"], "--model", "bad=timm:test_resnet"]
+    arguments += ["--weights", str(tmp_path / "not.pth"), "--data", f"shapes={folders['shapes']}"]
+    arguments += ["--data", f"cut={tmp_path / 'cut'}", "--out", str(tmp_path / "runs"), "--processes", "1"]
+    assert main(arguments) == 1
+    said = capsys.readouterr()
+    assert "not.pth' does not hold weights" in said.err
+    assert "000.jpg' is not a complete image" in said.err
+    assert "Traceback" not in said.out + said.err
+    page = (tmp_path / "runs" / "studies" / "evaluation" / "report.html").read_text()
+    assert "No number of bad on shapes" in page
+    assert "Unfinished" in page
+    assert any("test_vit-shapes" in name for name in steps(tmp_path / "runs", "probed"))
+
+
+def test_one_class_has_no_accuracy_and_says_so(tmp_path: Path) -> None:
+    one = class_folders(tmp_path / "one", ("only",), 6)
+    done = pu.evaluate({"vit": NETWORKS["vit"]}, {"one": one}, out=tmp_path / "runs", engine=InProcess())
+    assert done.summary.complete
+    assert done.ranking == []
+    page = done.report.read_text()
+    assert "No network has been tested on any task yet" in page
+    assert "No number of vit on one: probes on" in page
+
+
+def test_a_source_whose_classes_the_networks_tell_apart_is_measured_as_such(tmp_path: Path) -> None:
+    from tests.networks.given import TRAINED, first_network
+
+    pu.run(TRAINED, tmp_path / "runs", engine=InProcess())
+    networks = networks_named([(str(first_network(tmp_path / "runs")), "")])
+    assert [*networks] == ["softmax-s0"]
+    data = {"glyphs_smoke": "", "digits_smoke": ""}
+    done = pu.evaluate(
+        networks, data, source="glyphs_smoke", classifies=True, out=tmp_path / "runs", engine=InProcess()
+    )
+    assert done.summary.complete
+    metrics = {row.metric for row in pu.results(tmp_path / "runs", "evaluation")}
+    assert {"top1", "ece", "nll", "assignment_accuracy", "semantic_overlap", "nce", "leep"} <= metrics
+    assert {row["task"] for row in done} == {"digits_smoke"}
+    assert "As classifiers of the source" in done.report.read_text()
+
+
+@pytest.mark.long
+def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path: Path) -> None:
+    few = {"few": folders["<i>few</i>"]}
+    study = evaluation({"vit": NETWORKS["vit"]}, {"few": str(few["few"])}, fine_tune=True)
+    assert "given_fine_tuning" in study.measure
+    short = "given_fine_tuning(learning_rate=(0.001,), steps=4, batch_size=4)"
+    measure = tuple(short if each == "given_fine_tuning" else each for each in study.measure)
+    tuned = replace(study, measure=("probed", measure[-1]))
+    assert pu.run(tuned, tmp_path / "runs", engine=InProcess()).complete
+    (row,) = pu.results(tmp_path / "runs").where(metric="given_fine_tuned_top1")
+    assert row.value >= 0.75
+
+
+def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:
+    for name in ("train.softmax-s0.0123", "train.sigmoid-s0.4567"):
+        (tmp_path / "steps" / name).mkdir(parents=True)
+        (tmp_path / "steps" / name / "network.json").write_text("{}")
+    found = networks_named([(str(tmp_path), "")])
+    assert [*found] == ["sigmoid-s0", "softmax-s0"]
+    assert found["softmax-s0"] == f"folder:{tmp_path / 'steps' / 'train.softmax-s0.0123'}"
+
+
+def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path) -> None:
+    root = class_folders(tmp_path / "x", ("a", "b"), 5)
+    first = unfold(evaluation({"vit": NETWORKS["vit"]}, {"x": str(root)}))
+    class_folders(root, ("c",), 5)
+    second = unfold(evaluation({"vit": NETWORKS["vit"]}, {"x": str(root)}))
+    changed = {step.name for step_id, step in second.steps.items() if step_id not in first.steps}
+    assert {"data", "extract", "probed"} <= changed
+    assert "given" not in changed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no network to evaluate"),
+        (["--model", "timm:test_vit"], "no data to evaluate networks on"),
+        (["--model", "resnet50", "--data", "digits"], "is no network: write timm:NAME"),
+        (["--model", "tim:resnet50", "--data", "digits"], "'tim:resnet50' is no network"),
+        (
+            ["--model", "timm:a", "--model", "torchvision:a", "--data", "digits"],
+            "two networks are called 'a'",
+        ),
+        (["--weights", "w.pth", "--model", "timm:a", "--data", "digits"], "follows the --model"),
+        (["--model", "timm:a", "--data", "digit"], "Did you mean 'digits'"),
+        (["--model", "timm:a", "--data", "x=nowhere"], "the folder 'nowhere' is not there"),
+        (["--model", "timm:a", "--data", "digits=nowhere"], "penultimate knows already"),
+        (["--model", "timm:a", "--data", "digits", "--data", "digits"], "two data sets are called 'digits'"),
+        (["--model", "timm:a", "--data", "digits", "--classifies", "all"], "not known without a source"),
+        (
+            ["--model", "timm:a", "--data", "digits", "--source", "glyphs", "--classifies", "b"],
+            "unknown network 'b'. Known: a.",
+        ),
+        (["--model", "timm:a", "--data", "digits", "--processes", "0"], "at least 1"),
+    ],
+)
+def test_a_wrong_request_is_answered_in_a_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+
+
+def test_named_data_lie_below_the_root(tmp_path: Path) -> None:
+    (tmp_path / "pets").mkdir()
+    assert data_named(["pets", "digits"], str(tmp_path)) == {"pets": str(tmp_path / "pets"), "digits": ""}
+    with pytest.raises(RequestError, match="nor below"):
+        data_named(["flowers"], str(tmp_path))
+
+
+def test_a_plan_times_each_network_and_calls_it_a_guess(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = evaluation({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])})
+    made = {cost.name: cost for cost in pu.plan(study, tmp_path / "runs").costs}
+    assert made["extract"].is_guess
+    assert made["data"].seconds_each == pytest.approx(42 * 0.01)
+    assert not made["transferability"].is_guess
+    images = (24 + 18) / 2
+    assert 1e-5 < (made["extract"].seconds_each or 0) / images < 5
+    arguments = ["--model", NETWORKS["vit"], "--data", f"shapes={folders['shapes']}", "--out", str(tmp_path)]
+    assert main(["evaluate", "--plan", *arguments]) == 0
+    assert "~ is a guess" in capsys.readouterr().out
+    assert not Store(tmp_path).root.joinpath("steps").exists()
+
+
+def test_an_evaluation_is_read_from_its_rows_alone(evaluated: Evaluation) -> None:
+    """As it is where the folders of the data are gone."""
+    results = read_study(evaluated.out)
+    measurements = admit(results)
+    assert measurements.targets == ("shapes", "<i>few</i>")
+    assert [objective.label for objective in measurements.objectives] == [*NETWORKS]
