@@ -15,5 +15,17 @@ declare(
     "penultimate.backbones.glyphplain:GlyphPlain",
     "Small plain net for 24 x 24 images: seven convolutions, 3 x 3 and then 1 x 1, and no residual sum.",
 )
+declare(
+    "backbone",
+    "glyphmobile",
+    "penultimate.backbones.glyphmobile:GlyphMobile",
+    "Small net for 24 x 24 images of inverted bottlenecks, whose 3 x 3 convolutions are of single channels.",
+)
+declare(
+    "backbone",
+    "glyphwide",
+    "penultimate.backbones.glyphwide:GlyphWide",
+    "Small wide residual net for 24 x 24 images, normalised and rectified before each convolution.",
+)
 
 __getattr__, __dir__ = attributes(__name__, {"backbone": "Backbone build"})

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
 
 
 @register.measurement(
@@ -24,11 +28,17 @@ from penultimate.registry import register
 )
 def knn(inputs: Inputs) -> Iterator[Number]:
     """Test accuracy of k nearest neighbours on the target's features, k chosen by leave-one-out."""
+    yield from knn_transfer(inputs, inputs.features("train"), inputs.features("test"))
+
+
+def knn_transfer(
+    inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
+) -> Iterator[Number]:
+    """The same from any features of the target's images: those of a layer."""
     from penultimate.probes.knn import KNNProbe
 
-    train, test = inputs.features("train"), inputs.features("test")
     probe = KNNProbe().fit(train.features, train.labels)
     score = probe.score(test.features, test.labels, metric=inputs.accuracy)
-    yield Number(f"knn_{inputs.accuracy}", score, "fraction", "test")
-    yield Number("knn_k", float(probe.k_), "count", "train")
-    yield Number("knn_leave_one_out", float(max(probe.leave_one_out_)), "fraction", "train")
+    yield Number(f"knn_{inputs.accuracy}", score, "fraction", "test", layer)
+    yield Number("knn_k", float(probe.k_), "count", "train", layer)
+    yield Number("knn_leave_one_out", float(max(probe.leave_one_out_)), "fraction", "train", layer)

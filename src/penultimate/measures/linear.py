@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
 
 
 @register.measurement(
@@ -25,13 +29,20 @@ from penultimate.registry import register
 )
 def linear(inputs: Inputs) -> Iterator[Number]:
     """Test accuracy of logistic regression on the target's features, lambda chosen on validation."""
+    yield from linear_transfer(inputs, inputs.features("train"), inputs.features("test"))
+
+
+def linear_transfer(
+    inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
+) -> Iterator[Number]:
+    """The same from any features of the target's images: those of a layer."""
     from penultimate.probes.linear import LinearProbe
 
-    train, test = inputs.features("train"), inputs.features("test")
     probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
     score = probe.score(test.features, test.labels)
-    yield Number(f"linear_{inputs.accuracy}", score, "fraction", "test")
-    yield Number("linear_lambda", float(probe.lambda_), "lambda", "train")
-    yield Number("linear_validation_accuracy", float(max(probe.validation_accuracy_)), "fraction", "train")
+    yield Number(f"linear_{inputs.accuracy}", score, "fraction", "test", layer)
+    yield Number("linear_lambda", float(probe.lambda_), "lambda", "train", layer)
+    best = float(max(probe.validation_accuracy_))
+    yield Number("linear_validation_accuracy", best, "fraction", "train", layer)
     gap = float(max(*probe.certificates_, probe.certificate_))
-    yield Number("linear_certified_gap", gap, "ratio", "train")
+    yield Number("linear_certified_gap", gap, "ratio", "train", layer)
