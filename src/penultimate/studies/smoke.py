@@ -5,35 +5,12 @@
 At most fifteen seconds on two CPU cores. Expect accuracies near chance.
 """
 
-import dataclasses
-
 from penultimate.data.augmentation import Augmentation
 from penultimate.studies.quickstart import MEASURE
 from penultimate.study.spec import Runs, Study
 from penultimate.training.recipe import Recipe
 
 BRIEFLY = "learning_rate=(0.01, 0.1), decay=(0.0, 0.001), steps=4, batch_size=16, seeds=1"
-OBJECTIVES = (
-    "softmax",
-    "cosine_softmax(temperature=0.06, scale=0.5)",
-    "squared_error(kappa=9, target=10, scale=0.5)",
-)
-RECIPE = Recipe(
-    epochs=3,
-    batch_size=32,
-    learning_rate=0.3,
-    augmentation=Augmentation(shift=1),
-    snapshot_every=1,
-)
-UNAVERAGED = dataclasses.replace(
-    RECIPE,
-    epochs=1,
-    schedule="cosine",
-    final_fraction=0.0,
-    averaging_window=0.0,
-    precision="float32",
-    snapshot_every=0,
-)
 
 STUDY = Study(
     name="smoke",
@@ -43,13 +20,31 @@ STUDY = Study(
     targets=("syllabics_smoke", "digits_smoke"),
     networks=(
         Runs(
-            OBJECTIVES,
-            RECIPE,
+            (
+                "softmax",
+                "cosine_softmax(temperature=0.06, scale=0.5)",
+                "squared_error(kappa=9, target=10, scale=0.5)",
+            ),
+            Recipe(
+                epochs=3,
+                batch_size=32,
+                learning_rate=0.3,
+                augmentation=Augmentation(shift=1),
+                snapshot_every=1,
+            ),
             backbones=("glyphnet(width=8, features=32)",),
         ),
         Runs(
-            OBJECTIVES,
-            UNAVERAGED,
+            ("sigmoid",),
+            Recipe(
+                epochs=3,
+                batch_size=32,
+                learning_rate=0.3,
+                schedule="cosine",
+                averaging_window=0.0,
+                precision="float32",
+                augmentation=Augmentation(shift=1),
+            ),
             backbones=("glyphmobile(width=4, features=16)", "glyphwide(width=4, features=16)"),
             arm="cosine decay",
             measure=("accuracy",),

@@ -32,6 +32,8 @@ LEAST_LEAD = 1.0
 """Points below which softmax's lead is too small to be divided by."""
 LEVEL = 0.05
 LONGEST_AXIS = 60
+LAST = "last"
+"""What the table of layers calls the penultimate features."""
 
 
 @dataclass(frozen=True)
@@ -220,11 +222,12 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
     layers = list(dict.fromkeys(layer for one in found.values() for layer in one.layers))
     layers = [*(layer for layer in layers if layer != PENULTIMATE), PENULTIMATE]
     columns = (
-        *(Column(f"{layer}_percent", plain(layer), "From one layer for all tasks", "%") for layer in layers),
-        Column("own_percent", "Accuracy", "From its best layer for each task", "%"),
-        Column("gain", "Gained, points", "From its best layer for each task"),
-        Column("lead", "Lead, points", "Of softmax, penultimate"),
-        Column("recovered_percent", "Recovered, %", "Of softmax, penultimate", "%"),
+        *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
+        Column("own_percent", "Accuracy", "Best layer of each task", "%"),
+        Column("gain", "Gained", "Best layer of each task", "points"),
+        Column("lead", "Penultimate", "Lead of softmax", "points"),
+        Column("recovered_percent", "Recovered, %", "Lead of softmax", "%"),
+        Column("lead_at_best", "Best layers", "Lead of softmax", "points"),
     )
     softmax = found.get(SOFTMAX)
     rows = [
@@ -241,7 +244,8 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
         for spec, one in found.items()
     ]
     title = f"Transfer by layer, {probe.word} probe, means over tasks"
-    return ExhibitTable(f"depth_{probe.name}", title, "Objective", columns, tuple(rows))
+    notes = ("Accuracies in per cent; what is gained, and leads, in points.",)
+    return ExhibitTable(f"depth_{probe.name}", title, "Objective", columns, tuple(rows), notes=notes)
 
 
 def _points(gains: Mapping[Seed, float]) -> Cell:
@@ -255,15 +259,16 @@ def _lead(one: Served, softmax: Served) -> float:
     return _mean(softmax.last) - _mean(one.last)
 
 
-def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell]:
+def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
+    """Softmax's lead; the share of it that an objective gains; its lead with both at their best layers."""
     if softmax is None:
-        return Cell(MISSING), Cell(MISSING)
-    lead = _lead(one, softmax)
-    of_lead = Cell(_signed(lead), lead)
-    if lead < LEAST_LEAD:
-        return of_lead, Cell(MISSING, detail="softmax is not a point ahead")
-    share = 100 * _mean(one.gains) / lead
-    return of_lead, Cell(fixed(share, 0), share)
+        return Cell(MISSING), Cell(MISSING), Cell(MISSING)
+    lead, at_best = _lead(one, softmax), _mean(softmax.own) - _mean(one.own)
+    recovered = Cell(MISSING, detail="softmax is not a point ahead")
+    if lead >= LEAST_LEAD:
+        share = 100 * _mean(one.gains) / lead
+        recovered = Cell(fixed(share, 0), share)
+    return Cell(_signed(lead), lead), recovered, Cell(_signed(at_best), at_best)
 
 
 def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
@@ -277,32 +282,27 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
             layer = one.chosen[task]
             there, last = one.by_task[task][layer], one.by_task[task][PENULTIMATE]
             said = f"{fixed(there, 1)} % there, {fixed(last, 1)} % from the penultimate features"
-            cells.append(Cell(plain(layer), detail=said, best=layer != PENULTIMATE))
+            is_last = layer == PENULTIMATE
+            cells.append(Cell(LAST if is_last else plain(layer), detail=said, best=not is_last))
         objective = measurements.objective(spec)
         rows.append(TableRow(objective.label, tuple(cells), objective.slug))
     title = f"The layer that serves each task best, {probe.word} probe"
-    notes = ("Bold: an earlier layer than the penultimate features.",)
+    notes = (f"{LAST}: the penultimate features. Bold: an earlier layer.",)
     return ExhibitTable(f"depth_{probe.name}_layers", title, "Objective", columns, tuple(rows), notes=notes)
 
 
 def _said(panels: list[tuple[str, tuple[Point, ...]]]) -> str:
-    """Whether those that transfer worst gain most, in a sentence: by the first probe, then the other."""
+    """Whether those that transfer worse gain more, in a sentence: by each probe."""
     told = []
     for word, points in panels:
-        correlation = correlation_of(points)
-        if correlation is None:
+        found = correlation_of(points)
+        if found is None:
             return ""
-        rho = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}{leaning_on(points)}"
-        told.append(f"{word} {rho}")
-    linear = correlation_of(panels[0][1])
-    assert linear is not None
-    if linear.p >= LEVEL:
-        answer = "That objectives which transfer worse gain more from an earlier layer is not shown here"
-    elif linear.rho < 0:
-        answer = "Objectives that transfer worse from the penultimate layer gain more from an earlier one"
-    else:
-        answer = "Objectives that transfer better from the penultimate layer gain more from an earlier one"
-    return f"{answer}: over {counted(linear.n, 'objective')}, {'; '.join(told)}."
+        answer = "that is not shown" if found.p >= LEVEL else "they do" if found.rho < 0 else "they gain less"
+        leaning = leaning_on(points, named=False)
+        told.append(f"by {word} probes {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})")
+    sentence = f"{', '.join(told)}, over {counted(len(panels[0][1]), 'objective')}."
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
@@ -324,13 +324,14 @@ def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Ser
     behind = counted(len(shares), "objective")
     return (
         f"By {probe.word} probes {behind} at least a point behind softmax at the penultimate layer"
-        f" recover{'s' if len(shares) == 1 else ''} {spread} of its lead by their own best layers."
+        f" recover{'s' if len(shares) == 1 else ''} {spread} of its lead by their own best layers; softmax"
+        f" itself gains {_signed(_mean(softmax.gains))} points by its own."
     )
 
 
 EXHIBIT = Exhibit(
     name="depth",
-    title="Does an earlier layer serve new tasks better?",
+    title="Do objectives that transfer worse gain more from an earlier layer?",
     caption="{said} Each block's output, pooled over space, is probed as the penultimate features are. An"
     " objective's best layer for a task is chosen by the accuracy on images of the task's training set"
     " (validation for linear probes, leave-one-out for kNN), never by a test image; of equals the later one."

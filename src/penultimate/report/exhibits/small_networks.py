@@ -13,7 +13,7 @@ from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, ru
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, listed, p_value, plain
 
-TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True, digits=2)
+TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
 
 
 def _columns(measurements: Measurements) -> list[RunColumn]:
@@ -68,10 +68,10 @@ def _regime(measurements: Measurements) -> str:
     if not recipe:
         return ""
     averaged = recipe["averaging_window"] or recipe["averaging_momentum"]
-    fall = f"{fixed(100 * recipe['final_fraction'], 0)} % of it (schedule: {plain(recipe['schedule'])})"
     return (
-        f"Ours: {counted(int(recipe['epochs']), 'epoch')}, learning rate {recipe['learning_rate']:g}, down to"
-        f" {fall}, {'averaged weights' if averaged else 'no averaging of the weights'}; {arm.runs_phrase()}."
+        f"Ours: {counted(int(recipe['epochs']), 'epoch')}, learning rate {recipe['learning_rate']:g},"
+        f" {plain(recipe['schedule'])} schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it,"
+        f" {'averaged weights' if averaged else 'no averaging of the weights'}; {arm.runs_phrase()}."
     )
 
 
