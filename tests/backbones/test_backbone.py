@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import subprocess
 import sys
 
@@ -50,7 +51,36 @@ def test_the_plain_network_has_no_way_past_a_unit() -> None:
     assert not network(images[:1]).equal(network(images[1:2]))
 
 
-@pytest.mark.parametrize("name", ["glyphnet", "glyphplain"])
+def test_the_mobile_network_convolves_each_channel_for_itself() -> None:
+    network = build("glyphmobile")
+    kernels = [tuple(p.shape[:3]) for p in network.parameters() if p.ndim == 4]
+    halving = [(48, 16, 1), (48, 1, 3), (32, 48, 1)], [(96, 32, 1), (96, 1, 3), (64, 96, 1)]
+    keeping = [(96, 32, 1), (96, 1, 3), (32, 96, 1)], [(192, 64, 1), (192, 1, 3), (64, 192, 1)]
+    assert kernels == [(16, 3, 3), *halving[0], *keeping[0], *halving[1], *keeping[1], (256, 64, 1)]
+    assert [getattr(network, f"block{place}").adds for place in range(1, 5)] == [False, True, False, True]
+    x = torch.randn(2, 32, 6, 6, generator=torch.Generator().manual_seed(0))
+    block = network.block2.eval()
+    nn.init.zeros_(block.narrow.normalisation.weight)
+    assert block(x).equal(x)
+
+
+def test_the_wide_network_sums_without_a_non_linearity() -> None:
+    network = build("glyphwide").eval()
+    kernels = [tuple(p.shape[:3]) for p in network.parameters() if p.ndim == 4]
+    blocks = [
+        [(outputs, inputs, 1), (outputs, inputs, 3), (outputs, outputs, 3)]
+        for inputs, outputs in ((8, 16), (16, 32), (32, 128))
+    ]
+    assert kernels == [(8, 3, 3), *itertools.chain(*blocks)]
+    x = torch.randn(2, 8, 12, 12, generator=torch.Generator().manual_seed(0))
+    block = network.block1
+    rectified = (x / (1 + block.normalisation1.eps) ** 0.5).relu()
+    inner = (block.first(rectified) / (1 + block.normalisation2.eps) ** 0.5).relu()
+    torch.testing.assert_close(block(x), block.shortcut(rectified) + block.second(inner))
+    assert (block(x) < 0).any()
+
+
+@pytest.mark.parametrize("name", registry.names("backbone"))
 def test_features_do_not_depend_on_the_batch_in_evaluation(name: str) -> None:
     network = build(f"{name}(width=8, features=32)").eval()
     images = torch.randn(20, 3, 24, 24, generator=torch.Generator().manual_seed(0))
@@ -73,6 +103,8 @@ def test_features_do_not_depend_on_the_batch_in_evaluation(name: str) -> None:
         ("glyphplane", "Did you mean 'glyphplain'"),
         ("glyphplain(width=0)", "glyphplain: width is a whole number of channels, at least 1, not 0"),
         ("glyphplain(features=0)", "glyphplain: features is a whole number"),
+        ("glyphmobile(width=0)", "glyphmobile: width is a whole number of channels"),
+        ("glyphwide(width=3)", "glyphwide: width is an even number of channels, at least 2, not 3"),
     ],
 )
 def test_a_wrong_request_says_why(text: str, reason: str) -> None:

@@ -8,7 +8,7 @@ import torchvision
 from torch import nn
 
 from penultimate.backbones import build
-from penultimate.backbones.cifar import PreActivatedBlock
+from penultimate.backbones.preactivation import PreActivationBlock
 from penultimate.backbones.taps import taps
 
 
@@ -68,8 +68,8 @@ def test_allcnnc_pools_six_by_six_before_its_last_convolution() -> None:
 
 
 def test_a_wide_residual_network_is_the_identity_plus_what_its_blocks_add() -> None:
-    block = PreActivatedBlock(8, 8, 1).eval()
-    nn.init.zeros_(block.convolution2.weight)
+    block = PreActivationBlock(8, 8, 1).eval()
+    nn.init.zeros_(block.second.weight)
     x = torch.randn(2, 8, 4, 4)
     assert torch.equal(block(x), x)
     network = build("wrn16_8")

@@ -99,6 +99,8 @@ def test_models_of_transformers_whose_layers_give_tuples_and_outputs() -> None:
 
 def test_of_the_plain_network_every_unit_is_tapped() -> None:
     assert list(taps(build("glyphplain(width=4, features=8)"))) == [f"unit{place}" for place in range(1, 8)]
+    assert list(taps(build("glyphmobile"))) == [f"block{place}" for place in range(1, 5)]
+    assert list(taps(build("glyphwide"))) == [f"block{place}" for place in range(1, 4)]
 
 
 def test_glyphnet_is_tapped_in_evaluation_mode_to_the_values_that_its_features_average() -> None:

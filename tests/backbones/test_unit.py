@@ -10,6 +10,7 @@ import torch
 from tests.oracles import backbones as oracle
 from torch import Tensor, nn
 
+from penultimate import registry
 from penultimate.backbones import build
 from penultimate.backbones.unit import Unit
 
@@ -49,7 +50,34 @@ def test_a_unit_is_its_equation(size: int, stride: int, activate: bool) -> None:
     np.testing.assert_allclose(unit(x, residual).detach().numpy(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["glyphnet", "glyphplain"])
+def test_a_unit_of_groups_is_a_unit_for_each_channel() -> None:
+    whole = generic(Unit(3, 3, 3, stride=2, groups=3).double())
+    x = images_of(3, torch.float64, side=5)
+    expected = [
+        oracle.unit(
+            x[:, [channel]].numpy(),
+            whole.convolution.weight[[channel]].detach().numpy(),
+            whole.normalisation.weight[[channel]].detach().numpy(),
+            whole.normalisation.bias[[channel]].detach().numpy(),
+            2,
+            whole.normalisation.eps,
+            None,
+            True,
+        )
+        for channel in range(3)
+    ]
+    np.testing.assert_allclose(whole(x).detach().numpy(), np.concatenate(expected, 1), atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [1, 256])
+def test_kernels_start_with_the_spread_of_their_own_fan_out(groups: int) -> None:
+    """He's normal distribution: the variance is 2 / (9 channels that a value goes to)."""
+    torch.manual_seed(0)
+    weight = Unit(256, 256, 3, groups=groups).convolution.weight
+    assert weight.std().item() == pytest.approx((2 / (9 * 256 / groups)) ** 0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("name", registry.names("backbone"))
 def test_features_are_wide_and_every_path_carries_a_gradient(name: str) -> None:
     network = generic(build(f"{name}(width=4, features=16)", seed=1))
     with torch.autocast("cpu", torch.bfloat16):

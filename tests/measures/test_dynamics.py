@@ -24,7 +24,7 @@ def test_the_last_epochs_rows_are_the_finished_networks(
     finished_smoke: Path, metric: str, split: str
 ) -> None:
     table = study_folder(finished_smoke / "runs").table().where(metric=metric, split=split, layer=None)
-    for rows in table.where(target="glyphs_smoke").by("objective").values():
+    for rows in table.where(target="glyphs_smoke", arm=None).by("objective").values():
         final = rows.where(epoch=None).only().value
         assert rows.where(epoch=3).only().value == final
 

@@ -181,7 +181,7 @@ def test_two_networks_of_each_objective_meet_on_the_first_draw(smoke: Study) -> 
 
 def test_each_architecture_is_compared_by_itself(smoke: Study) -> None:
     second = "glyphnet(features=16, width=4)"
-    two = replace(smoke, networks=(replace(smoke.main, backbones=(*smoke.backbones, second)),))
+    two = replace(smoke, networks=(replace(smoke.main, backbones=(*smoke.main.backbones, second)),))
     first, other = comparisons(two)
     assert [step.columns["backbone"] for step in (first, other)] == list(two.backbones)
     of_networks = [{supply.parent for supply in step.supplies if supply.network} for step in (first, other)]

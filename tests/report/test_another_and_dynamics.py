@@ -75,7 +75,7 @@ def test_figure_d2_has_a_panel_for_each_task_and_their_mean(finished_smoke: Path
 
 
 def test_the_last_epochs_transfer_is_the_linear_probes(finished_smoke: Path) -> None:
-    table = pu.results(finished_smoke / "runs").where(metric="linear_top1", split="test")
+    table = pu.results(finished_smoke / "runs").where(metric="linear_top1", split="test", layer=None)
     final = {(row.objective, row.target): row.value for row in table if row.epoch is None}
     last = {(row.objective, row.target): row.value for row in table if row.epoch == 3}
     assert final.keys() == last.keys()

@@ -26,7 +26,7 @@ IN_THE_PAPER = {
     "3.4": ["figure5", "table4", "figure6", "iclr_figure5"],
     "A.1": ["tableA1", "iclr_tableA2"],
     "A.2": ["tableA2"],
-    "B": ["tableB1", "figureB1"],
+    "B": ["tableB1", "iclr_table1", "figureB1"],
     "C.1": ["tableC1", "figureC1", "figureC2", "figureC3"],
     "C.2": ["tableC2", "tableC3"],
     "C.3": ["figureC4", "figureC5", "figureC6", "figureC7"],
@@ -41,7 +41,7 @@ IN_THE_PAPER = {
     "F": ["tableF1"],
 }
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
-BEYOND = ["plugins", "claims", "scores"]
+BEYOND = ["plugins", "claims", "scores", "depth"]
 OF_EVALUATIONS = [
     "ranking",
     "comparisons",

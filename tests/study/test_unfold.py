@@ -55,7 +55,7 @@ ON_NETWORKS = {
     *("dynamics", "robustness"),
 }
 TOGETHER = {"agreement", "similarity"}
-ON_TARGETS = {"transfer_dynamics", "linear", "knn", "overlap", "transferability", "nce", "leep"}
+ON_TARGETS = {"transfer_dynamics", "depth", "linear", "knn", "overlap", "transferability", "nce", "leep"}
 FINE_TUNED = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
 SCRATCH = {"scratch_cell", "scratch_choice", "from_scratch"}
 
@@ -132,8 +132,10 @@ def test_a_second_architecture_that_is_compared_alone_costs_its_trainings_and_on
 def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
     count = Counter(step.name for step in unfold(smoke).steps.values())
     assert count == {
-        **{"data": 3 + 4, "sheet": 1, "train": 3, "extract": 3 * (2 + 2 * 2) + 2, "corrupted": 1, "hard": 1},
+        **{"data": 3 + 4, "sheet": 1, "train": 3 + 2, "corrupted": 1, "hard": 1},
+        "extract": 3 * (2 + 2 * 2) + 2 + 2 * 2,
         **dict.fromkeys(ON_NETWORKS, 3),
+        "accuracy": 3 + 2,
         **dict.fromkeys(ON_TARGETS, 3 * 2),
         **{"calibration": 2, "leep": 2 * 2, "agreement": 1, "similarity": 1},
         **{"fine_tune_cell": 3 * 2 * 2 * 2, "fine_tune_choice": 3 * 2, "fine_tuning": 3 * 2},

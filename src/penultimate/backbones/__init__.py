@@ -17,6 +17,18 @@ declare(
 )
 declare(
     "backbone",
+    "glyphmobile",
+    "penultimate.backbones.glyphmobile:GlyphMobile",
+    "Small net for 24 x 24 images of inverted bottlenecks, whose 3 x 3 convolutions are of single channels.",
+)
+declare(
+    "backbone",
+    "glyphwide",
+    "penultimate.backbones.glyphwide:GlyphWide",
+    "Small wide residual net for 24 x 24 images, normalised and rectified before each convolution.",
+)
+declare(
+    "backbone",
     "resnet50",
     "penultimate.backbones.imagenet:resnet50",
     "ResNet-50 v1.5, as the paper trains it on ImageNet (with torchvision).",

@@ -6,6 +6,7 @@ import itertools
 
 from torch import Tensor, nn
 
+from penultimate.backbones.preactivation import PreActivationBlock, convolution
 from penultimate.backbones.unit import Unit
 from penultimate.backbones.unit_net import UnitNet
 
@@ -40,24 +41,6 @@ class AllCNNC(UnitNet):
         return x
 
 
-class PreActivatedBlock(nn.Module):
-    """x + conv(relu(bn(conv(a)))), a = relu(bn(x)); a 1 x 1 convolution of a for x at new shapes."""
-
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        super().__init__()
-        self.normalisation1 = nn.BatchNorm2d(inputs)
-        self.convolution1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
-        self.normalisation2 = nn.BatchNorm2d(outputs)
-        self.convolution2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
-        self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False) if inputs != outputs else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        active = self.normalisation1(x).relu()
-        y: Tensor = self.convolution2(self.normalisation2(self.convolution1(active)).relu())
-        y = y + (x if self.shortcut is None else self.shortcut(active))
-        return y
-
-
 class WideResNet(UnitNet):
     """A wide residual network of three groups for 32 x 32 images; WRN-16-8: depth 16, 8 times the width.
 
@@ -72,19 +55,16 @@ class WideResNet(UnitNet):
     def __init__(self, depth: int = 16, width: int = 8) -> None:
         super().__init__()
         self.num_features = 64 * width
-        self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.stem = convolution(3, 16, 3)
         channels = 16
         for group, outputs in enumerate((16 * width, 32 * width, 64 * width), 1):
             for block in range((depth - 4) // 6):
                 stride = 2 if group > 1 and block == 0 else 1
                 self.add_module(
-                    f"group{group}_block{block + 1}", PreActivatedBlock(channels, outputs, stride)
+                    f"group{group}_block{block + 1}", PreActivationBlock(channels, outputs, stride)
                 )
                 channels = outputs
         self.normalisation = nn.BatchNorm2d(channels)
-        for layer in self.modules():
-            if isinstance(layer, nn.Conv2d):
-                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
 
     def body(self, x: Tensor) -> Tensor:
         for layer in self.children():

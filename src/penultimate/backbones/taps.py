@@ -154,6 +154,25 @@ def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:
     return output.permute(0, *order).reshape(len(output), -1)
 
 
+def pooled(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n c"]:
+    """An output as one float32 number per example and channel: the mean over space, or over tokens.
+
+    Channels stand second in maps, or last where the other two sides alone are equal (as in Swin); in tokens
+    [n t c] they stand last.
+
+    >>> import torch
+    >>> maps = torch.tensor([[[[1.0, 3.0], [5.0, 7.0]]]])
+    >>> pooled(maps), pooled(maps.expand(1, 3, 2, 2).movedim(1, -1)), pooled(torch.ones(2, 7, 5)).shape
+    (tensor([[4.]]), tensor([[4., 4., 4.]]), torch.Size([2, 5]))
+    """
+    if output.ndim < 3:
+        return output.reshape(len(output), -1).float()
+    if output.ndim == 3:
+        return output.float().mean(1)
+    channels_last = output.shape[1] == output.shape[2] != output.shape[-1]
+    return output.float().mean((1, 2) if channels_last else tuple(range(2, output.ndim)))
+
+
 def _default(modules: dict[str, nn.Module], model: str) -> dict[str, nn.Module]:
     for qualifies in (_is_block, _is_unit):
         outermost: dict[str, nn.Module] = {}

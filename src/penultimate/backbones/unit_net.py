@@ -1,4 +1,4 @@
-"""What the small nets of units have in common: features in float32, and which widths they accept."""
+"""What the small nets have in common: features in float32, and which widths they accept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penultimate.errors import RequestError
 
 
 class UnitNet(Backbone):
-    """A net made only of `Unit`s: its `body`, then the mean over space.
+    """A small net of convolutions: its `body`, which ends in a ReLU, then the mean over space.
 
     Features are float32 (float64 for float64 images), also under autocast.
     """

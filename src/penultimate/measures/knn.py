@@ -29,16 +29,24 @@ if TYPE_CHECKING:
 )
 def knn(inputs: Inputs) -> Iterator[Number]:
     """Test accuracy of k nearest neighbours on the target's features, k chosen by leave-one-out."""
+    yield from knn_transfer(inputs, inputs.features("train"), inputs.features("test"))
+
+
+def knn_transfer(
+    inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
+) -> Iterator[Number]:
+    """The same from any features of the target's images: those of a layer."""
     from penultimate.probes.knn import KNNProbe
 
-    train, test = inputs.features("train"), inputs.features("test")
     probe = KNNProbe().fit(train.features, train.labels)
-    yield from knn_numbers(probe, test, inputs.accuracy)
+    yield from knn_numbers(probe, test, inputs.accuracy, layer)
 
 
-def knn_numbers(probe: KNNProbe, test: FeatureBank, accuracy: str) -> Iterator[Number]:
+def knn_numbers(
+    probe: KNNProbe, test: FeatureBank, accuracy: str, layer: str | None = None
+) -> Iterator[Number]:
     """What a fitted probe comes to."""
     score = probe.score(test.features, test.labels, metric=accuracy)
-    yield Number(f"knn_{accuracy}", score, "fraction", "test")
-    yield Number("knn_k", float(probe.k_), "count", "train")
-    yield Number("knn_leave_one_out", float(max(probe.leave_one_out_)), "fraction", "train")
+    yield Number(f"knn_{accuracy}", score, "fraction", "test", layer)
+    yield Number("knn_k", float(probe.k_), "count", "train", layer)
+    yield Number("knn_leave_one_out", float(max(probe.leave_one_out_)), "fraction", "train", layer)

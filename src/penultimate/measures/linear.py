@@ -30,18 +30,27 @@ if TYPE_CHECKING:
 )
 def linear(inputs: Inputs) -> Iterator[Number]:
     """Test accuracy of logistic regression on the target's features, lambda chosen on validation."""
+    yield from linear_transfer(inputs, inputs.features("train"), inputs.features("test"))
+
+
+def linear_transfer(
+    inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
+) -> Iterator[Number]:
+    """The same from any features of the target's images: those of a layer."""
     from penultimate.probes.linear import LinearProbe
 
-    train, test = inputs.features("train"), inputs.features("test")
     probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
-    yield from linear_numbers(probe, test, inputs.accuracy)
+    yield from linear_numbers(probe, test, inputs.accuracy, layer)
 
 
-def linear_numbers(probe: LinearProbe, test: FeatureBank, accuracy: str) -> Iterator[Number]:
+def linear_numbers(
+    probe: LinearProbe, test: FeatureBank, accuracy: str, layer: str | None = None
+) -> Iterator[Number]:
     """What a fitted probe comes to."""
     score = probe.score(test.features, test.labels)
-    yield Number(f"linear_{accuracy}", score, "fraction", "test")
-    yield Number("linear_lambda", float(probe.lambda_), "lambda", "train")
-    yield Number("linear_validation_accuracy", float(max(probe.validation_accuracy_)), "fraction", "train")
+    yield Number(f"linear_{accuracy}", score, "fraction", "test", layer)
+    yield Number("linear_lambda", float(probe.lambda_), "lambda", "train", layer)
+    best = float(max(probe.validation_accuracy_))
+    yield Number("linear_validation_accuracy", best, "fraction", "train", layer)
     gap = float(max(*probe.certificates_, probe.certificate_))
-    yield Number("linear_certified_gap", gap, "ratio", "train")
+    yield Number("linear_certified_gap", gap, "ratio", "train", layer)

@@ -82,9 +82,9 @@ class Measurements:
         return dataclasses.replace(self, backbone=backbone)
 
     @property
-    def of_another(self) -> Measurements:
-        """The measurements of the first further architecture, if the study has one."""
-        return self.with_backbone(self.backbones[1]) if len(self.backbones) > 1 else self
+    def of_others(self) -> tuple[Measurements, ...]:
+        """The measurements of each further architecture; of this one, where the study has no other."""
+        return tuple(map(self.with_backbone, self.backbones[1:])) or (self,)
 
     def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
         """The measurements of the networks of these seeds alone."""

@@ -23,6 +23,8 @@ LONG, LONG_MIXUP = "long", "long mixup"
 """The arms of long training with AutoAugment, and with AutoAugment and Mixup."""
 COMBINATIONS = "combinations"
 """The arm of objectives that are combined of several."""
+COSINE_DECAY = "cosine decay"
+"""The arm of other architectures under a cosine decay of the learning rate, without averaging of weights."""
 ONE_DRAW = "one draw"
 """The arm whose networks all see one draw of the images: a seed is then what it is in the paper."""
 

@@ -83,7 +83,7 @@ class Exhibit:
     section      where it stands in the paper; "" for what the paper does not have
     place        its place among the exhibits of its section, where tables do not come before figures
     measured_by  the study of this package that measures it
-    of_another   whether it shows another architecture than all others do
+    of_another   whether it shows other architectures than all others do
     of_one_draw  whether it compares networks of several seeds, and so shows those that saw the same images,
                  where the study has an arm of such
     summary      its line in `penultimate list exhibits`
@@ -162,6 +162,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     tables = tuple(table for piece in pieces for table in piece.tables)
     figures = tuple(figure for piece in pieces for figure in piece.figures)
     findings = [finding(measurements) for finding in exhibit.findings]
+    of_architectures = measurements.of_others if exhibit.of_another else (measurements,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
     sentences = [
         *(str(gap) for gap in missing),
@@ -171,7 +172,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
         seed_in_words(measurements) if exhibit.of_one_draw else "",
-        fewer(measurements.of_another if exhibit.of_another else measurements, exhibit.quantities, tables),
+        *(fewer(one, exhibit.quantities, tables) for one in of_architectures),
         *remarks(measurements, of_one_arm, exhibit.of_another),
     ]
     return Built(

@@ -71,12 +71,14 @@ class OverLayers:
         return Panel(name, title, _axis(list(layers)), upwards, curves=tuple(curves), labelled=False)
 
 
-def layers_of(measurements: Measurements, quantity: Quantity) -> dict[str, ByRun]:
-    """The measured layers, each with its runs: in the study's order, the penultimate features last.
+def layers_of(measurements: Measurements, quantity: Quantity, target: str = "") -> dict[str, ByRun]:
+    """The layers measured on a target (by default, on the source), each with its runs.
 
-    Layers that the study does not list follow in the order of their names' numbers.
+    In the study's order, the penultimate features last. Layers that the study does not list follow in the
+    order of their names' numbers.
     """
-    layers = measurements.layers(quantity.metric, split=quantity.split)
+    metric = quantity.metric_on(target or measurements.source)
+    layers = measurements.layers(metric, target, quantity.split)
     penultimate = layers.pop(PENULTIMATE.lower(), {})
     listed = [str(name) for name in measurements.results.description.get("layers", ())]
     place = {name: index for index, name in enumerate(listed)}

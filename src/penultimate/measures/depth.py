@@ -1,0 +1,78 @@
+"""Transfer from every depth: linear and kNN probes of the pooled output of each block of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penultimate.measures.declaration import Features, Layers, Pixels, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.knn import knn_transfer
+from penultimate.measures.layers import PENULTIMATE
+from penultimate.measures.linear import linear_transfer
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.features.bank import FeatureBank
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Layers(), Pixels("train"), Pixels("test"), Features("train"), Features("test")),
+    yields=(
+        Yield("linear_top1", "fraction"),
+        Yield("linear_mean_per_class", "fraction"),
+        Yield("linear_lambda", "lambda"),
+        Yield("linear_validation_accuracy", "fraction"),
+        Yield("linear_certified_gap", "ratio"),
+        Yield("knn_top1", "fraction"),
+        Yield("knn_mean_per_class", "fraction"),
+        Yield("knn_k", "count"),
+        Yield("knn_leave_one_out", "fraction"),
+    ),
+    seconds=4.8,
+)
+def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
+    """What `linear` and `knn` measure, of the pooled output of every block; the penultimate features last.
+
+    With the same probes and the same split for validation. A last block that, pooled, is the penultimate
+    features counts as these; a layer that is the same for all images is left out.
+    """
+    import numpy as np
+
+    from penultimate.features.bank import FeatureBank
+    from penultimate.layers.pooling import pooled_layers
+
+    banks = {split: inputs.features(split) for split in ("train", "test")}
+    files = {
+        split: pooled_layers(inputs.network, inputs.images(split), inputs.folder / split) for split in banks
+    }
+    layers = list(files["train"])
+    for layer in layers:
+        train, test = (
+            FeatureBank(np.load(files[split][layer]), bank.labels) for split, bank in banks.items()
+        )
+        if layer != layers[-1] or not _is_same(test, banks["test"]):
+            yield from _transfer(inputs, train, test, layer)
+    yield from _transfer(inputs, banks["train"], banks["test"], PENULTIMATE)
+
+
+def _is_same(one: FeatureBank, other: FeatureBank) -> bool:
+    """Whether features are the same but for rounding."""
+    import numpy as np
+
+    if one.features.shape != other.features.shape:
+        return False
+    return bool(np.allclose(one.features, other.features, rtol=1e-3, atol=1e-5 * abs(other.features).max()))
+
+
+def _transfer(
+    inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str
+) -> Iterator[Number | Undefined]:
+    try:
+        yield from linear_transfer(inputs, train, test, layer)
+        yield from knn_transfer(inputs, train, test, layer)
+    except UndefinedError as error:
+        yield Undefined(f"{layer}: {error}")

@@ -1,0 +1,351 @@
+"""Transfer from every depth: which layer serves each task best, and whom an earlier layer helps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from penultimate.objectives.presets import resolve
+from penultimate.report.base import (
+    MISSING,
+    Cell,
+    Column,
+    Curve,
+    ExhibitTable,
+    Figure,
+    Missing,
+    Panel,
+    Point,
+    TableRow,
+)
+from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name, short_title
+from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.shapes.cells import run_cell
+from penultimate.report.shapes.depth import PENULTIMATE, layers_of, numbered
+from penultimate.report.shapes.numbers import error_of, summarise
+from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import counted, fixed, p_value, plain
+
+SOFTMAX = resolve("softmax").canonical
+LEAST_LEAD = 1.0
+"""Points below which softmax's lead is too small to be divided by."""
+LEVEL = 0.05
+LONGEST_AXIS = 60
+LAST = "last"
+"""What the table of layers calls the penultimate features."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe of layers: its accuracy on test images, and the one on training images that chooses a layer."""
+
+    name: str
+    word: str
+    tested: Quantity
+    validated: Quantity
+
+
+def _validated(metric: str) -> Quantity:
+    return Quantity(metric, "train", TARGETS, over="layers")
+
+
+def _tested(probe: str) -> Quantity:
+    return percent(f"{probe}_{{accuracy}}", target=TARGETS, over="layers")
+
+
+PROBES = (
+    Probe("linear", "linear", _tested("linear"), _validated("linear_validation_accuracy")),
+    Probe("knn", "kNN", _tested("knn"), _validated("knn_leave_one_out")),
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """How the layers of an objective's networks serve the tasks, by one probe; accuracies in per cent.
+
+    layers  the mean over tasks in each layer, by seed, from the first block to the penultimate features
+    chosen  the layer of each task: the best on validation images in the mean over runs, of equals the last
+    own     the mean over tasks, each in its layer, by seed
+    by_task the test accuracy of each task in each layer, the mean over runs
+    """
+
+    layers: Mapping[str, Mapping[Seed, float]]
+    chosen: Mapping[str, str]
+    own: Mapping[Seed, float]
+    by_task: Mapping[str, Mapping[str, float]]
+
+    @property
+    def last(self) -> Mapping[Seed, float]:
+        return self.layers[PENULTIMATE]
+
+    @property
+    def gains(self) -> dict[Seed, float]:
+        return {seed: self.own[seed] - self.last[seed] for seed in self.own}
+
+
+def served(measurements: Measurements, probe: Probe) -> dict[str, Served]:
+    """Of every objective whose layers were measured on every task that any was measured on, by its spec."""
+    tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
+    tested = {target: layers for target, layers in tested.items() if layers}
+    validated = {target: layers_of(measurements, probe.validated, target) for target in tested}
+    found = {}
+    for objective in measurements.objectives:
+        of_tasks = {target: _own(layers, objective.spec, probe) for target, layers in tested.items()}
+        if of_tasks and all(PENULTIMATE in layers and len(layers) > 1 for layers in of_tasks.values()):
+            choices = {target: _own(layers, objective.spec) for target, layers in validated.items()}
+            found[objective.spec] = _served(of_tasks, choices)
+    return found
+
+
+def _own(layers: Mapping[str, ByRun], spec: str, probe: Probe | None = None) -> ByRun:
+    """The runs of an objective by layer, of those layers that all of its runs have."""
+    scale = probe.tested.scale if probe else 1
+    most = max((len(runs.get(spec, ())) for runs in layers.values()), default=0)
+    return {
+        layer: {seed: scale * value for seed, value in runs[spec].items()}
+        for layer, runs in layers.items()
+        if most and len(runs.get(spec, ())) == most
+    }
+
+
+def _served(tested: Mapping[str, ByRun], validated: Mapping[str, ByRun]) -> Served:
+    chosen = {}
+    for target, layers in tested.items():
+        means = {layer: _mean(validated[target][layer]) for layer in layers}
+        chosen[target] = max(reversed(means), key=means.__getitem__)
+    shared = [layer for layer in next(iter(tested.values())) if all(layer in of for of in tested.values())]
+    by_layer = {layer: mean_of([{"": of[layer]} for of in tested.values()])[""] for layer in shared}
+    own = mean_of([{"": tested[target][layer]} for target, layer in chosen.items()])[""]
+    by_task = {
+        target: {layer: _mean(runs) for layer, runs in layers.items()} for target, layers in tested.items()
+    }
+    return Served(by_layer, chosen, own, by_task)
+
+
+def _mean(runs: Mapping[Seed, float]) -> float:
+    return summarise(list(runs.values())).mean
+
+
+def _build(measurements: Measurements) -> Piece:
+    """For each probe its lines and tables; whom an earlier layer helps; and that in a sentence."""
+    found = {probe: served(measurements, probe) for probe in PROBES}
+    if not all(found.values()):
+        asked = any(text.partition("(")[0] == "depth" for text in measurements.networks.asked)
+        return Piece(missing=(Missing("Transfer from earlier layers"),), wanted=asked, words={"said": ""})
+    panels = [_lines(measurements, probe, of_each) for probe, of_each in found.items()]
+    gains = {probe: _gains(measurements, probe, of_each) for probe, of_each in found.items()}
+    panels += list(gains.values())
+    figure = Figure(
+        "depth",
+        "Transfer over depth, and whom an earlier layer helps",
+        "Transfer accuracy over the layers, a line an objective, by linear and by kNN probes; and scatter"
+        " plots of what an objective gains by its own best layers against its penultimate transfer.",
+        tuple(panels),
+        legend=True,
+    )
+    tables = [
+        table
+        for probe, of_each in found.items()
+        for table in (_by_layer(measurements, probe, of_each), _best_layers(measurements, probe, of_each))
+    ]
+    said = _said([(probe.word, gains[probe].points) for probe in PROBES])
+    notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
+    return Piece(tuple(tables), (figure,), tuple(filter(None, notes)), words={"said": said})
+
+
+def _axis(found: Mapping[str, Served]) -> str:
+    """What stands under the lines: the layers by their numbers, where all networks have the same."""
+    of_each = {tuple(one.layers) for one in found.values()}
+    names = f"Layer: {numbered(next(iter(of_each)))}" if len(of_each) == 1 else ""
+    return (
+        names if 0 < len(names) <= LONGEST_AXIS else "Layer, from the first block to the penultimate features"
+    )
+
+
+def _lines(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> Panel:
+    """Transfer over the layers, a line an objective."""
+    curves, points = [], []
+    deepest = max(len(one.layers) for one in found.values())
+    for spec, one in found.items():
+        objective = measurements.objective(spec)
+        first = deepest - len(one.layers) + 1  # so that all lines end with the penultimate features
+        line = tuple(
+            (float(place), _mean(runs)) for place, runs in enumerate(one.layers.values(), start=first)
+        )
+        x, y = line[-1]
+        detail = f"{_of_runs(list(one.last))}: {fixed(y, 1)} % from the penultimate layer"
+        error = error_of(summarise(list(one.last.values())))
+        curves.append(Curve(line, objective.slug, f"{objective.label}, {detail}"))
+        points.append(Point(x, y, objective.slug, objective.label, detail, y_error=error))
+    return Panel(
+        f"depth-{probe.name}",
+        f"Transfer from each layer, {probe.word}",
+        _axis(found),
+        f"Mean {probe.word} transfer accuracy, %",
+        tuple(points),
+        tuple(curves),
+        labelled=False,
+    )
+
+
+def _gains(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> Panel:
+    """What each objective gains by its own best layers against its transfer from the penultimate one."""
+    points = []
+    for spec, one in found.items():
+        objective = measurements.objective(spec)
+        last, gain = (summarise(list(runs.values())) for runs in (one.last, one.gains))
+        detail = f"{fixed(last.mean, 1)} %, {_signed(gain.mean)} points, {_of_runs(list(one.last))}"
+        errors = error_of(last), error_of(gain)
+        points.append(Point(last.mean, gain.mean, objective.slug, objective.label, detail, *errors))
+    return Panel(
+        f"depth-{probe.name}-gain",
+        f"Gained by its own best layers, {probe.word}",
+        f"Mean {probe.word} transfer from the penultimate layer, %",
+        "Gained by its own best layers, points",
+        tuple(points),
+        finding=finding(points),
+    )
+
+
+def _of_runs(seeds: list[Seed]) -> str:
+    return run_name(seeds[0]) if len(seeds) == 1 else f"mean of {counted(len(seeds), 'run')}"
+
+
+def _signed(value: float, digits: int = 1) -> str:
+    text = fixed(value, digits)
+    return f"+{text}" if value > 0 and text.strip("0.") else text
+
+
+def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
+    """The mean over tasks from each layer; then, each task from its best, beside softmax's lead."""
+    layers = list(dict.fromkeys(layer for one in found.values() for layer in one.layers))
+    layers = [*(layer for layer in layers if layer != PENULTIMATE), PENULTIMATE]
+    columns = (
+        *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
+        Column("own_percent", "Accuracy", "Best layer of each task", "%"),
+        Column("gain", "Gained", "Best layer of each task", "points"),
+        Column("lead", "Penultimate", "Lead of softmax", "points"),
+        Column("recovered_percent", "Recovered, %", "Lead of softmax", "%"),
+        Column("lead_at_best", "Best layers", "Lead of softmax", "points"),
+    )
+    softmax = found.get(SOFTMAX)
+    rows = [
+        TableRow(
+            measurements.objective(spec).label,
+            (
+                *(run_cell(one.layers.get(layer), 1) for layer in layers),
+                run_cell(one.own, 1),
+                _points(one.gains),
+                *_of_lead(one, softmax if spec != SOFTMAX else None),
+            ),
+            measurements.objective(spec).slug,
+        )
+        for spec, one in found.items()
+    ]
+    title = f"Transfer by layer, {probe.word} probe, means over tasks"
+    notes = ("Accuracies in per cent; what is gained, and leads, in points.",)
+    return ExhibitTable(f"depth_{probe.name}", title, "Objective", columns, tuple(rows), notes=notes)
+
+
+def _points(gains: Mapping[Seed, float]) -> Cell:
+    cell = run_cell(gains, 1)
+    assert cell.value is not None
+    return replace(cell, text=_signed(cell.value))
+
+
+def _lead(one: Served, softmax: Served) -> float:
+    """How far softmax is ahead at the penultimate layer."""
+    return _mean(softmax.last) - _mean(one.last)
+
+
+def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
+    """Softmax's lead; the share of it that an objective gains; its lead with both at their best layers."""
+    if softmax is None:
+        return Cell(MISSING), Cell(MISSING), Cell(MISSING)
+    lead, at_best = _lead(one, softmax), _mean(softmax.own) - _mean(one.own)
+    recovered = Cell(MISSING, detail="softmax is not a point ahead")
+    if lead >= LEAST_LEAD:
+        share = 100 * _mean(one.gains) / lead
+        recovered = Cell(fixed(share, 0), share)
+    return Cell(_signed(lead), lead), recovered, Cell(_signed(at_best), at_best)
+
+
+def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
+    """Which layer serves each task best."""
+    tasks = list(next(iter(found.values())).chosen)
+    columns = tuple(Column(task, short_title(task), "Task") for task in tasks)
+    rows = []
+    for spec, one in found.items():
+        cells = []
+        for task in tasks:
+            layer = one.chosen[task]
+            there, last = one.by_task[task][layer], one.by_task[task][PENULTIMATE]
+            said = f"{fixed(there, 1)} % there, {fixed(last, 1)} % from the penultimate features"
+            is_last = layer == PENULTIMATE
+            cells.append(Cell(LAST if is_last else plain(layer), detail=said, best=not is_last))
+        objective = measurements.objective(spec)
+        rows.append(TableRow(objective.label, tuple(cells), objective.slug))
+    title = f"The layer that serves each task best, {probe.word} probe"
+    notes = (f"{LAST}: the penultimate features. Bold: an earlier layer.",)
+    return ExhibitTable(f"depth_{probe.name}_layers", title, "Objective", columns, tuple(rows), notes=notes)
+
+
+def _said(panels: list[tuple[str, tuple[Point, ...]]]) -> str:
+    """Whether those that transfer worse gain more, in a sentence: by each probe."""
+    told = []
+    for word, points in panels:
+        found = correlation_of(points)
+        if found is None:
+            return ""
+        answer = "that is not shown" if found.p >= LEVEL else "they do" if found.rho < 0 else "they gain less"
+        leaning = leaning_on(points, named=False)
+        told.append(f"by {word} probes {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})")
+    sentence = f"{', '.join(told)}, over {counted(len(panels[0][1]), 'objective')}."
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
+    """How much of softmax's lead the objectives recover, from the least to the most."""
+    softmax = found.get(SOFTMAX)
+    if softmax is None:
+        return ""
+    shares = {
+        measurements.objective(spec).label: 100 * _mean(one.gains) / lead
+        for spec, one in found.items()
+        if (lead := _lead(one, softmax)) >= LEAST_LEAD
+    }
+    if not shares:
+        return f"By {probe.word} probes softmax is a point ahead of none of the others."
+    least, most = (pick(shares, key=shares.__getitem__) for pick in (min, max))
+    spread = f"{fixed(shares[least], 0)} % ({least})"
+    if len(shares) > 1:
+        spread += f" to {fixed(shares[most], 0)} % ({most})"
+    behind = counted(len(shares), "objective")
+    return (
+        f"By {probe.word} probes {behind} at least a point behind softmax at the penultimate layer"
+        f" recover{'s' if len(shares) == 1 else ''} {spread} of its lead by their own best layers; softmax"
+        f" itself gains {_signed(_mean(softmax.gains))} points by its own."
+    )
+
+
+EXHIBIT = Exhibit(
+    name="depth",
+    title="Do objectives that transfer worse gain more from an earlier layer?",
+    caption="{said} Each block's output, pooled over space, is probed as the penultimate features are. An"
+    " objective's best layer for a task is chosen by the accuracy on images of the task's training set"
+    " (validation for linear probes, leave-one-out for kNN), never by a test image; of equals the later one."
+    " Means over tasks and runs.",
+    parts=(
+        Bespoke(_build, tuple(quantity for probe in PROBES for quantity in (probe.tested, probe.validated))),
+    ),
+    method=(
+        "Rank correlations of a gain with the accuracy that it is counted from lean to the negative: noise in"
+        " that accuracy lowers the one and raises the other. Over few objectives they also lean on single"
+        " ones, so their range without any two stands beside them.",
+    ),
+    place=4,
+    measured_by="variations",
+    summary="Linear and kNN transfer from every block, and which layer serves each task best",
+    short="Transfer by layer",
+)

@@ -1,0 +1,104 @@
+"""Two more small networks, trained as the ICLR version of the paper trains on CIFAR (its table 1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penultimate.report.base import Missing
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import COSINE_DECAY, percent
+from penultimate.report.shapes.cells import bold_note
+from penultimate.report.shapes.numbers import average, rank_correlation, without_two
+from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
+from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import counted, fixed, listed, p_value, plain
+
+TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
+
+
+def _columns(measurements: Measurements) -> list[RunColumn]:
+    """The accuracies of each further architecture that has any in the arm."""
+    return [
+        run_column(replace(TOP1, group=plain(other.backbone), key=f"{other.backbone}_{TOP1.key}"), runs)
+        for other in measurements.of_others
+        if (runs := other.values(TOP1))
+    ]
+
+
+def _build(measurements: Measurements) -> Piece:
+    columns = _columns(measurements)
+    title = f"Test accuracy on {measurements.title} under cosine decay, without averaging"
+    table = run_table(measurements, "iclr_table1", title, columns) if columns else None
+    if table is None:
+        gap = Missing("Accuracy of two more architectures under cosine decay")
+        return Piece(missing=(gap,), words={"said": ""})
+    return Piece(
+        (table,), notes=(_regime(measurements), bold_note(measurements)), words={"said": _said(columns)}
+    )
+
+
+def _said(columns: list[RunColumn]) -> str:
+    """Whether the first two architectures rank the objectives alike."""
+    if len(columns) < 2:
+        return ""
+    one, other = (
+        {spec: average(list(runs.values())) for spec, runs in column.runs.items()} for column in columns[:2]
+    )
+    shared = [spec for spec in one if spec in other]
+    pairs = [one[spec] for spec in shared], [other[spec] for spec in shared]
+    found = rank_correlation(*pairs)
+    if found is None:
+        return ""
+    names = listed([column.quantity.group for column in columns[:2]])
+    answer = (
+        "rank the objectives alike"
+        if found.rho > 0 and found.p < 0.05
+        else "are not shown to rank the objectives alike"
+    )
+    return (
+        f"{names[:1].upper()}{names[1:]} {answer}: Spearman ρ = {fixed(found.rho, 2)}, {p_value(found.p)},"
+        f" {counted(found.n, 'objective')}{without_two(*pairs)}."
+    )
+
+
+def _regime(measurements: Measurements) -> str:
+    """How the arm was trained here."""
+    arm = measurements.in_arm(COSINE_DECAY)
+    recipe = arm.recipe
+    if not recipe:
+        return ""
+    averaged = recipe["averaging_window"] or recipe["averaging_momentum"]
+    return (
+        f"Ours: {counted(int(recipe['epochs']), 'epoch')}, learning rate {recipe['learning_rate']:g},"
+        f" {plain(recipe['schedule'])} schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it,"
+        f" {'averaged weights' if averaged else 'no averaging of the weights'}; {arm.runs_phrase()}."
+    )
+
+
+ICLR_TABLE1 = Exhibit(
+    name="iclr_table1",
+    title="Do two more small networks, trained otherwise, rank the objectives alike?",
+    caption="{said} Test accuracy of networks of two more architectures, trained with a cosine decay of the"
+    " learning rate and without averaging of the weights. ± is the standard error over runs.",
+    parts=(
+        Bespoke(_build, (TOP1,)),
+        PrintedTable(
+            "iclr_table1",
+            "iclr_table1_accuracy",
+            "Table 1 of the paper's ICLR version: ResNet-50; All-CNN-C; WRN-16-8",
+            (
+                Printed("imagenet_top1_percent", "Top-1, %", "ImageNet"),
+                Printed("imagenet_top5_percent", "Top-5, %", "ImageNet"),
+                Printed("cifar10_top1_percent", "Top-1, %", "CIFAR-10"),
+                Printed("cifar100_top1_percent", "Top-1, %", "CIFAR-100"),
+            ),
+        ),
+    ),
+    paper_says="The paper's ICLR version trains All-CNN-C on CIFAR-10 and WRN-16-8 on CIFAR-100 with cosine"
+    " decay and no averaging, 25 runs an objective, each with a learning rate and a weight decay of its own.",
+    section="B",
+    measured_by="variations",
+    of_another=True,
+    summary="Accuracy of two more architectures under cosine decay, without weight averaging",
+    short="Two more small networks",
+)
