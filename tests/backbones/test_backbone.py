@@ -80,7 +80,7 @@ def test_the_wide_network_sums_without_a_non_linearity() -> None:
     assert (block(x) < 0).any()
 
 
-@pytest.mark.parametrize("name", registry.names("backbone"))
+@pytest.mark.parametrize("name", [name for name in registry.names("backbone") if name.startswith("glyph")])
 def test_features_do_not_depend_on_the_batch_in_evaluation(name: str) -> None:
     network = build(f"{name}(width=8, features=32)").eval()
     images = torch.randn(20, 3, 24, 24, generator=torch.Generator().manual_seed(0))
