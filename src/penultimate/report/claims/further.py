@@ -96,5 +96,15 @@ def further_spoken() -> tuple[str, ...]:
         "Combinations: within seeds, the combination less the better of its parts, which is the one that is"
         " better in the other seeds, lest the better of two by chance be taken; the mean over all"
         " combinations. It holds where a gain that counts is excluded.",
+        "How often these rules decide, of simulated studies of three seeds and of five: a ratio of 0.1 is"
+        " found far below in 60 to 89 and 65 to 86 % (by noise and tasks), one of 0.5 is denied in 42 to"
+        " 66 and 49 to 62 %. That no alternative is apart, where none is, is shown in 93 and 100 % if runs"
+        " differ by 0.1 points, in 0 and 24 % if by 0.3; one that is apart by twice what counts refutes it"
+        " in 68 and 100, or 11 and 85 %. With the reference run's noise, AutoAugment that gains a point"
+        " and leaves R² alone is found to in 93 and 100 %; that combinations gain nothing, where they do"
+        " not, in 14 and 30 %, where they lose half a point in 74 and 100 %; a gain of a point refutes it"
+        " in 96 and 100 %. Last layers are found in 94 % (six objectives) and 100 % (nine) where all"
+        " differ alike, in 20 and 60 % where they differ very unequally. Wrong verdicts come in 3 % at"
+        " most.",
         *(getattr(FURTHER, field.name).reason for field in dataclasses.fields(FURTHER)),
     )

@@ -126,7 +126,7 @@ def only_accuracy(
     if len(effects) < len(found):
         return not_judged(counts, COPIES)
     ours = (
-        f"Accuracy {_with_interval(effects['up'], 2)} points, R² {_with_interval(effects['wider'], 3)}"
+        f"Accuracy {_with_interval(effects['up'], 2, ' points')}, R² {_with_interval(effects['wider'], 3)}"
         f" (spread among the objectives {fixed(spread, 3)}), {counts}"
     )
     verdicts = each(effects, ("wider", "narrower"), criteria)
@@ -149,8 +149,8 @@ def _mean_gains(before: ByRun, after: ByRun, specs: Sequence[str], seeds: Sequen
     return {seed: mean([after[spec][seed] - before[spec][seed] for spec in specs]) for seed in seeds}
 
 
-def _with_interval(effect: Effect, digits: int) -> str:
-    return f"{signed(effect.estimate, digits)} ({range_text(effect.low, effect.high, digits)})"
+def _with_interval(effect: Effect, digits: int, unit: str = "") -> str:
+    return f"{signed(effect.estimate, digits)}{unit} ({range_text(effect.low, effect.high, digits)})"
 
 
 def only_accuracy_in_paper(rule: OnlyAccuracy) -> str:
@@ -188,7 +188,7 @@ def no_sum(evidence: Evidence, criteria: Criteria) -> Assessment:
     counts = f"{counted(len(wholes), 'combination')}, {runs_each([len(seeds)])}"
     if len(seeds) < criteria.least_runs.value:
         return not_judged(counts, not_enough_runs([len(seeds)], criteria))
-    gains = {spec: _on_better(whole, parts, seeds) for spec, (whole, parts) in wholes.items()}
+    gains = {spec: on_better(whole, parts, seeds) for spec, (whole, parts) in wholes.items()}
     softmax = next((runs for spec, runs in single.items() if not _terms(spec)), {})
     if not softmax:
         return unmeasured(NAMES["combined"], ELSEWHERE["combined"])
@@ -221,7 +221,7 @@ def _parts(spec: str) -> list[frozenset[str]]:
     return [frozenset({term}) for term in sorted(_terms(spec))]
 
 
-def _on_better(whole: BySeed, parts: Sequence[BySeed], seeds: Sequence[Seed]) -> BySeed:
+def on_better(whole: BySeed, parts: Sequence[BySeed], seeds: Sequence[Seed]) -> BySeed:
     """Of each seed the combination less that part which is the best in the mean of the other seeds."""
     gains = {}
     for seed in seeds:

@@ -113,7 +113,7 @@ def _no_replication(measurements: Measurements) -> str:
 
     least, there = int(CRITERIA.least_runs.value), counted(len(measurements.seeds), "seed")
     needed = f"{2 * least} seeds, {least} in each half"
-    return f"Replication: no claim can be judged twice, which takes {needed}, of {there}."
+    return f"Replication: no claim can be judged twice, which takes {needed}; this study has {there}."
 
 
 CLAIMS = Exhibit(

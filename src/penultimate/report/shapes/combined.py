@@ -17,7 +17,7 @@ def terms_of(spec: str) -> list[registry.Spec]:
     """The terms of an objective's spec; none of a network given.
 
     >>> [str(term) for term in terms_of("dropout(keep=0.8) + sigmoid()")]
-    ['dropout(keep=0.8)', 'sigmoid()']
+    ['dropout(keep=0.8)', 'sigmoid']
     """
     try:
         return list(registry.parse_sum(spec))
