@@ -141,6 +141,7 @@ def cells_of(store: Path) -> set[tuple[float, float]]:
     return {(config["learning_rate"], config["decay"]) for config in configs}
 
 
+@pytest.mark.long
 def test_the_command_that_widens_the_grid_trains_the_new_cells_only(smoke: Path) -> None:
     (note,) = [
         text for text in exhibit("table2", read_study(smoke / "runs", "smoke")).notes if "grid's edge" in text

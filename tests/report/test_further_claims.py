@@ -36,7 +36,7 @@ from tests.oracles import claims as oracle
 from tests.report.planted import NINE, as_in_the_paper, planted
 from tests.report.reading import described, with_rows
 
-TASKS = ("syllabics", "georgian", "armenian", "cyrillic")
+TASKS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")
 SHIFTED = ("glyphs_v2", "glyphs_a", "glyphs_r", "glyphs_sketch")
 SEEDS = (0, 1, 2, 3, 4)
 LAYERS = ("block1", "block2", "block3", "penultimate")
@@ -115,7 +115,7 @@ def spread(by: float, seed: int, draw: float = 0.0) -> Value:
 
 
 def test_the_second_set_is_dated_digested_and_told() -> None:
-    assert (FURTHER_RULES, further_digest()[:12]) == ("2026-11-22, second set", "5557d201564a")
+    assert (FURTHER_RULES, further_digest()[:12]) == ("2026-11-22, second set", "e5f2f1193f75")
     assert {claim.since for claim in FURTHER_CLAIMS} == {FURTHER_RULES}
     assert f"of {FURTHER_RULES} (sha256 {further_digest()[:12]})" in further_spoken()[0]
     assert len({claim.key for claim in EVERY_CLAIM}) == len(CLAIMS) + len(FURTHER_CLAIMS)
@@ -212,8 +212,7 @@ def test_fine_tuning_erases_or_does_not(x: float, expected: Verdict) -> None:
     tuned = accuracies("fine_tuned", TASKS, spread(x, 2, draw=3.0))
     one = judged(study([*linear, *tuned]))["fine_tuning_erases"]
     assert one.ours.verdict == expected
-    assert one.ours.ours.startswith(f"Spread {x * 2.60:.1f}") or x != 1.0
-    assert "99 %), nine objectives, four tasks, five runs each" in one.ours.ours
+    assert "99 %), nine objectives, eight tasks, five runs each" in one.ours.ours
 
 
 @pytest.mark.parametrize(("x", "expected"), [(0.1, "holds"), (1.0, "does not hold")])
@@ -228,7 +227,7 @@ def test_robustness_is_spread_over_the_shifted_sets(x: float, expected: Verdict)
 @pytest.mark.parametrize(
     ("targets", "seeds", "why"),
     [
-        (TASKS[:3], SEEDS, "Too few: three tasks; four tasks or more are needed."),
+        (TASKS[:7], SEEDS, "Too few: seven tasks; eight tasks or more are needed."),
         (TASKS, SEEDS[:2], "Two runs each: too few to know how far runs differ by chance"),
     ],
 )
@@ -260,7 +259,7 @@ def fine_tuned(gains: Sequence[float], size: float) -> list[Row]:
         ([0.0] * 9, "holds"),
         ([0.0] * 8 + [-1.6], "does not hold"),
         ([0.0, 1.6] + [0.0] * 7, "does not hold"),
-        ([0.0] * 8 + [-0.8], "undecided"),
+        ([0.0] * 8 + [-0.75], "undecided"),
     ],
     ids=["none", "one below", "one above", "on the border"],
 )
@@ -442,14 +441,14 @@ def test_parts_of_another_recipe_are_no_parts() -> None:
 
 
 def two_spreads(ratio: float, random: np.random.Generator, n: int, t: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nine objectives, of which y's are a point apart in spread; effects differ between tasks."""
+    """Nine objectives on t tasks and on eight: a spread of a point on these, and more on some tasks."""
     effect = random.normal(size=9)
     effect = (effect - effect.mean()) / effect.std(ddof=1)
     sides = []
-    for scale in (ratio, 1.0):
-        load = np.exp(0.5 * random.normal(size=t)) / np.exp(0.125)
-        of_task = 0.3 * random.normal(size=(9, 1, t))
-        chance = 0.1 * random.normal(size=(9, n, t)) + 0.03 * random.normal(size=(9, n, 1))
+    for scale, tasks in ((ratio, t), (1.0, 8)):
+        load = np.exp(0.5 * random.normal(size=tasks)) / np.exp(0.125)
+        of_task = 0.3 * random.normal(size=(9, 1, tasks))
+        chance = 0.1 * random.normal(size=(9, n, tasks)) + 0.03 * random.normal(size=(9, n, 1))
         sides.append(scale * (effect[:, None, None] * load + of_task) + chance)
     return sides[0], sides[1]
 
@@ -461,12 +460,14 @@ def test_a_ratio_at_the_border_is_seldom_decided_and_others_often(n: int, t: int
     fewer = dataclasses.replace(FURTHER, resamples=Criterion(2000, "in less time"))
 
     def verdicts(ratio: float, trials: int) -> list[Verdict]:
-        found = (spread_ratio(*two_spreads(ratio, random, n, t), True, further=fewer) for _ in range(trials))
+        found = (
+            spread_ratio(*two_spreads(ratio, random, n, t), t == 8, further=fewer) for _ in range(trials)
+        )
         return [decide(one.effect) for one in found if one]
 
-    border, small, large = verdicts(0.25, 600), verdicts(0.06, 100), verdicts(0.6, 100)
+    border, small, large = verdicts(0.25, 400), verdicts(0.06, 100), verdicts(0.6, 100)
     for wrong in ("holds", "does not hold"):
-        assert border.count(wrong) / len(border) <= 0.032 + 3 * (0.03 * 0.97 / 600) ** 0.5
+        assert border.count(wrong) / len(border) <= 0.032 + 3 * (0.03 * 0.97 / 400) ** 0.5
     assert small.count("holds") > 85
     assert large.count("does not hold") > 40
     assert small.count("does not hold") == large.count("holds") == 0

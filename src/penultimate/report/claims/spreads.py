@@ -115,18 +115,18 @@ def narrower(evidence: Evidence, rule: Narrower, criteria: Criteria, further: Fu
     }
     shared = {spec: seeds for spec, seeds in shared.items() if seeds}
     usable = [spec for spec, seeds in shared.items() if len(seeds) >= criteria.least_runs.value]
-    enough, noun = int(criteria.least_objectives.value), PLACES[rule.x][1]
-    extent = f"{counted(len(shared), 'objective')}, {counted(len(of_x), noun)}"
+    enough = int(criteria.least_objectives.value)
+    extent = f"{counted(len(shared), 'objective')}, {counted(len(of_x), PLACES[rule.x][1])}"
     if len(shared) < enough:
         return not_judged(extent, too_few(len(shared), enough, "objective"))
     seeds = common_seeds(dict.fromkeys(shared[spec], 0.0) for spec in usable) if usable else []
     if len(usable) < enough or len(seeds) < criteria.least_runs.value:
         counts = [len(seeds)] if len(usable) >= enough else [len(of) for of in shared.values()]
         return not_judged(extent, not_enough_runs(counts, criteria))
-    fewest = min(len(of_x), len(of_y))
-    if fewest < further.least_tasks.value:
-        noun = PLACES[rule.x if len(of_x) == fewest else rule.y][1]
-        return not_judged(extent, too_few(fewest, int(further.least_tasks.value), noun))
+    for aspect, tasks in ((rule.x, of_x), (rule.y, of_y)):
+        needed = int((further.least_sets if aspect == "robust" else further.least_tasks).value)
+        if len(tasks) < needed:
+            return not_judged(extent, too_few(len(tasks), needed, PLACES[aspect][1]))
     x, y = (
         np.array([[[runs[spec][seed] for runs in tasks.values()] for seed in seeds] for spec in usable])
         for tasks in (of_x, of_y)
