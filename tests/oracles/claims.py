@@ -143,3 +143,51 @@ def bootstrap_extremes(x: Sequence[dict[int, float]], y: Sequence[dict[int, floa
         means_y = [sum(runs[seed] for seed in drawn) for runs in y]
         found.append(rho(means_x, means_y))
     return min(found), max(found)
+
+
+def spread_ratios(
+    x: Sequence[Sequence[Sequence[float]]], y: Sequence[Sequence[Sequence[float]]]
+) -> tuple[float, list[float]]:
+    """The ratio of the spreads of x and y [k n t], and that of every way to draw seeds and tasks anew.
+
+    The tasks are the same for both. Ways that draw one seed alone are left out.
+    """
+
+    def spread(
+        values: Sequence[Sequence[Sequence[float]]], seeds: Sequence[int], tasks: Sequence[int]
+    ) -> float:
+        means = [[sum(of_seed[task] for task in tasks) / len(tasks) for of_seed in one] for one in values]
+        products = []
+        for s, r in itertools.permutations(range(len(seeds)), 2):
+            if seeds[s] != seeds[r]:
+                a, b = ([one[seed] for one in means] for seed in (seeds[s], seeds[r]))
+                centre_a, centre_b = sum(a) / len(a), sum(b) / len(b)
+                covariance = sum((u - centre_a) * (v - centre_b) for u, v in zip(a, b, strict=True))
+                products.append(covariance / (len(a) - 1))
+        return math.sqrt(max(0.0, sum(products) / len(products)))
+
+    n, t = len(x[0]), len(x[0][0])
+    drawn = [
+        (seeds, tasks)
+        for seeds in itertools.product(range(n), repeat=n)
+        for tasks in itertools.product(range(t), repeat=t)
+        if len(set(seeds)) > 1
+    ]
+    whole = range(n), range(t)
+    return spread(x, *whole) / spread(y, *whole), [spread(x, *one) / spread(y, *one) for one in drawn]
+
+
+def likeness_gaps(pairs: dict[tuple[str, int, str, int], float]) -> list[float]:
+    """The jackknife's pseudo-values of within less between, leaving out an objective at a time."""
+
+    def gap(without: str) -> float:
+        kept = {
+            key: value for key, value in pairs.items() if key[1] != key[3] and without not in (key[0], key[2])
+        }
+        same = [value for (a, _, b, _), value in kept.items() if a == b]
+        apart = [value for (a, _, b, _), value in kept.items() if a != b]
+        return sum(same) / len(same) - sum(apart) / len(apart)
+
+    objectives = sorted({key[0] for key in pairs})
+    n = len(objectives)
+    return [n * gap("") - (n - 1) * gap(one) for one in objectives]

@@ -45,7 +45,7 @@ def read(results: StudyResults, allow_limited: bool = False) -> Evidence:
 
 
 def found(results: StudyResults, **options: Criteria) -> dict[str, Verdict]:
-    return {judged.claim.key: judged.ours.verdict for judged in judge(read(results), **options)}
+    return {judged.claim.key: judged.ours.verdict for judged in judge(read(results), CLAIMS, **options)}
 
 
 def expect(expected: Verdict, key: str) -> Verdict:
@@ -143,7 +143,7 @@ def test_where_nothing_differs_nothing_holds() -> None:
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_too_few_runs_decide_nothing_and_say_so(seeds: tuple[int, ...]) -> None:
-    for judged in judge(read(planted(as_in_the_paper(), seeds, alike=ALIKE[1]))):
+    for judged in judge(read(planted(as_in_the_paper(), seeds, alike=ALIKE[1])), CLAIMS):
         assert (judged.ours.verdict, judged.ours.judged) == ("undecided", False)
         if len(seeds) == 1 and judged.claim.key == "mistakes":
             assert "over several seeds: not measured" in judged.ours.reason
@@ -169,7 +169,7 @@ def test_copies_of_one_run_are_no_evidence() -> None:
 
 def test_what_is_not_measured_is_said() -> None:
     truth = {name: {"accuracy": 77.0 + place} for place, name in enumerate(NINE[:3])}
-    judged = {one.claim.key: one.ours for one in judge(read(planted(truth)))}
+    judged = {one.claim.key: one.ours for one in judge(read(planted(truth)), CLAIMS)}
     assert judged["accuracy_label_smoothing"].verdict == "holds"
     for key in set(judged) - {"accuracy_label_smoothing", "accuracy_sigmoid"}:
         assert judged[key].verdict == "undecided"
@@ -377,6 +377,15 @@ def test_a_half_with_too_few_runs_is_not_judged() -> None:
         assert one.halves[1].verdict == "undecided"
 
 
+def test_where_no_claim_can_be_judged_twice_there_are_no_columns_for_it() -> None:
+    made = exhibit("claims", planted(as_in_the_paper(), alike=ALIKE[1]))
+    _, again = made.tables
+    assert [column.key for column in again.columns] == ["verdict", "first_rules"]
+    assert {len(row.cells) for row in again.rows} == {2}
+    (note,) = [note for note in made.notes if note.startswith("Replication: no claim")]
+    assert note.endswith("which takes 6 seeds, 3 in each half; this study has five seeds.")
+
+
 def test_what_changes_in_the_second_half_is_not_replicated() -> None:
     """Of six seeds sigmoid gains in the first three and loses in the others; label smoothing always gains."""
     truth = {
@@ -447,7 +456,7 @@ def test_ranked_claims_have_the_sign_that_the_paper_found() -> None:
 
 
 def test_the_exhibit_is_a_row_a_claim() -> None:
-    made = exhibit("claims", planted(as_in_the_paper(), alike=ALIKE[1]))
+    made = exhibit("claims", planted(as_in_the_paper(), range(6), alike=ALIKE[1]))
     table, again = made.tables
     keys = [column.key for column in table.columns]
     assert [row.label for row in table.rows] == [claim.says for claim in CLAIMS]
@@ -468,7 +477,7 @@ def test_the_exhibit_is_a_row_a_claim() -> None:
 def test_the_exhibit_is_printed_saved_and_the_same_each_time() -> None:
     hostile = {"sigmoid": "<script>alert(1)</script>\n"}
     gone = [("sigmoid", seed) for seed in (0, 1, 2)]
-    results = planted(as_in_the_paper(), labels=hostile, without=gone)
+    results = planted(as_in_the_paper(), labels=hostile, without=gone, alike=ALIKE[1])
     made = exhibit("claims", results)
     assert made == exhibit("claims", results)
     text = render_exhibit_text(made)

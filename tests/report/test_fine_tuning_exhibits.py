@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from penultimate.report.base import Built, Cell
 from penultimate.report.measurements import admit
 from penultimate.report.spec import assemble
 from penultimate.statistics import bold
+from tests.conftest import penultimate
 from tests.oracles.report import mean_of
 from tests.report.reading import described, glyphs, only, table_of, with_rows
 from tests.report.test_contract import exhibit_of
@@ -23,7 +26,7 @@ TARGETS = ("syllabics_smoke", "digits_smoke")
 
 
 @pytest.fixture
-def smoke(finished_smoke: Path) -> StudyResults:
+def finished(finished_smoke: Path) -> StudyResults:
     return read_study(finished_smoke / "runs", "smoke")
 
 
@@ -55,8 +58,8 @@ def column(built: Built, table: str, key: str) -> dict[str, Cell]:
     return {row.objective or row.label: row.cells[at] for row in shown.rows}
 
 
-def test_table_2_holds_every_task_their_mean_and_a_row_from_scratch(smoke: StudyResults) -> None:
-    results = several_seeds(smoke)
+def test_table_2_holds_every_task_their_mean_and_a_row_from_scratch(finished: StudyResults) -> None:
+    results = several_seeds(finished)
     built = exhibit("table2", results)
     specs = {entry["slug"]: entry["spec"] for entry in results.description["objectives"]}
     of_tasks: dict[str, list[list[float]]] = {}
@@ -96,8 +99,8 @@ def test_the_paper_s_table_2_is_printed_digit_for_digit() -> None:
         assert [cell.text for cell in row.cells] == [printed[key] for key in keys]
 
 
-def test_it_says_what_fine_tuning_gains_and_how_far_objectives_are_apart(smoke: StudyResults) -> None:
-    built = exhibit("table2", smoke)
+def test_it_says_what_fine_tuning_gains_and_how_far_objectives_are_apart(finished: StudyResults) -> None:
+    built = exhibit("table2", finished)
     means = [cell.value or 0 for cell in column(built, "table2", "mean_percent").values()]
     *tuned, scratch = means
     said = " ".join(built.notes).replace("−", "-")
@@ -123,28 +126,57 @@ def with_choices(results: StudyResults, edges: float, cells: float) -> StudyResu
     ],
 )
 def test_a_best_cell_on_the_edge_of_the_grid_is_said(
-    smoke: StudyResults, edges: int, cells: int, said: str
+    finished: StudyResults, edges: int, cells: int, said: str
 ) -> None:
-    notes = " ".join(exhibit("table2", with_choices(smoke, edges, cells)).notes)
+    notes = " ".join(exhibit("table2", with_choices(finished, edges, cells)).notes)
     assert said in notes
     assert ("grid's edge" in notes, "nothing was chosen" in notes) == (edges > 0, cells == 1)
 
 
-def test_a_final_layer_that_was_trained_first_stands_beside_the_fresh_one(smoke: StudyResults) -> None:
+def cells_of(store: Path) -> set[tuple[float, float]]:
+    """The learning rates and decays of all cells that a store holds."""
+    configs = [
+        json.loads(meta.read_text())["config"] for meta in store.glob("steps/fine_tune_cell.*/meta.json")
+    ]
+    return {(config["learning_rate"], config["decay"]) for config in configs}
+
+
+@pytest.mark.long
+def test_the_command_that_widens_the_grid_trains_the_new_cells_only(smoke: Path) -> None:
+    (note,) = [
+        text for text in exhibit("table2", read_study(smoke / "runs", "smoke")).notes if "grid's edge" in text
+    ]
+    before, steps = cells_of(smoke / "runs"), {path.name for path in (smoke / "runs/steps").iterdir()}
+    program, *words = shlex.split(note.partition("`")[2].rstrip("`"))
+    assert (program, words[:2]) == ("penultimate", ["run", "smoke"])
+    answer = penultimate(*words, cwd=smoke)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    new = {path.name for path in (smoke / "runs/steps").iterdir()} - steps
+    assert {name.partition(".")[0] for name in new} <= {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
+    assert cells_of(smoke / "runs") > before
+    wider = next(path for path in (smoke / "runs/studies").iterdir() if path.name != "smoke")
+    table = read_study(smoke / "runs", wider.name).table
+    cells = {row.value for row in table.where(metric="fine_tuned_cells")}
+    assert cells == {len(cells_of(smoke / "runs"))}
+    again = exhibit("table2", read_study(smoke / "runs", wider.name))
+    assert column(again, "table2_starts", "linear_mean_percent")
+
+
+def test_a_final_layer_that_was_trained_first_stands_beside_the_fresh_one(finished: StudyResults) -> None:
     probed = [
         dataclasses.replace(row, setting="head=probe", value=row.value + 0.25)
-        for row in smoke.table.where(metric="fine_tuned_top1")
+        for row in finished.table.where(metric="fine_tuned_top1")
     ]
-    built = exhibit("table2", with_rows(smoke, probed))
+    built = exhibit("table2", with_rows(finished, probed))
     fresh, probe = (column(built, "table2_starts", f"{key}fine_tuned_mean_percent") for key in ("", "probe_"))
     for slug, cell in probe.items():
         assert cell.value == pytest.approx((fresh[slug].value or 0) + 25)
     assert len(table_of(built, "table2_starts").columns) == 3
 
 
-def test_another_length_from_scratch_is_told(smoke: StudyResults) -> None:
+def test_another_length_from_scratch_is_told(finished: StudyResults) -> None:
     longer = ["fine_tuning(steps=50)", "from_scratch(steps=70)"]
-    notes = exhibit("table2", described(smoke, measure=longer)).notes
+    notes = exhibit("table2", described(finished, measure=longer)).notes
     assert any(note.endswith("From scratch: 70 steps of 64 images.") for note in notes)
 
 
@@ -158,22 +190,24 @@ def test_what_is_not_measured_is_said() -> None:
         assert {table.source for table in built.tables} <= {"published"}
 
 
-def test_figure_d3_is_the_mean_map_of_softmax_a_task_each(smoke: StudyResults) -> None:
-    built = exhibit("figureD3", smoke)
+def test_figure_d3_is_the_mean_map_of_softmax_a_task_each(finished: StudyResults) -> None:
+    built = exhibit("figureD3", finished)
     panels = {panel.title: panel.raster for figure in built.figures for panel in figure.panels}
     assert list(panels) == ["The scale", "Syllabics (smoke)", "Digits (smoke)"]
-    assert smoke.arrays is not None
+    assert finished.arrays is not None
     for target, title in zip(TARGETS, list(panels)[1:], strict=True):
-        (pointing,) = smoke.table.where(metric="fine_tuned_layers", target=target, objective="softmax")
-        matrix = smoke.arrays(str(pointing.step), "fine_tuned_layers")["matrix"]
+        (pointing,) = finished.table.where(metric="fine_tuned_layers", target=target, objective="softmax")
+        matrix = finished.arrays(str(pointing.step), "fine_tuned_layers")["matrix"]
         raster = panels[title]
         assert raster is not None
         assert np.asarray(raster.values, float) == pytest.approx(matrix, rel=1e-5)
         (row,) = (row for row in built.tables[0].rows if row.label == title)
         assert [cell.value for cell in row.cells] == pytest.approx(matrix.diagonal(), rel=1e-5)
         for layer, one in zip(built.tables[0].columns, matrix.diagonal(), strict=True):
-            assert value(smoke, "fine_tuned_cka", target, layer=layer.label, objective="softmax") == one
-    assert "softmax" not in exhibit("figureD3", _without(smoke, "softmax")).tables[0].title.lower().split(":")
+            assert value(finished, "fine_tuned_cka", target, layer=layer.label, objective="softmax") == one
+    assert "softmax" not in exhibit("figureD3", _without(finished, "softmax")).tables[0].title.lower().split(
+        ":"
+    )
 
 
 def _without(results: StudyResults, slug: str) -> StudyResults:

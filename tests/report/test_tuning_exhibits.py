@@ -91,6 +91,21 @@ def test_what_the_search_found_and_this_study_does_not_follow_is_said(tuning: Tu
     assert any("epochs = 28 (here 20)" in note for note in notes)
 
 
+def test_a_search_older_than_a_setting_had_its_default() -> None:
+    """The kept search knows neither AutoAugment nor Mixup: a study without them has its recipe."""
+    main, *others = glyphs().description["networks"]
+    recipe = main["recipe"]
+    assert "mixup" not in TUNING["recipe"]["augmentation"]
+    for mixup, said in (
+        (0.0, []),
+        (0.2, ["The search was made with another recipe: mixup = 0.0 (here 0.2)."]),
+    ):
+        later = {**recipe, "augmentation": {**recipe["augmentation"], "autoaugment": False, "mixup": mixup}}
+        results = described(glyphs(), name="other", networks=[{**main, "recipe": later}, *others])
+        notes = exhibit("tableA1", results).notes
+        assert [note for note in notes if "another recipe" in note] == said
+
+
 def test_iclr_table_a2_holds_the_rates_and_decays_that_were_chosen(tuning: Tuning) -> None:
     ours, *papers = exhibit("iclr_tableA2", glyphs()).tables
     assert [paper.source for paper in papers] == ["published", "published"]

@@ -46,8 +46,8 @@ def test_the_lines_over_the_epochs_are_unbiased_or_say_that_they_are_not() -> No
     paper, unbiased = (exhibit("figureE4", one) for one in (read_reference("glyphs"), with_unbiased(True)))
     assert paper.caption.startswith("Class separation R², by the paper's formula, of the penult")
     assert unbiased.caption.startswith("Class separation R², unbiased, of the penultimate features")
-    assert sum("Drawn is the paper's R²" in note for note in paper.notes) == 1
-    assert not any("the paper's R²" in note for note in unbiased.notes)
+    assert sum("Drawn is R² by the paper's formula" in note for note in paper.notes) == 1
+    assert not any("by the paper's formula" in note for note in unbiased.notes)
     for name, panel in panels(unbiased).items():
         assert panel.y_label == "Class separation R², unbiased"
         ends = [curve.points[-1][1] for curve in panel.curves]

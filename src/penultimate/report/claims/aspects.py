@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from penultimate.report.quantity import SWEEP, Quantity, percent
+from penultimate.data.catalog import SHIFTS
+from penultimate.report.quantity import AUTOAUGMENT, COMBINATIONS, SWEEP, Quantity, percent
 
 Aspect: TypeAlias = Literal[
     "accuracy",
@@ -21,12 +23,23 @@ Aspect: TypeAlias = Literal[
     "relearned",
     "gap",
     "temperature",
+    "fine_tuned",
+    "robust",
+    "likeness",
+    "augmented",
+    "combined",
 ]
 Among: TypeAlias = Literal["objectives", "temperatures"]
 """What a claim ranks: the objectives that are compared, or the temperatures of the sweep."""
 
 MEASURED_BY = "glyphs"
-"""The study of this package that measures everything the claims ask for."""
+"""The study of this package that measures most of what the claims ask for."""
+ELSEWHERE: dict[Aspect, str] = {
+    "fine_tuned": "penultimate run glyphs --set measure=linear,fine_tuning",
+    "augmented": "penultimate run variations",
+    "combined": "penultimate run variations",
+}
+"""The commands that measure what it does not."""
 NAMES: dict[Aspect, str] = {
     "accuracy": "accuracy on the classes trained on",
     "train": "accuracy on the training images",
@@ -42,6 +55,11 @@ NAMES: dict[Aspect, str] = {
     "relearned": "relearned heads",
     "gap": "relearned heads",
     "temperature": "cosine softmax at several temperatures",
+    "fine_tuned": "fine-tuned networks",
+    "robust": "accuracy on shifted test sets",
+    "likeness": "likeness (CKA) of layers, two networks of each objective",
+    "augmented": "accuracy and class separation under AutoAugment",
+    "combined": "combinations of objectives",
 }
 QUANTITIES: dict[Aspect, Quantity] = {
     "accuracy": percent("top1"),
@@ -55,6 +73,10 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "linear": percent("linear_{accuracy}", target="targets"),
     "knn": percent("knn_{accuracy}", target="targets"),
     "relearned": percent("relearn_top1", setting="shots"),
+    "fine_tuned": percent("fine_tuned_{accuracy}", target="targets", setting="head=fresh", optional=True),
+    "robust": percent("top1", target="v2"),
+    "likeness": Quantity("cka", over="layers"),
+    "combined": percent("top1", split="holdout", over="epochs"),
 }
 """The rows that hold an aspect, or that it is computed from; those of all others follow from these."""
 RATIOS: tuple[Aspect, ...] = ("separation", "separation_before", "fall", "shared")
@@ -63,6 +85,8 @@ SHARED = ("newfaces", "pets")
 """The tasks whose classes are those of pretraining."""
 OF_THE_SWEEP: tuple[Aspect, ...] = ("accuracy", "separation", "linear")
 """What claims about temperatures read of the sweep."""
+UNDER_AUGMENTATION: tuple[Aspect, ...] = ("accuracy", "separation")
+"""What the claim about augmentation reads of its arm."""
 
 
 def read_by_claims() -> tuple[Quantity, ...]:
@@ -71,4 +95,7 @@ def read_by_claims() -> tuple[Quantity, ...]:
         *QUANTITIES.values(),
         percent("top1", split="train", over="epochs"),
         *(QUANTITIES[aspect].of_arm(SWEEP) for aspect in OF_THE_SWEEP),
+        *(replace(QUANTITIES[aspect].of_arm(AUTOAUGMENT), optional=True) for aspect in UNDER_AUGMENTATION),
+        *(percent("top1", target=shift) for shift in SHIFTS),
+        replace(QUANTITIES["combined"].of_arm(COMBINATIONS), optional=True),
     )

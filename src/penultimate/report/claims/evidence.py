@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from penultimate import published
-from penultimate.data.catalog import card
+from penultimate.data.catalog import SHIFTS, card
 from penultimate.report.base import MISSING, Missing
 from penultimate.report.claims.aspects import MEASURED_BY, QUANTITIES, Among, Aspect
 from penultimate.report.claims.courses import at_equal_training, below_their_peak
@@ -18,7 +18,7 @@ from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import SWEEP
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of
 from penultimate.report.shapes.numbers import mean_of_printed
-from penultimate.statistics import Summary
+from penultimate.statistics import Summary, mean
 
 BASELINE = "softmax"
 PAPER_RUNS = 8
@@ -29,13 +29,15 @@ PAPER_RUNS = 8
 class Assessment:
     """What a study says of a claim: its numbers in a line, the verdict, and why.
 
-    Not `judged`: too little was measured for the rule to be applied, which leaves the claim undecided too.
+    Not `judged`: too little was measured for the rule to be applied, which leaves the claim undecided too;
+    `missing` is what it needs where nothing of it was measured.
     """
 
     ours: str
     verdict: Verdict
     reason: str
     judged: bool = True
+    missing: Missing | None = None
 
 
 def not_judged(ours: str, reason: str) -> Assessment:
@@ -43,10 +45,10 @@ def not_judged(ours: str, reason: str) -> Assessment:
     return Assessment(ours, "undecided", reason, judged=False)
 
 
-def unmeasured(what: str) -> Assessment:
+def unmeasured(what: str, command: str = f"penultimate run {MEASURED_BY}") -> Assessment:
     """The assessment where there is nothing to assess."""
-    missing = Missing(f"{what[0].upper()}{what[1:]}").run_by(MEASURED_BY)
-    return not_judged(MISSING, str(missing))
+    missing = Missing(f"{what[0].upper()}{what[1:]}", command)
+    return Assessment(MISSING, "undecided", str(missing), judged=False, missing=missing)
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,11 @@ def _column(name: str) -> _Reader:
     return lambda row: float(row[name])
 
 
+def _on_shifted(row: Mapping[str, str]) -> float:
+    """The mean of the four printed accuracies on shifted test sets."""
+    return mean([float(row[f"imagenet_{shift}_percent"]) for shift in SHIFTS])
+
+
 _RELEARNED = _column("imagenet_50k_relearned_top1_percent")
 _IN_TABLES: dict[Aspect, tuple[str, _Reader]] = {
     "accuracy": ("neurips_table3_class_separation", _column("imagenet_top1_percent")),
@@ -183,6 +190,8 @@ _IN_TABLES: dict[Aspect, tuple[str, _Reader]] = {
     "linear": ("neurips_table1_linear", mean_of_printed),
     "knn": ("neurips_table1_knn", mean_of_printed),
     "relearned": ("iclr_table3_linear", _RELEARNED),
+    "fine_tuned": ("neurips_table2_finetune", _column("avg_percent")),
+    "robust": ("neurips_tableC2_robustness", _on_shifted),
     "train": ("neurips_tableC1_train_accuracy", _column("train_top1_percent")),
     "ece": ("neurips_tableC3_calibration", _column("uncalibrated_ece_fraction")),
 }

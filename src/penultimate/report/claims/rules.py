@@ -93,6 +93,38 @@ class NonePositive:
     aspect: Aspect
 
 
+@dataclass(frozen=True)
+class Narrower:
+    """The objectives' means are spread much less in x than in y."""
+
+    x: Literal["fine_tuned", "robust"]
+    y: Literal["linear"]
+
+
+@dataclass(frozen=True)
+class Alike:
+    """The mean of every alternative is as high as softmax's, neither much above nor much below."""
+
+    aspect: Aspect
+
+
+@dataclass(frozen=True)
+class LastLayers:
+    """Networks of one objective are more alike than those of two in the last layers, hardly in the first."""
+
+
+@dataclass(frozen=True)
+class OnlyAccuracy:
+    """In this arm accuracy is above that of the main one, and class separation is what it is there."""
+
+    arm: str
+
+
+@dataclass(frozen=True)
+class NoSum:
+    """Objectives combined are no better than the better of their parts, in the mean of the combinations."""
+
+
 Rule: TypeAlias = (
     Better
     | BestOfAll
@@ -104,6 +136,11 @@ Rule: TypeAlias = (
     | Levels
     | Positive
     | NonePositive
+    | Narrower
+    | Alike
+    | LastLayers
+    | OnlyAccuracy
+    | NoSum
 )
 
 

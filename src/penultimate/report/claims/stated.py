@@ -201,7 +201,12 @@ CLAIMS: tuple[Claim, ...] = (
 
 def digest() -> str:
     """The sha256 of the rules: every number with its reason, every claim with its rule."""
-    return hashlib.sha256(repr((CRITERIA, CLAIMS)).encode()).hexdigest()
+    return digest_of(CRITERIA, CLAIMS)
+
+
+def digest_of(criteria: object, claims: tuple[Claim, ...]) -> str:
+    """The sha256 of a set of rules."""
+    return hashlib.sha256(repr((criteria, claims)).encode()).hexdigest()
 
 
 def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:

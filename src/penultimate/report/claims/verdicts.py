@@ -14,25 +14,40 @@ from penultimate.report.claims.comparisons import (
     better_in_paper,
     in_paper,
 )
-from penultimate.report.claims.criteria import CRITERIA, Criteria
+from penultimate.report.claims.criteria import CRITERIA, FURTHER, Criteria, FurtherCriteria
 from penultimate.report.claims.evidence import Assessment, Evidence, paper
+from penultimate.report.claims.further import EVERY_CLAIM
+from penultimate.report.claims.likeness import last_layers
 from penultimate.report.claims.patterns import none_positive, positive, shared_in_paper
 from penultimate.report.claims.rankings import levels, levels_text, ranked, ranked_in_paper, trend
 from penultimate.report.claims.rules import (
     FIRST_RULES,
+    Alike,
     BestForMost,
     BestOfAll,
     Better,
     Claim,
+    LastLayers,
     Levels,
+    Narrower,
     NonePositive,
+    NoSum,
+    OnlyAccuracy,
     OnlyThese,
     Positive,
     Ranked,
     Trend,
     Unbeaten,
 )
-from penultimate.report.claims.stated import CLAIMS
+from penultimate.report.claims.spreads import narrower, narrower_in_paper
+from penultimate.report.claims.unchanged import (
+    alike,
+    alike_in_paper,
+    no_sum,
+    no_sum_in_paper,
+    only_accuracy,
+    only_accuracy_in_paper,
+)
 from penultimate.report.measurements import Seed
 
 LIMITED = "A limited run is no evidence."
@@ -54,17 +69,20 @@ class Judged:
 
 
 def judge(
-    evidence: Evidence, claims: Sequence[Claim] = CLAIMS, criteria: Criteria = CRITERIA
+    evidence: Evidence,
+    claims: Sequence[Claim] = EVERY_CLAIM,
+    criteria: Criteria = CRITERIA,
+    further: FurtherCriteria = FURTHER,
 ) -> tuple[Judged, ...]:
     """The verdict on every claim; a limited study decides none."""
     first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
     return tuple(
         Judged(
             claim,
-            claim.prints or _in_paper(claim, criteria),
-            _assess(evidence, claim, criteria),
-            _assess(evidence, claim, criteria, blocks=False) if claim.since == FIRST_RULES else None,
-            (_assess(first, claim, criteria), _assess(second, claim, criteria)),
+            claim.prints or _in_paper(claim, criteria, further),
+            _assess(evidence, claim, criteria, further),
+            _assess(evidence, claim, criteria, further, False) if claim.since == FIRST_RULES else None,
+            (_assess(first, claim, criteria, further), _assess(second, claim, criteria, further)),
         )
         for claim in claims
     )
@@ -80,14 +98,18 @@ def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
     return tuple(seeds[:middle]), tuple(seeds[middle:])
 
 
-def _assess(evidence: Evidence, claim: Claim, criteria: Criteria, blocks: bool = True) -> Assessment:
-    ours = _judge(evidence, claim, criteria, blocks)
+def _assess(
+    evidence: Evidence, claim: Claim, criteria: Criteria, further: FurtherCriteria, blocks: bool = True
+) -> Assessment:
+    ours = _judge(evidence, claim, criteria, further, blocks)
     if evidence.measurements.limited:
         return dataclasses.replace(ours, verdict="undecided", reason=LIMITED, judged=False)
     return ours
 
 
-def _judge(evidence: Evidence, claim: Claim, criteria: Criteria, blocks: bool) -> Assessment:
+def _judge(
+    evidence: Evidence, claim: Claim, criteria: Criteria, further: FurtherCriteria, blocks: bool
+) -> Assessment:
     match claim.rule:
         case Better(aspect, objective):
             return better(evidence, aspect, objective, criteria, blocks)
@@ -107,9 +129,19 @@ def _judge(evidence: Evidence, claim: Claim, criteria: Criteria, blocks: bool) -
             return positive(evidence, claim.rule, criteria)
         case NonePositive():
             return none_positive(evidence, claim.rule, criteria)
+        case Narrower():
+            return narrower(evidence, claim.rule, criteria, further)
+        case Alike():
+            return alike(evidence, claim.rule, criteria, further)
+        case LastLayers():
+            return last_layers(evidence, criteria, further)
+        case OnlyAccuracy():
+            return only_accuracy(evidence, claim.rule, criteria, further)
+        case NoSum():
+            return no_sum(evidence, criteria)
 
 
-def _in_paper(claim: Claim, criteria: Criteria) -> str:
+def _in_paper(claim: Claim, criteria: Criteria, further: FurtherCriteria) -> str:
     match claim.rule:
         case Better(aspect, objective):
             return better_in_paper(aspect, objective, criteria)
@@ -123,5 +155,13 @@ def _in_paper(claim: Claim, criteria: Criteria) -> str:
             return ranked_in_paper("temperature", aspect, criteria, "temperatures")
         case Levels(aspect):
             return levels_text({float(t): value for t, value in paper(aspect, "temperatures").items()})
-        case Positive() | NonePositive():
+        case Narrower():
+            return narrower_in_paper(claim.rule)
+        case Alike():
+            return alike_in_paper(claim.rule, further)
+        case OnlyAccuracy():
+            return only_accuracy_in_paper(claim.rule)
+        case NoSum():
+            return no_sum_in_paper()
+        case Positive() | NonePositive() | LastLayers():
             return shared_in_paper()

@@ -26,6 +26,8 @@ EVIDENCE = (
 AGAIN = (
     Column("verdict", "Verdict", "All seeds"),
     Column("first_rules", f"By the rules of {FIRST_RULES}", "All seeds"),
+)
+HALVES = (
     Column("first_half", "First half", "Replication"),
     Column("second_half", "Second half", "Replication"),
 )
@@ -35,21 +37,31 @@ NOT_JUDGED = "not judged"
 
 def _table(measurements: Measurements) -> Piece:
     from penultimate.report.claims.evidence import gather
+    from penultimate.report.claims.further import further_spoken
     from penultimate.report.claims.stated import spoken
     from penultimate.report.claims.verdicts import judge
 
-    judged = judge(gather(measurements))
+    every = judge(gather(measurements))
+    judged = tuple(one for one in every if one.ours.missing is None)
+    gaps = dict.fromkeys(one.ours.missing for one in every if one.ours.missing is not None)
+    if not judged:
+        return Piece(missing=tuple(gaps))
+    twice = any(all(half.judged for half in one.halves) for one in judged)
     tables = (
         ExhibitTable("claims", "Claim by claim", CLAIM, EVIDENCE, tuple(map(_evidence, judged))),
         ExhibitTable(
             "claims_again",
-            "The same claims by the first rules, and in each half of the seeds",
+            f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}",
             CLAIM,
-            AGAIN,
-            tuple(map(_again, judged)),
+            (*AGAIN, *HALVES) if twice else AGAIN,
+            tuple(_again(one, twice) for one in judged),
         ),
     )
-    return Piece(tables, notes=(_replication(measurements, judged),), method=spoken())
+    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
+    if gaps:
+        left = counted(len(every) - len(judged), "claim")
+        notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
+    return Piece(tables, notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken()))
 
 
 def _evidence(judged: Judged) -> TableRow:
@@ -64,9 +76,10 @@ def _evidence(judged: Judged) -> TableRow:
     return TableRow(claim.says, cells)
 
 
-def _again(judged: Judged) -> TableRow:
+def _again(judged: Judged, twice: bool) -> TableRow:
     first = judged.first.verdict if judged.first else "no such claim"
-    return TableRow(judged.claim.says, (Cell(judged.ours.verdict), Cell(first), *map(_half, judged.halves)))
+    halves = map(_half, judged.halves) if twice else ()
+    return TableRow(judged.claim.says, (Cell(judged.ours.verdict), Cell(first), *halves))
 
 
 def _half(half: Assessment) -> Cell:
@@ -75,7 +88,6 @@ def _half(half: Assessment) -> Cell:
 
 def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
     """What the two halves of the seeds come to: what came out twice, and what did not."""
-    from penultimate.report.claims.criteria import CRITERIA
     from penultimate.report.claims.verdicts import halves
 
     seeds = [
@@ -89,14 +101,19 @@ def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
     opposite = pairs["holds", "does not hold"] + pairs["does not hold", "holds"]
     unjudged = sum(count for pair, count in pairs.items() if NOT_JUDGED in pair)
     once = len(judged) - twice - opposite - unjudged - pairs["undecided", "undecided"]
-    least = int(CRITERIA.least_runs.value)
-    few = [half for half in halves(measurements.seeds) if len(half) < least]
     return (
         f"Replication, {seeds[0]} against {seeds[1]}: of {counted(len(judged), 'claim')}, {twice} came out"
         f" the same way twice, {once} in one half only, {opposite} in opposite ways,"
         f" {pairs['undecided', 'undecided']} in neither; {unjudged} could not be judged in both halves."
-        + (f" A rule needs {counted(least, 'run')}, so that nothing can be replicated here." if few else "")
     )
+
+
+def _no_replication(measurements: Measurements) -> str:
+    from penultimate.report.claims.criteria import CRITERIA
+
+    least, there = int(CRITERIA.least_runs.value), counted(len(measurements.seeds), "seed")
+    needed = f"{2 * least} seeds, {least} in each half"
+    return f"Replication: no claim can be judged twice, which takes {needed}; this study has {there}."
 
 
 CLAIMS = Exhibit(

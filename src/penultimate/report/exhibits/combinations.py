@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS, resolve
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.measurements import Measurements, Seed
-from penultimate.report.quantity import COMBINATIONS, percent
+from penultimate.report.quantity import COMBINATIONS
 from penultimate.report.shapes.cells import published_cell, run_cell
+from penultimate.report.shapes.combined import HOLDOUT, SINGLE, best_epochs, of_one_recipe, terms_of
 from penultimate.report.shapes.numbers import average, printed_rows
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, plain
@@ -23,8 +23,6 @@ Runs: TypeAlias = Mapping[Seed, float]
 BASES = ("label_smoothing", "sigmoid", "cosine_softmax")
 """What has a column of its own besides softmax; of two of them, the first."""
 NOTHING = "Nothing"
-HOLDOUT = percent("top1", split="holdout", over="epochs", arm=COMBINATIONS)
-SINGLE = HOLDOUT.of_arm("")
 
 
 def _parts(spec: str) -> Place | None:
@@ -33,9 +31,8 @@ def _parts(spec: str) -> Place | None:
     >>> _parts("dropout(keep=0.8) + sigmoid()"), _parts("cosine_softmax(scale=1, temperature=0.05)")
     (('sigmoid', 'dropout(keep=0.8)'), ('cosine_softmax(scale=1, temperature=0.05)', ''))
     """
-    try:
-        terms = registry.parse_sum(spec)
-    except RequestError:
+    terms = terms_of(spec)
+    if not terms:
         return None
     base = next((term for name in BASES for term in terms if term.name == name), None)
     added = [str(term) for term in terms if term is not base and term.name != "softmax"]
@@ -47,19 +44,6 @@ def _label(spec: str) -> str:
         return plain(resolve(spec).detailed_label)
     except RequestError:
         return plain(spec)
-
-
-def _best_epochs(measurements: Measurements, arm: str) -> dict[str, Runs]:
-    """Of every objective of an arm the highest holdout accuracy of each run."""
-    of_arm = measurements.in_arm(arm)
-    best: dict[str, Runs] = {
-        objective.spec: {
-            seed: max(value for _, value in points)
-            for seed, points in of_arm.curve(objective, HOLDOUT.metric, HOLDOUT.split).items()
-        }
-        for objective in of_arm.objectives
-    }
-    return {spec: runs for spec, runs in best.items() if runs}
 
 
 def _combined(measurements: Measurements) -> Piece:
@@ -74,16 +58,12 @@ def _is_single(place: Place) -> bool:
     return not added or (base == "softmax" and " + " not in added)
 
 
-def _same_recipe(measurements: Measurements) -> bool:
-    return measurements.recipe == measurements.in_arm(COMBINATIONS).recipe
-
-
 def _runs(measurements: Measurements) -> dict[Place, Runs]:
     """The combinations by their place, and of the main arm those single objectives that are parts of them."""
-    combined = _best_epochs(measurements, COMBINATIONS)
+    combined = best_epochs(measurements, COMBINATIONS)
     runs = {place: found for spec, found in combined.items() if (place := _parts(spec))}
     parts = {part for place in runs for part in place} | {"", "softmax"}
-    main = _best_epochs(measurements, "") if runs and _same_recipe(measurements) else {}
+    main = best_epochs(measurements) if runs and of_one_recipe(measurements) else {}
     singles = {place: found for spec, found in main.items() if (place := _parts(spec)) and {*place} <= parts}
     return {**singles, **runs}
 
@@ -93,7 +73,7 @@ def _ours(measurements: Measurements) -> ExhibitTable | None:
     if all(_is_single(place) for place in runs):
         return None
     notes = ["The highest accuracy on the holdout images during training, the mean over runs."]
-    if not _same_recipe(measurements):
+    if not of_one_recipe(measurements):
         notes.append("The main runs have another recipe, so their single objectives are not shown here.")
     bases = sorted({base for base, _ in runs}, key=_paper_order)
     return ExhibitTable(

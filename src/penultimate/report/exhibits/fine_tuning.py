@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import shlex
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from penultimate.measures.catalogue import requested
+from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.base import TableRow
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, official_accuracy
 from penultimate.report.quantity import TARGETS, Quantity, percent
@@ -30,9 +31,12 @@ FINE_TUNED = percent("fine_tuned_{accuracy}", target=TARGETS, setting=FRESH)
 FROM_PROBE = replace(FINE_TUNED, setting=PROBE)
 LINEAR = percent("linear_{accuracy}", target=TARGETS)
 FROM_SCRATCH = percent("from_scratch_{accuracy}", target=TARGETS)
-EDGES, CELLS = (
-    Quantity(f"fine_tuned_{name}", "train", target=TARGETS, setting=FRESH) for name in ("edges", "cells")
+EDGES, CELLS, *_CHOSEN = (
+    Quantity(f"fine_tuned_{name}", "train", target=TARGETS, setting=FRESH)
+    for name in ("edges", "cells", "learning_rate", "decay")
 )
+CHOSEN = dict(zip(("learning_rate", "decay"), _CHOSEN, strict=True))
+"""What was chosen of the settings that make the grid."""
 SCRATCH = "From scratch"
 GROUP = "Transfer, fine-tuned"
 
@@ -147,24 +151,75 @@ def _grid(measurements: Measurements) -> tuple[str, ...]:
     at_edge = f"{counted(on_edge, 'lies', 'lie')} on"
     return (
         f"Of {counted(len(edges), 'best cell')} (one for each objective and task) {at_edge} the grid's edge,"
-        " so that a learning rate or decay beyond it may be better: a wider grid,"
-        " fine_tuning(learning_rate=(...), decay=(...)), trains the new cells only.",
+        f" so that a learning rate or decay beyond it may be better.{_wider(measurements)}",
     )
 
 
-def _asked(measurements: Measurements, name: str) -> Mapping[str, Any] | None:
-    """The settings of a measurement that the study asks for."""
+def _wider(measurements: Measurements) -> str:
+    """The command that widens the grid where a best cell lies on its edge."""
+    asked = _requested(measurements, "fine_tuning")
+    if asked is None:
+        return ""
+    grids = {
+        name: widened(asked.settings[name], _chosen(measurements, quantity))
+        for name, quantity in CHOSEN.items()
+    }
+    beside = (_requested(measurements, name) for name in ("linear", "from_scratch"))
+    texts = [
+        found.text
+        for found in (*beside, replace(asked, settings={**asked.settings, **grids}))
+        if found is not None
+    ]
+    command = measurements.results.description.get("command", "penultimate run")
+    return (
+        " To widen the grid by one value there, which trains the new cells only:"
+        f" `{command} --set {shlex.quote('measure=' + ', '.join(texts))}`"
+    )
+
+
+def _chosen(measurements: Measurements, quantity: Quantity) -> list[float]:
+    """Every value of a setting that was chosen."""
+    of_targets = (measurements.on_target(quantity, target) for target in measurements.targets)
+    return [value for by_run in of_targets for runs in by_run.values() for value in runs.values()]
+
+
+def widened(values: Sequence[float], chosen: Collection[float]) -> tuple[float, ...]:
+    """A grid with one more value beyond each end that was chosen, as many times it as it is its neighbour.
+
+    Below 0 there is none; beside a single value above 0 it is ten times that.
+
+    >>> widened((0.01, 0.1, 0.3), [0.3, 0.1]), widened((0.0, 1e-4, 1e-3), [0.0]), widened((0.0, 1e-3), [1e-3])
+    ((0.01, 0.1, 0.3, 0.9), (0.0, 0.0001, 0.001), (0.0, 0.001, 0.01))
+    """
+    grid = sorted(values)
+    positive = [value for value in grid if value > 0]
+    low, high = min(chosen, default=math.nan), max(chosen, default=math.nan)
+    if len(grid) > 1 and math.isclose(high, grid[-1]):
+        factor = positive[-1] / positive[-2] if len(positive) > 1 else 10
+        grid.append(_rounded(grid[-1] * factor))
+    if len(values) > 1 and low > 0 and math.isclose(low, min(values)):
+        grid.insert(0, _rounded(positive[0] ** 2 / positive[1]))
+    return tuple(grid)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _requested(measurements: Measurements, name: str) -> Requested | None:
+    """A measurement as the study asks for it."""
     description = measurements.results.description
     blocks = (description, *description.get("networks", ()))
     texts = (text for block in blocks for text in block.get("measure") or ())
     found = next((text for text in texts if text.partition("(")[0] == name), None)
-    return requested(found).settings if found else None
+    return requested(found) if found else None
 
 
 def _protocol(measurements: Measurements) -> tuple[str, ...]:
-    asked, scratch = (_asked(measurements, name) for name in ("fine_tuning", "from_scratch"))
-    if asked is None:
+    tuning, scratch_tuning = (_requested(measurements, name) for name in ("fine_tuning", "from_scratch"))
+    if tuning is None:
         return ()
+    asked, scratch = tuning.settings, scratch_tuning.settings if scratch_tuning else None
     rates, decays = len(asked["learning_rate"]), len(asked["decay"])
     differs = [name for name in ("steps", "batch_size") if scratch and scratch[name] != asked[name]]
     said = (

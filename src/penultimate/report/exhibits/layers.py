@@ -101,8 +101,8 @@ FIGURE_4 = Exhibit(
     name="figure4",
     title="In which layers do the classes come apart?",
     caption="Class separation R² of every layer, on the {images} of the pretraining set: 0 where the classes"
-    " lie on top of each other, 1 where each is a single point. Maps are flattened over space. R² is the"
-    " paper's, which counts an image with itself, on as many images as Table 3's R² ({images}).",
+    " lie on top of each other, 1 where each is a single point. Maps are flattened over space. R² is by"
+    " the paper's formula, which counts an image with itself, on as many images as Table 3's R² ({images}).",
     parts=(
         OverLayers(
             "figure4",

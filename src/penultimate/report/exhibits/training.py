@@ -154,8 +154,9 @@ FIGURE_D2 = Exhibit(
 
 R2 = Quantity("class_separation", label="Class separation R², by the paper's formula")
 BIASED = (
-    "Drawn is the paper's R², which counts an image with itself and so reads about (1 − R²)/n higher where a"
-    " class has n images; the unbiased one was not measured over the epochs (`dynamics(unbiased=True)` does)."
+    "Drawn is R² by the paper's formula, which counts an image with itself and so reads about (1 − R²)/n"
+    " higher where a class has n images; the unbiased one was not measured over the epochs"
+    " (`dynamics(unbiased=True)` does)."
     " Where fewer images are measured than for Table 3, these lines end above it."
 )
 OVER_EPOCHS = tuple(

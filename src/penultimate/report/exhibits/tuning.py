@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from penultimate.data.augmentation import Augmentation
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
@@ -38,6 +40,7 @@ from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.shapes.table import Printed, PrintedRow, PrintedTable
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, listed
+from penultimate.training.recipe import Recipe
 
 SIZE = (210.0, 160.0)
 LOOKS = ("evaluate_every", "snapshot_every")
@@ -213,15 +216,23 @@ def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
     unknown = [objective.spec for objective in measurements.objectives if objective.slug not in known]
     if unknown:
         notes.append(f"Not searched, and used as they are: {listed(unknown)}.")
-    recipe = measurements.recipe
-    differing = [
-        f"{name} = {tuning.recipe[name]} (here {recipe[name]})"
-        for name in sorted(recipe.keys() & tuning.recipe.keys())
-        if name not in LOOKS and recipe[name] != tuning.recipe[name]
-    ]
-    if differing:
-        notes.append(f"The search was made with another recipe: {', '.join(differing)}.")
+    if measurements.recipe:
+        searched, used_here = _set_in(tuning.recipe), _set_in(measurements.recipe)
+        differing = [
+            f"{name} = {searched[name]} (here {used_here[name]})"
+            for name in sorted(searched.keys() & used_here.keys())
+            if name not in LOOKS and searched[name] != used_here[name]
+        ]
+        if differing:
+            notes.append(f"The search was made with another recipe: {', '.join(differing)}.")
     return notes
+
+
+def _set_in(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recorded recipe sets, its augmentation's settings among it; what came later has its default."""
+    settings = {**dataclasses.asdict(Recipe()), **recipe}
+    augmentation = {**dataclasses.asdict(Augmentation()), **settings.pop("augmentation")}
+    return {**settings, **augmentation}
 
 
 def _panel(name: str, tuned: Tuned, place: int, axis: TunedAxis) -> Panel | None:

@@ -78,15 +78,19 @@ def square_table(
     return ExhibitTable(name, title, "Objective", columns, tuple(TableRow(*row) for row in rows))
 
 
-def pairs_of(measurements: Measurements, quantity: Quantity) -> Pairs:
+def pairs_of(measurements: Measurements, quantity: Quantity, layer: str | None = None) -> Pairs:
     """The values of a quantity by pair of networks, or of the largest ensembles, in the study's order.
+
+    With a layer, those of that layer of both.
 
     Raises RequestError for two values of one pair.
     """
     setting = f"{MODELS}={ensemble_size(measurements, quantity)}" if quantity.setting else None
     place = {objective.spec: index for index, objective in enumerate(measurements.objectives)}
     pairs: Pairs = {}
-    for row in measurements.rows(quantity.metric, quantity.split).where(setting=setting):
+    for row in measurements.rows(quantity.metric, quantity.split).where(
+        setting=setting, layer=layer, layer_b=layer
+    ):
         pair = [
             NetworkKey(str(row.objective), seed=row.seed),
             NetworkKey(str(row.objective_b), seed=row.seed_b),
