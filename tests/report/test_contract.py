@@ -34,6 +34,7 @@ IN_THE_PAPER = {
     "C.5": ["tableC5", "tableC6"],
     "D.1": ["figureD1"],
     "D.2": ["figureD2"],
+    "D.3": ["tableD1"],
     "D.4": ["figureD3"],
     "E.2": ["tableE1", "tableE2", "figureE1", "figureE2", "figureE3"],
     "E.3": ["tableE3"],

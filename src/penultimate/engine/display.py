@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from penultimate.data.catalog import card
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, read_rows
 from penultimate.store import Store
@@ -218,7 +219,8 @@ class Display:
         assert self.graph is not None
         official = (f"{probe}_top1", f"{probe}_mean_per_class")
         scores = [row.value for row in self._rows(key, probe) if row.metric in official]
-        if len(scores) != len(self.graph.study.targets):
+        wanted = [target for target in self.graph.study.targets if not card(target).has_several_labels]
+        if not scores or len(scores) != len(wanted):
             return ""
         over = "" if len(scores) == 1 else f" (mean of {len(scores)} data sets)"
         return f"{probe} transfer {100 * sum(scores) / len(scores):.1f}{over}"

@@ -17,7 +17,7 @@ STUDY = Study(
     title="Every step once, on a tiny world",
     question="Does every part of the system work on this machine?",
     source="glyphs_smoke",
-    targets=("syllabics_smoke", "digits_smoke"),
+    targets=("syllabics_smoke", "digits_smoke", "findings_smoke"),
     networks=(
         Runs(
             (
@@ -42,6 +42,7 @@ STUDY = Study(
         "nce",
         "leep",
         "transfer_dynamics",
+        "multilabel",
         f"fine_tuning({BRIEFLY}, head=('fresh',))",
         f"from_scratch({BRIEFLY})",
     ),

@@ -74,6 +74,12 @@ def expect_splits(name: str, splits: Sequence[str], what: str) -> None:
         )
 
 
+def expect_classes(name: str, what: str) -> None:
+    """Raise RequestError for a data set whose images have several labels, where one class each is needed."""
+    if card(name).has_several_labels:
+        raise RequestError(f"'{name}' cannot {what}: its images have several labels each; it can be a target")
+
+
 def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
