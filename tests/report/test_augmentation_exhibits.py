@@ -12,6 +12,7 @@ from penultimate.published import printed
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
 from penultimate.studies import variations
+from penultimate.studies.quickstart import TARGETS
 from penultimate.study import Runs, Study
 from penultimate.training.recipe import Recipe
 from tests.inprocess import InProcess
