@@ -1,0 +1,173 @@
+"""What a data set holds, in order, before anything is decoded: where each image lies, its label, its id."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import (
+    DIGITS,
+    atomic_write,
+    canonical_json,
+    digest_arrays,
+    digest_bytes,
+    digest_file,
+    with_digest,
+    without_digest,
+)
+
+Encoded: TypeAlias = Path | bytes | np.ndarray
+"""An image that is not decoded yet: a file, the bytes of one, or its pixels, uint8 [h w] or [h w 3]."""
+
+
+class Source(Protocol):
+    """Where images lie: files, members of an archive, rows of an array.
+
+    It can be pickled, holds no open file when it is, and opens what it needs when an image is asked for.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> Encoded:
+        """The image at this place; raises DamagedFileError where it cannot be read."""
+
+    def name(self, place: int) -> str:
+        """What it is called within the data set, "train/n01440764/x.JPEG": the same on every machine."""
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that the images lie in: while none of them changes, no image does."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A `Source`: image files below a folder, by their paths in it (with forward slashes)."""
+
+    root: Path
+    paths: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, place: int) -> Path:
+        return self.root / self.paths[place]
+
+    def name(self, place: int) -> str:
+        return self.paths[place]
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.root / path for path in self.paths]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Images in order, with labels, ids and the names of their classes; nothing is decoded.
+
+    source        where they lie: `source[places[i]]` is image i as a file, as bytes or as pixels
+    places        int64 [n], in the source
+    labels        int64 [n], or [n l] where an image has several
+    ids           int64 [n], unique in the data set: the test images of a split share none with its training
+    class_names   of every class, whether the split holds images of it or not
+    missing       the names of images that the data set lists but that are not there
+    cache         the folder in which the digests of the images are kept, so that they are read for it once
+    """
+
+    source: Source
+    places: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    class_names: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("places", "ids"):
+            array = getattr(self, name)
+            if array.dtype != np.int64 or array.shape != self.labels.shape[:1]:
+                raise RequestError(
+                    f"{name} are int64 [{len(self.labels)}], one for each image; these are {array.dtype}"
+                    f" {list(array.shape)}"
+                )
+        if self.labels.ndim == 1 and self.labels.size:
+            low, high = int(self.labels.min()), int(self.labels.max())
+            if low < 0 or high >= len(self.class_names):
+                raise RequestError(
+                    f"labels {low} to {high}: {len(self.class_names)} classes have the labels 0 to"
+                    f" {len(self.class_names) - 1}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def image(self, index: int) -> Path | bytes | np.ndarray:
+        """Image `index`, not decoded: a file, the bytes of one, or its pixels."""
+        return self.source[int(self.places[index])]
+
+    def name(self, index: int) -> str:
+        """What image `index` is called, in messages and in pictures of mistakes."""
+        return self.source.name(int(self.places[index]))
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the names and bytes of the images, their labels, ids and class names, in their order.
+
+        Every byte of every image is read for it: once, where there is a `cache`, until a file's size or time
+        changes.
+        """
+        names = "\0".join(self.name(index) for index in range(len(self)))
+        return digest_bytes(
+            canonical_json([names, list(self.class_names)]).encode()
+            + digest_arrays(self.image_digests, self.labels, self.ids).encode()
+        )
+
+    @cached_property
+    def image_digests(self) -> np.ndarray:
+        """sha256 of each image's bytes, uint8 [n 32]."""
+        kept = None if self.cache is None else self.cache / f"{self._state()}.sha256"
+        if kept is not None and kept.is_file():
+            try:
+                return np.frombuffer(without_digest(kept), np.uint8).reshape(len(self), DIGITS // 2)
+            except (DamagedFileError, ValueError):
+                kept.unlink()
+        with ThreadPoolExecutor() as pool:
+            digests = b"".join(pool.map(self._digest, range(len(self)), chunksize=64))
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(kept, with_digest(digests))
+        return np.frombuffer(digests, np.uint8).reshape(len(self), DIGITS // 2)
+
+    def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Listing:
+        """The images at these positions (a slice, positions or a mask), with their labels and ids."""
+        return replace(
+            self, places=self.places[indices], labels=self.labels[indices], ids=self.ids[indices], missing=()
+        )
+
+    def _digest(self, index: int) -> bytes:
+        image = self.image(index)
+        match image:
+            case Path():
+                try:
+                    return bytes.fromhex(digest_file(image))
+                except OSError as error:
+                    raise DamagedFileError(f"'{image}' cannot be read ({error.strerror})") from None
+            case bytes():
+                return hashlib.sha256(image).digest()
+            case _:
+                return bytes.fromhex(digest_arrays(image))
+
+    def _state(self) -> str:
+        """What changes when a file does: the places that are asked for, and each file's path, size and time."""
+        state = hashlib.sha256(self.places.tobytes())
+        for path in self.source.files:
+            found = path.stat() if path.exists() else None
+            told = (found.st_size, found.st_mtime_ns) if found else None
+            state.update(f"{path.absolute()}\0{told}\n".encode(errors="surrogateescape"))
+        return state.hexdigest()
