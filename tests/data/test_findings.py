@@ -1,4 +1,4 @@
-"""Images of several letters: what a scene holds is what its labels and pixels say, in the same images always."""
+"""Images of several letters: what a scene holds is what its labels and pixels say; the same every time."""
 
 from __future__ import annotations
 

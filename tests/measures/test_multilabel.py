@@ -170,7 +170,7 @@ def test_policies_are_steps_of_their_own_and_others_are_refused() -> None:
         if step.name == "multilabel"
     )
     assert usual.id == steps[0].id
-    with pytest.raises(RequestError, match="unknown uncertain of multilabel 'zero'. Did you mean 'zeros'"):
+    with pytest.raises(RequestError, match=r"uncertain of multilabel 'zero'\. Did you mean 'zeros'"):
         requested("multilabel(uncertain='zero')")
 
 

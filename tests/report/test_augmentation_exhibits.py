@@ -34,7 +34,9 @@ def shrunk(block: Runs) -> Runs:
     objectives = objectives[1::3] if block.arm == "combinations" else objectives
     seeds = (0,) if block.arm else (0, 1)
     small = ("glyphnet(width=4, features=16)",)
-    measure = variations.STUDY.measure if block.measure and "multilabel" in block.measure[-1] else block.measure
+    measure = (
+        variations.STUDY.measure if block.measure and "multilabel" in block.measure[-1] else block.measure
+    )
     return dataclasses.replace(
         block, objectives=objectives, recipe=recipe, seeds=seeds, draws=0, backbones=small, measure=measure
     )

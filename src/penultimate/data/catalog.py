@@ -200,8 +200,8 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
                 1200,
                 1200,
                 400,
-                "Up to four letters an image, some faint. Where a label's letter may be a faint one, the label"
-                " is uncertain; of validation images it is known.",
+                "Up to four letters an image, some faint. A label that a faint one may be is uncertain,"
+                " but of validation images it is known.",
             ),
             _findings("findings_smoke", "Findings (smoke)", 120, 80, 40, "The same as findings, and less."),
             *_shifted("glyphs", "Glyphs", 128, 10),
