@@ -1,4 +1,4 @@
-"""Labels [n l] on their way: kept in memory, on disk and in banks, and refused where one class each is meant."""
+"""Labels [n l]: in memory, on disk and in banks, and refused where one class each is meant."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from penultimate.data.generation import generate
 from penultimate.data.images import load_images, save_images
 from penultimate.errors import RequestError
 from penultimate.features.extraction import extract
-from penultimate.layers import profile_layers
+from penultimate.layers.profiles import profile_layers
 from penultimate.metrics.transferability import FeatureScores
+from penultimate.networks.trained import load_network
+from penultimate.training import train
 from penultimate.training.recipe import Recipe
 
 NAMES = ("a", "b", "c")
@@ -38,7 +40,7 @@ def test_they_come_back_from_disk_and_go_into_banks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.labels, LABELS)
     assert loaded.digest == images().digest != images(abs(LABELS)).digest
     np.testing.assert_array_equal(loaded.subset([3, 1]).labels, LABELS[[3, 1]])
-    trained = pu.load_network(network(tmp_path, "softmax"))
+    trained = load_network(network(tmp_path, "softmax"))
     bank = extract(trained, loaded)
     bank.save(tmp_path / "bank.npz")
     again = FeatureBank.load(tmp_path / "bank.npz")
@@ -54,7 +56,7 @@ def test_they_come_back_from_disk_and_go_into_banks(tmp_path: Path) -> None:
         (LABELS * 2, r"label -?2 \(image \d+, '[abc]'\) is not 1 \(present\), 0 \(absent\) or -1"),
         (
             LABELS[:, :2],
-            r"labels are int64 \[12, 3\], one for each image and label; these are int64 \[12, 2\]",
+            r"int64 \[12, 3\], one for each image and label; these are int64 \[12, 2\]",
         ),
         (LABELS.astype(np.int8), r"these are int8 \[12, 3\]"),
         (LABELS[:, 0], "out of range: 3 classes have the labels 0 to 2"),
@@ -68,11 +70,11 @@ def test_labels_of_another_form_are_refused(labels: np.ndarray, said: str) -> No
 FEATURES = np.random.default_rng(2).normal(size=(12, 4)).astype(np.float32)
 BANK = FeatureBank(FEATURES, LABELS)
 OF_ONE_CLASS: dict[str, Callable[[Path], object]] = {
-    "train": lambda folder: pu.train("softmax", "glyphnet", images(), None, Recipe(epochs=1), 0, folder),
-    "train_holdout": lambda folder: pu.train(
+    "train": lambda folder: train("softmax", "glyphnet", images(), None, Recipe(epochs=1), 0, folder),
+    "train_holdout": lambda folder: train(
         "softmax", "glyphnet", images(LABELS[:, 0].clip(0)), images(), Recipe(epochs=1), 0, folder
     ),
-    "profile_layers": lambda folder: profile_layers(pu.load_network(network(folder, "softmax")), images()),
+    "profile_layers": lambda folder: profile_layers(load_network(network(folder, "softmax")), images()),
     "LinearProbe": lambda folder: pu.LinearProbe().fit(BANK),
     "KNNProbe": lambda folder: pu.KNNProbe().fit(BANK),
     "class_separation": lambda folder: pu.class_separation(BANK),

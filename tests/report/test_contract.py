@@ -123,7 +123,8 @@ def test_the_study_that_an_exhibit_sends_to_measures_what_it_needs(name: str, qu
         if key.arm == quantity.arm and not key.is_given
     }
     assert of_arm, f"{sends_to.name} has no networks of the arm '{quantity.arm}'"
-    targets = sends_to.targets if quantity.target == "targets" else (sends_to.source,)
+    of_classes = tuple(target for target in sends_to.targets if not card(target).has_several_labels)
+    targets = of_classes if quantity.target == "targets" else (sends_to.source,)
     for metric in metrics(quantity, targets):
         found = [made for made, _ in yielding(metric) if _is_on(made, quantity)]
         wanted = {made.name for made in found}
