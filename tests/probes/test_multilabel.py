@@ -57,7 +57,7 @@ def test_the_largest_lambdas_leave_the_direction_of_the_weights(penalty: float) 
         oracle = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-12)
         oracle.fit(0.1 * features, labels[:, place])
         expected = roc_auc_score(test_labels[:, place], oracle.decision_function(0.1 * test))
-        assert probe.scores(0.1 * test, test_labels)[place] == pytest.approx(expected, abs=1e-3)
+        assert probe.scores(0.1 * test, test_labels)[place] == pytest.approx(expected, abs=3e-3)
 
 
 def test_scores_are_exact_aucs_and_predictions_their_signs() -> None:

@@ -225,7 +225,7 @@ class Chexpert:
     def listing(self, split: str) -> Listing:
         """The images of "train", "test" or "validation" that are there, and the names of those that are not.
 
-        An image's id is its row among all of train.csv, then valid.csv. Raises RequestError for a split of
+        An image's id counts those of its views in train.csv, then in valid.csv. Raises RequestError for a split of
         another name, and for an image that is a link out of the folder.
         """
         if split not in SPLITS:

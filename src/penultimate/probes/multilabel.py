@@ -51,7 +51,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         self,
         lambdas: Sequence[float] | npt.NDArray[np.floating] | None = None,
         *,
-        tolerance: float = 1e-10,
+        tolerance: float = 1e-8,
         validation_fraction: float = 0.2,
         seed: int = 0,
         names: Sequence[str] | None = None,
