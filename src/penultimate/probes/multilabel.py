@@ -30,9 +30,8 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
     optima are those of a `LinearProbe` of two classes, so certified; its validation examples are split off by
     the label, so that positives are among them.
 
-    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5 against the sum of losses; `tolerance` as for
-    `LinearProbe`, but smaller, since an area depends on the direction of w however short the largest lambdas
-    leave it; `validation_fraction` and `seed` as for `LinearProbe`; `names` [l], what errors call the labels.
+    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5 against the sum of losses; `tolerance`,
+    `validation_fraction` and `seed` as for `LinearProbe`; `names` [l], what errors call the labels.
 
     Learnt: `lambda_` [l], `coef_` [l p], `intercept_` [l] (float64), `probes_`, one `LinearProbe` a label.
 
@@ -51,7 +50,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         self,
         lambdas: Sequence[float] | npt.NDArray[np.floating] | None = None,
         *,
-        tolerance: float = 1e-8,
+        tolerance: float = 1e-4,
         validation_fraction: float = 0.2,
         seed: int = 0,
         names: Sequence[str] | None = None,
