@@ -39,6 +39,8 @@ def test_every_card_is_whole_and_registered(name: str) -> None:
     assert described.name == name
     if described.source:
         assert described.splits == ("test",)
+    elif described.has_several_labels:
+        assert described.splits == ("train", "test", "validation")
     else:
         assert described.splits in (("train", "holdout", "test", "relearn"), ("train", "test"))
     for words in (described.title, described.relation, described.licence, described.citation):

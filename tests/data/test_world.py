@@ -23,8 +23,8 @@ from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretrainin
 from penultimate.data.glyphs.tasks import glyph_task
 from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
 
-LIKE_ANOTHER = ("digits", "digits_smoke", "glyphs_tuning")
-"""Not drawn here: handwriting, and the set that is glyphs with a holdout ten times as large."""
+LIKE_ANOTHER = ("digits", "digits_smoke", "glyphs_tuning", "findings", "findings_smoke")
+"""Not drawn here: handwriting, glyphs with a holdout ten times as large, and images of several letters."""
 DRAWN = [name for name in CARDS if name not in LIKE_ANOTHER and not card(name).source]
 TRANSFER = [name for name in DRAWN if card(name).splits == TRANSFER_SPLITS]
 

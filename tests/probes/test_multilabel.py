@@ -48,6 +48,18 @@ def test_each_label_has_the_lambda_of_the_best_validation_auc() -> None:
     assert len(set(probe.lambda_)) > 1
 
 
+@pytest.mark.parametrize("penalty", [1e3, 1e5])
+def test_the_largest_lambdas_leave_the_direction_of_the_weights(penalty: float) -> None:
+    """Weights of next to nothing cost next to no loss, and rank the examples all the same."""
+    (features, labels), (test, test_labels) = drawn(), drawn(100, seed=2)
+    probe = pu.MultiLabelProbe([penalty]).fit(0.1 * features, labels)
+    for place in range(3):
+        oracle = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-12)
+        oracle.fit(0.1 * features, labels[:, place])
+        expected = roc_auc_score(test_labels[:, place], oracle.decision_function(0.1 * test))
+        assert probe.scores(0.1 * test, test_labels)[place] == pytest.approx(expected, abs=3e-3)
+
+
 def test_scores_are_exact_aucs_and_predictions_their_signs() -> None:
     (features, labels), (test, test_labels) = drawn(), drawn(100, seed=2)
     probe = pu.MultiLabelProbe().fit(features, labels)

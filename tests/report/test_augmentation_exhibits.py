@@ -12,6 +12,7 @@ from penultimate.published import printed
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
 from penultimate.studies import variations
+from penultimate.studies.quickstart import TARGETS
 from penultimate.study import Runs, Study
 from penultimate.training.recipe import Recipe
 from tests.inprocess import InProcess
@@ -33,8 +34,11 @@ def shrunk(block: Runs) -> Runs:
     objectives = objectives[1::3] if block.arm == "combinations" else objectives
     seeds = (0,) if block.arm else (0, 1)
     small = ("glyphnet(width=4, features=16)",)
+    measure = (
+        variations.STUDY.measure if block.measure and "multilabel" in block.measure[-1] else block.measure
+    )
     return dataclasses.replace(
-        block, objectives=objectives, recipe=recipe, seeds=seeds, draws=0, backbones=small
+        block, objectives=objectives, recipe=recipe, seeds=seeds, draws=0, backbones=small, measure=measure
     )
 
 
@@ -42,7 +46,7 @@ def shrunk(block: Runs) -> Runs:
 def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     out = tmp_path_factory.mktemp("variations") / "runs"
     small: Study = dataclasses.replace(
-        variations.STUDY, name="small", source="glyphs_smoke", limited=True
+        variations.STUDY, name="small", source="glyphs_smoke", targets=TARGETS, limited=True
     ).with_runs(shrunk)
     assert pu.run(small, out, engine=InProcess()).complete
     return read_study(out, "small")

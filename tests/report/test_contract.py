@@ -34,6 +34,7 @@ IN_THE_PAPER = {
     "C.5": ["tableC5", "tableC6"],
     "D.1": ["figureD1"],
     "D.2": ["figureD2"],
+    "D.3": ["tableD1"],
     "D.4": ["figureD3"],
     "E.2": ["tableE1", "tableE2", "figureE1", "figureE2", "figureE3"],
     "E.3": ["tableE3"],
@@ -141,7 +142,8 @@ def _measures(sends_to: Study, quantity: Quantity) -> bool:
         for key, asked in sends_to.measured().items()
         if key.arm == quantity.arm and not key.is_given
     }
-    targets = sends_to.targets if quantity.target == "targets" else (sends_to.source,)
+    of_classes = tuple(target for target in sends_to.targets if not card(target).has_several_labels)
+    targets = of_classes if quantity.target == "targets" else (sends_to.source,)
     for metric in metrics(quantity, targets):
         wanted = {made.name for made, _ in yielding(metric) if _is_on(made, quantity)}
         asked_for = {one.measurement.name for asked in of_arm.values() for one in asked}

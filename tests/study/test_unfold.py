@@ -132,8 +132,8 @@ def test_a_second_architecture_that_is_compared_alone_costs_its_trainings_and_on
 def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
     count = Counter(step.name for step in unfold(smoke).steps.values())
     assert count == {
-        **{"data": 3 + 4, "sheet": 1, "train": 3 + 2, "corrupted": 1, "hard": 1},
-        "extract": 3 * (2 + 2 * 2) + 2 + 2 * 2,
+        **{"data": 4 + 4, "sheet": 1, "train": 3 + 2, "corrupted": 1, "hard": 1},
+        **{"extract": 3 * (2 + 2 * 2) + 2 + 3 * 3, "multilabel": 3},
         **dict.fromkeys(ON_NETWORKS, 3),
         "accuracy": 3 + 2,
         **dict.fromkeys(ON_TARGETS, 3 * 2),
@@ -281,7 +281,7 @@ def test_a_setting_that_is_repeated_for_nothing_is_refused(measure: str, answer:
 
 
 def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
-    downstream = {"train", "extract"} | ON_NETWORKS | ON_TARGETS | TOGETHER | FINE_TUNED
+    downstream = {"train", "extract", "multilabel"} | ON_NETWORKS | ON_TARGETS | TOGETHER | FINE_TUNED
     assert new(smoke, override(smoke, ["recipe.epochs=9"])) == downstream
     assert new(smoke, replace(smoke, title="another")) == set()
     assert new(smoke, restrict(smoke, ["softmax"], [])) == TOGETHER

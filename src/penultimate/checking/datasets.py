@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
-from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS, DatasetCard, card
+from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS, Accuracy, DatasetCard, card
 from penultimate.data.generation import splits_of
 
 
@@ -25,10 +27,13 @@ def ask_card(examined: Examined) -> str:
             f" trained on has {', '.join(PRETRAINING_SPLITS[:3])}, one that is transferred to has"
             f" {', '.join(TRANSFER_SPLITS)}."
         )
-    if described.accuracy not in ("top1", "mean_per_class"):
+    if described.accuracy not in get_args(Accuracy):
         raise WrongError(
-            f"the accuracy of {examined.name} is '{described.accuracy}'; it is 'top1' or 'mean_per_class'."
+            f"the accuracy of {examined.name} is '{described.accuracy}'; it is 'top1' or 'mean_per_class', or"
+            " 'auc' where an image has several labels."
         )
+    if described.has_several_labels:
+        return f"{described.classes} labels, each scored by its auc; can be transferred to"
     return f"{described.classes} classes, scored by {described.accuracy}; can be {' and '.join(uses)}"
 
 

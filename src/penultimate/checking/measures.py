@@ -24,7 +24,7 @@ OBJECTIVES = ("softmax", "sigmoid")
 RECIPE = Recipe(epochs=2, batch_size=32, learning_rate=0.1, snapshot_every=1)
 
 
-def small_study(*measure: str) -> Study:
+def small_study(measure: str, target: str) -> Study:
     """Four tiny networks, two objectives with two seeds on one draw of the smoke world, and one target."""
     networks = Runs(OBJECTIVES, RECIPE, backbones=("glyphnet(width=4, features=16)",), seeds=(0, 1), draws=0)
     return Study(
@@ -32,9 +32,9 @@ def small_study(*measure: str) -> Study:
         "What `penultimate check` runs a measurement on",
         "Does the measurement do what it declares?",
         "glyphs_smoke",
-        ("digits_smoke",),
+        (target,),
         (networks,),
-        measure,
+        (measure,),
         limited=True,
     )
 
@@ -57,7 +57,8 @@ def _done(name: str) -> list[Step]:
     declared = measurement(name)
     usual = {setting.name: setting.default for setting in declared.settings}
     lone = {setting: several(name, setting, usual[setting])[:1] for setting in declared.several}
-    steps = unfold(small_study(str(Spec(name, lone)))).steps.values()
+    target = "findings_smoke" if declared.several_labels else "digits_smoke"
+    steps = unfold(small_study(str(Spec(name, lone)), target)).steps.values()
     for step in steps:
         if step.name != "sheet":
             execute(_store(), step, lambda news: None)

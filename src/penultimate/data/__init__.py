@@ -12,7 +12,9 @@ from penultimate.registry import declare
 __all__ = ["CARDS", "Augmentation", "DatasetCard", "card"]
 
 for _card in CARDS.values():
-    _module = "digits" if _card.name.startswith("digits") else "glyphs.world"
+    _module = {"digits": "digits", "findings": "glyphs.findings"}.get(
+        _card.name.partition("_")[0], "glyphs.world"
+    )
     declare(
         "dataset", _card.name, f"penultimate.data.{_module}:{_card.name}", f"{_card.title}: {_card.relation}"
     )

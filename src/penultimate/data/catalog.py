@@ -10,17 +10,18 @@ from typing import Any, Literal
 from penultimate import registry
 from penultimate.errors import RequestError
 
-Accuracy = Literal["top1", "mean_per_class"]
+Accuracy = Literal["top1", "mean_per_class", "auc"]
 
 
 @dataclass(frozen=True)
 class DatasetCard:
     """A data set in words and numbers; `sizes` counts the images of each split.
 
-    `accuracy` is the official score (as in Kornblith et al., 2021, table A.2); `relation` says how the images
-    relate to the embedded world's pretraining classes. A shifted test set shows the classes of another set,
-    its `source`, in different images. The study decides whether a data set is trained on or transferred to;
-    its splits have to allow it.
+    `accuracy` is the official score (as in Kornblith et al., 2021, table A.2); "auc" says that an image has
+    several labels, each scored by itself, and `classes` counts these. `relation` says how the images relate
+    to the embedded world's pretraining classes. A shifted test set shows the classes of another set, its
+    `source`, in different images. The study decides whether a data set is trained on or transferred to; its
+    splits have to allow it.
 
     >>> card("glyphs").images
     38400
@@ -43,6 +44,11 @@ class DatasetCard:
     def described(self) -> dict[str, Any]:
         """The card as JSON; sizes are a list, which keeps the order of the splits."""
         return {**vars(self), "sizes": [list(pair) for pair in self.sizes.items()]}
+
+    @property
+    def has_several_labels(self) -> bool:
+        """Whether an image has several labels, and not one class."""
+        return self.accuracy == "auc"
 
     @property
     def images(self) -> int:
@@ -76,6 +82,7 @@ _DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes i
 _STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"
 _BOTH = f"{_DEJAVU} and the STIX fonts (SIL Open Font License 1.1)"
 _DIGITS = "CC BY 4.0 (UCI Machine Learning Repository)"
+_NEW_SCRIPT = "new fine-grained classes: a script never seen"
 _FONTS = "DejaVu fonts 2.37 and STIX fonts 1.0, as matplotlib carries them"
 _HANDWRITING = (
     "E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,"
@@ -109,6 +116,13 @@ def _digits(name: str, title: str, train: int, test: int, note: str) -> DatasetC
     return DatasetCard(name, title, 10, sizes, "top1", relation, _DIGITS, _HANDWRITING, note)
 
 
+def _findings(name: str, title: str, train: int, test: int, validation: int, note: str) -> DatasetCard:
+    sizes = {"train": train, "test": test, "validation": validation}
+    return DatasetCard(
+        name, title, 5, sizes, "auc", f"{_NEW_SCRIPT}; several in an image", _DEJAVU, _FONTS, note
+    )
+
+
 def _shifted(source: str, title: str, classes: int, per_class: int) -> list[DatasetCard]:
     return [
         DatasetCard(
@@ -127,7 +141,6 @@ def _shifted(source: str, title: str, classes: int, per_class: int) -> list[Data
     ]
 
 
-_NEW_SCRIPT = "new fine-grained classes: a script never seen"
 _MULTIMODAL = "A class is four visually different characters, as a synset gathers different things."
 
 CARDS: Mapping[str, DatasetCard] = MappingProxyType(
@@ -181,6 +194,16 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
             _digits(
                 "digits_smoke", "Digits (smoke)", 50, 150, "Five training and fifteen test images a class."
             ),
+            _findings(
+                "findings",
+                "Findings",
+                1200,
+                1200,
+                400,
+                "Up to four letters an image, some faint. A label that a faint one may be is uncertain,"
+                " but of validation images it is known.",
+            ),
+            _findings("findings_smoke", "Findings (smoke)", 120, 80, 40, "The same as findings, and less."),
             *_shifted("glyphs", "Glyphs", 128, 10),
             *_shifted("glyphs_smoke", "Glyphs (smoke)", 16, 5),
         )

@@ -82,7 +82,14 @@ def _check(
             f"{where}: its card says {promised} images of {described.classes} classes; {len(images)} of"
             f" {images.num_classes} were made"
         )
-    absent = sorted(set(range(described.classes)) - set(images.labels.tolist()))
+    several = images.labels.ndim == 2
+    if several != described.has_several_labels:
+        forms = ("a class each", "several labels each")
+        raise RequestError(
+            f"{where}: its card says accuracy='{described.accuracy}', for images with"
+            f" {forms[described.has_several_labels]}; these have {forms[several]}"
+        )
+    absent = [] if several else sorted(set(range(described.classes)) - set(images.labels.tolist()))
     if absent:
         raise RequestError(f"{where}: no image of the class '{images.class_names[absent[0]]}'")
     for other, (class_names, ids) in before.items():

@@ -2,7 +2,7 @@
 
 FOLDER/manifest.json            name, draw, class names, splits; sha256 of each file, one digest of all
 FOLDER/SPLIT.images.npy         uint8 [n h w c], read back memory-mapped
-FOLDER/SPLIT.labels.npy         int64 [n]
+FOLDER/SPLIT.labels.npy         int64 [n], or [n l] where an image has several
 FOLDER/SPLIT.ids.npy            int64 [n], unique in the data set: they identify images in feature banks
 """
 
@@ -36,9 +36,9 @@ Transform: TypeAlias = Callable[[Tensor], Tensor]
 class Images(Protocol):
     """Labelled images, wherever they are stored: what feature extraction and the layer instruments need.
 
-    labels        int64 [n], or [n l] where an image has several
+    labels        int64 [n], class numbers; or [n l], a column a label: 1 present, 0 absent, -1 uncertain
     ids           int64 [n], which identify images in feature banks
-    class_names   a name for each class
+    class_names   a name for each class, or for each label
     """
 
     @property
@@ -63,12 +63,16 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class ImageSet:
-    """`Images` in memory: uint8 [n h w c], labels int64 [n], unique ids int64 [n].
+    """`Images` in memory: uint8 [n h w c], labels int64 [n] or [n l], unique ids int64 [n].
+
+    Labels [n] are class numbers 0..k-1. Labels [n l] say of every image which of l labels it has: 1 present,
+    0 absent, -1 uncertain; `class_names` then names the labels. What an uncertain label counts as is decided
+    where it is used.
 
     Types and shapes are checked here, with messages for people, and so are absent from the annotations.
 
-    Raises RequestError if an array has the wrong type or shape, a label lies outside 0..k-1, or an id occurs
-    twice.
+    Raises RequestError if an array has the wrong type or shape, a label lies outside 0..k-1 (or is none of
+    1, 0 and -1), or an id occurs twice.
 
     >>> pixels = np.zeros((2, 24, 24, 3), np.uint8)
     >>> ImageSet(pixels, np.array([0, 2]), np.arange(2), ("a", "b"))
@@ -86,22 +90,36 @@ class ImageSet:
             raise RequestError(
                 f"images are uint8 [n h w c]; these are {self.images.dtype} {list(self.images.shape)}"
             )
-        for name in ("labels", "ids"):
+        one_each, several = (len(self),), self.labels.ndim == 2
+        for name, shape in (
+            ("labels", (*one_each, self.num_classes) if several else one_each),
+            ("ids", one_each),
+        ):
             array = getattr(self, name)
-            if array.dtype != np.int64 or array.shape != self.images.shape[:1]:
+            if array.dtype != np.int64 or array.shape != shape:
+                each = "for each image and label" if shape != one_each else "for each image"
                 raise RequestError(
-                    f"{name} are int64 [{len(self.images)}], one for each image;"
-                    f" these are {array.dtype} {list(array.shape)}"
+                    f"{name} are int64 {list(shape)}, one {each}; these are {array.dtype} {list(array.shape)}"
                 )
-        wrong = np.flatnonzero((self.labels < 0) | (self.labels >= self.num_classes))
-        if wrong.size:
-            raise RequestError(
-                f"label {self.labels[wrong[0]]} (image {wrong[0]}) is out of range:"
-                f" {self.num_classes} classes have the labels 0 to {self.num_classes - 1}"
-            )
+        self._check_range(several)
         if np.unique(self.ids).size != self.ids.size:
             values, counts = np.unique(self.ids, return_counts=True)
             raise RequestError(f"ids must be unique; {values[counts > 1][0]} occurs more than once")
+
+    def _check_range(self, several: bool) -> None:
+        least, most = (-1, 1) if several else (0, self.num_classes - 1)
+        wrong = np.argwhere((self.labels < least) | (self.labels > most))
+        if not wrong.size:
+            return
+        place = tuple(wrong[0])
+        found = f"label {self.labels[place]} (image {place[0]}"
+        if several:
+            raise RequestError(
+                f"{found}, '{self.class_names[place[1]]}') is not 1 (present), 0 (absent) or -1 (uncertain)"
+            )
+        raise RequestError(
+            f"{found}) is out of range: {self.num_classes} classes have the labels 0 to {most}"
+        )
 
     def __len__(self) -> int:
         return len(self.images)
@@ -134,6 +152,19 @@ class ImageSet:
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ImageSet:
         """The images at these positions (a slice, positions or a mask), with their labels and ids."""
         return ImageSet(self.images[indices], self.labels[indices], self.ids[indices], self.class_names)
+
+
+def one_class_each(images: Images, use: str) -> np.ndarray:
+    """The class numbers [n] of images for a use that takes one class each; raises RequestError for others.
+
+    >>> several = ImageSet(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2, dtype=int), np.arange(2), ("a", "b"))
+    >>> one_class_each(several, "a network is trained on")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: a network is trained on images of one class each; these have 2 labels ...
+    """
+    if images.labels.ndim != 1:
+        raise RequestError(f"{use} images of one class each; these have {images.labels.shape[1]} labels each")
+    return images.labels
 
 
 @dataclass(frozen=True)

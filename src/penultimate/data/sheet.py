@@ -1,4 +1,4 @@
-"""Contact sheets: a look at the images themselves, a column per class, before anything is trusted."""
+"""Contact sheets: a look at the images themselves, a column per class or label, before they are trusted."""
 
 from __future__ import annotations
 
@@ -80,12 +80,14 @@ def _section(title: str, images: ImageSet, columns: int, rows: int, zoom: int, i
     )
     pen = ImageDraw.Draw(sheet)
     pen.text((0, TITLE), title, fill=ink, font=_font(TITLE, bold=True), anchor="ls")
-    facts = f"{images.num_classes} classes, {len(images):,} images"
-    facts += "" if len(labels) == images.num_classes else f"; {len(labels)} of the classes shown"
+    kind = "classes" if images.labels.ndim == 1 else "labels"
+    facts = f"{images.num_classes} {kind}, {len(images):,} images"
+    facts += "" if len(labels) == images.num_classes else f"; {len(labels)} of the {kind} shown"
     pen.text((0, TITLE + TEXT + 8), facts, fill=ink, font=_font(TEXT), anchor="ls")
     sheet.alpha_composite(captions, (0, top))
     for column, label in enumerate(labels):
-        for row, index in enumerate(np.flatnonzero(images.labels == label)[:rows]):
+        having = images.labels == label if images.labels.ndim == 1 else images.labels[:, label] == 1
+        for row, index in enumerate(np.flatnonzero(having)[:rows]):
             pixels = np.asarray(images.images[index])
             tile = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0]).convert("RGBA")
             place = (column * (width + GAP), top + captions.height + row * (height + GAP))

@@ -218,7 +218,12 @@ class Display:
         assert self.graph is not None
         official = (f"{probe}_top1", f"{probe}_mean_per_class")
         scores = [row.value for row in self._rows(key, probe) if row.metric in official]
-        if len(scores) != len(self.graph.study.targets):
+        wanted = [
+            target
+            for target in self.graph.study.targets
+            if not self.graph.study.card(target).has_several_labels
+        ]
+        if not scores or len(scores) != len(wanted):
             return ""
         over = "" if len(scores) == 1 else f" (mean of {len(scores)} data sets)"
         return f"{probe} transfer {100 * sum(scores) / len(scores):.1f}{over}"

@@ -26,9 +26,11 @@ FACTS, SCHEMA = "bank.json", 1
 class FeatureBank:
     """Features float32 [n m], labels int64 [n], logits float32 [n k], ids int64 [n], provenance.
 
+    Labels are class numbers or, where an image has several, [n l]: 1 present, 0 absent, -1 uncertain.
     `logits` and `ids` may be None. Ids say which example a row is, so that banks can be compared whatever
     the order of their rows: they come with the data, and are never made up. Raises RequestError if lengths
-    differ, a feature is not finite (with the first such rows), a label is negative or an id occurs twice.
+    differ, a feature is not finite (with the first such rows), a class number is negative, one of several
+    labels is none of 1, 0 and -1, or an id occurs twice.
 
     >>> bank = FeatureBank(np.zeros((2, 3), np.float32), np.array([0, 1]))
     >>> bank.ids is None, bank.logits is None
@@ -44,7 +46,7 @@ class FeatureBank:
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "features", float32("features", self.features))
-        set_field(self, "labels", _integers("labels", self.labels))
+        set_field(self, "labels", _integers("labels", self.labels, several=True))
         if self.ids is not None:
             set_field(self, "ids", _integers("ids", self.ids))
         if self.features.ndim != 2:
@@ -55,7 +57,13 @@ class FeatureBank:
             array = getattr(self, name)
             if array is not None and len(array) != len(self.features):
                 raise RequestError(f"{len(self.features)} features, but {len(array)} {name}")
-        if self.labels.size and self.labels.min() < 0:
+        if self.labels.ndim == 2:
+            wrong = self.labels[abs(self.labels) > 1]
+            if wrong.size:
+                raise RequestError(
+                    f"labels [n l] are 1 (present), 0 (absent) and -1 (uncertain), not {wrong[0]}"
+                )
+        elif self.labels.size and self.labels.min() < 0:
             raise RequestError(f"label {self.labels.min()} is negative; labels are 0, 1, ...")
         if self.ids is not None and np.unique(self.ids).size != self.ids.size:
             raise RequestError("ids must be unique; one occurs more than once")
@@ -143,8 +151,9 @@ def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
     return np.ascontiguousarray(single.numpy())
 
 
-def _integers(name: str, values: ArrayLike) -> npt.NDArray[np.int64]:
+def _integers(name: str, values: ArrayLike, several: bool = False) -> npt.NDArray[np.int64]:
     array = as_tensor(values, name).cpu().numpy()
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise RequestError(f"{name} are integers [n], not {array.dtype} {list(array.shape)}")
+    if array.ndim not in ((1, 2) if several else (1,)) or not np.issubdtype(array.dtype, np.integer):
+        forms = "[n] (or [n l], several of each)" if several else "[n]"
+        raise RequestError(f"{name} are integers {forms}, not {array.dtype} {list(array.shape)}")
     return np.ascontiguousarray(array, np.int64)

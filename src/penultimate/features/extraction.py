@@ -109,7 +109,7 @@ def _from_batches(
                     raise
                 except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
                     raise RequestError(_refusal(len(parts), batch, error)) from error
-                if targets.ndim != 1 or features.ndim != 2 or len(features) != len(targets):
+                if targets.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(targets):
                     raise RequestError(
                         f"features are [n m] for labels [n]; {_said(layer)} gave {list(features.shape)} for"
                         f" {list(targets.shape)}"

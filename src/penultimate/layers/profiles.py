@@ -12,7 +12,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from penultimate.backbones.taps import flattened, tapped
-from penultimate.data.images import Images
+from penultimate.data.images import Images, one_class_each
 from penultimate.errors import RequestError
 from penultimate.layers.observed import LABELS, AnyNetwork, ObservedNetwork, evaluating, expect_batches
 from penultimate.metrics import UndefinedError
@@ -152,7 +152,7 @@ class _Gauge:
 def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple[Any, Any]]:
     """Batches with their labels; an ImageSet class by class, each class in its stored order."""
     if isinstance(loader, Images):
-        order = np.argsort(loader.labels, kind="stable")
+        order = np.argsort(one_class_each(loader, "layers are profiled on"), kind="stable")
         for batch, rows in loader.batches(batch_size, order):
             yield batch, torch.from_numpy(loader.labels[rows])
         return

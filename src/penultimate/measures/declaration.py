@@ -51,10 +51,12 @@ class Features:
     """The feature bank of a split: of the target for a measurement per target, else of the source.
 
     `common`: every network sees the draw of the study's first seed, so that networks can be compared.
+    `optional`: nothing is given where the data set has no such split.
     """
 
     split: str
     common: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ class Measurement:
     version   raised by hand when the results change for the same settings
     yields    every quantity that it can yield; None: what it yields is known only when it runs (plug-ins)
     each      settings that hold several values: one step for every combination of them
+    several_labels  whether it is for targets of whose images each has several labels; others are for those of
+              one class each
     ranges    where the values of settings lie, {setting: Interval}, or which words they may be; others are
               refused before anything runs
     stage     leaves files for other measurements, and no rows; a study does not name it
@@ -157,6 +161,7 @@ class Measurement:
     yields: tuple[Yield, ...] | None
     settings: tuple[Hyperparameter, ...]
     each: tuple[str, ...] = ()
+    several_labels: bool = False
     ranges: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
     stage: bool = False
     first: bool = False

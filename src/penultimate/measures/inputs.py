@@ -150,6 +150,10 @@ class Inputs:
         """The feature bank of a split of the target (of the source, for a measurement per network)."""
         return self._bank(self._one("features", split))
 
+    def has_features(self, split: str) -> bool:
+        """Whether there is a bank of a split that is not needed."""
+        return bool(self._all("features", split))
+
     def all_features(self, split: str) -> dict[NetworkKey, FeatureBank]:
         """The banks of all networks but those whose training diverged."""
         supplies = self._all("features", split)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +14,17 @@ from scipy.special import softmax
 from penultimate.errors import RequestError
 from penultimate.metrics.auc import auc
 from penultimate.metrics.inputs import real_number, whole_number
-from penultimate.probes.arrays import Array, NumpyFloats, beside, blocks, cast, dtype_name, library, to_numpy
+from penultimate.probes.arrays import (
+    Array,
+    NumpyFloats,
+    NumpyInts,
+    beside,
+    blocks,
+    cast,
+    dtype_name,
+    library,
+    to_numpy,
+)
 from penultimate.probes.estimator import Probe, accuracy_of
 from penultimate.probes.inputs import (
     Data,
@@ -24,6 +35,7 @@ from penultimate.probes.inputs import (
     examples_of,
     training_set,
 )
+from penultimate.probes.logistic import LogisticProblem
 from penultimate.probes.path import Optimum, Solver
 from penultimate.probes.validation import split_off
 
@@ -118,7 +130,9 @@ class LinearProbe(Probe):
                 f"lambda = {lambdas[0]:g} is too small for X, which varies by {solver.problem.unit:g}: from"
                 f" {least:.1g} up float64 can tell the optimum; scale X down, or leave it out"
             )
+        gain = _gain(solver.problem, train.codes) if measure is None else math.inf
         for penalty in lambdas[::-1]:
+            solver.tolerance = self.tolerance * min(1.0, gain / float(penalty))
             optimum = solver.solve(float(penalty))
             optima.append(optimum)
             if measure is None:
@@ -215,6 +229,8 @@ class LinearProbe(Probe):
         intercept = np.full(len(whole.classes), optimum.intercept.min())
         weight[places], intercept[places] = optimum.weight, optimum.intercept
         solver = Solver(whole.features, whole.codes, len(whole.classes), self.tolerance)
+        if self.metric == AUC:
+            solver.tolerance *= min(1.0, _gain(solver.problem, whole.codes) / optimum.penalty)
         solver.start_at(weight, intercept, optimum.penalty)
         return solver.solve(optimum.penalty)
 
@@ -228,6 +244,20 @@ class LinearProbe(Probe):
                 UncertifiedWarning,
                 stacklevel=3,
             )
+
+
+def _gain(problem: LogisticProblem, codes: NumpyInts) -> float:
+    """Lambda times the share of F at W = 0 that weights can save at most where lambda is large; two classes.
+
+        F(0) - F* -> |g|^2 / (2 lambda),    g the gradient at W = 0, where F(0) = n H(classes)
+
+    An area under the curve depends on the direction of the weights, however short they are. So the tolerance
+    shrinks with what they save: else W = 0 would do at the largest lambdas, and rank nothing.
+    """
+    shares = np.bincount(codes) / len(codes)
+    ones = to_numpy(cast(problem.features[beside(codes == 1, problem.features)], "float64").sum(0))
+    square = 2 * float(ones @ ones) * problem.unit**2
+    return square / (2 * len(codes) * float(-(shares * np.log(shares)).sum()))
 
 
 def _logits(

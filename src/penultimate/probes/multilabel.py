@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
 from penultimate.metrics.auc import auc
 from penultimate.probes.arrays import NumpyFloats, to_numpy
 from penultimate.probes.estimator import UnfittedError
@@ -30,7 +31,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
     the label, so that positives are among them.
 
     Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5 against the sum of losses; `tolerance`,
-    `validation_fraction` and `seed` as for `LinearProbe`.
+    `validation_fraction` and `seed` as for `LinearProbe`; `names` [l], what errors call the labels.
 
     Learnt: `lambda_` [l], `coef_` [l p], `intercept_` [l] (float64), `probes_`, one `LinearProbe` a label.
 
@@ -52,11 +53,13 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         tolerance: float = 1e-4,
         validation_fraction: float = 0.2,
         seed: int = 0,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.lambdas = lambdas
         self.tolerance = tolerance
         self.validation_fraction = validation_fraction
         self.seed = seed
+        self.names = names
 
     def fit(self, X: Data, y: Data, X_val: Data = None, y_val: Data = None) -> MultiLabelProbe:
         """Fit every label on X [n p], y [n l]; lambda by (X_val, y_val), or by a fifth of (X, y) split off.
@@ -82,7 +85,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             val = None if of_validation is None else of_validation[:, place]
             if val is None:
                 self._expect_both_to_validate(place, labels[:, place])
-            probes.append(_of_label(place, probe.fit, X, labels[:, place], X_val, val))
+            probes.append(self._of_label(place, probe.fit, X, labels[:, place], X_val, val))
         self.probes_ = probes
         self.lambda_ = np.array([probe.lambda_ / 2 for probe in probes])
         self.coef_ = np.stack([probe.coef_[1] - probe.coef_[0] for probe in probes])
@@ -92,9 +95,9 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
     def _expect_both_to_validate(self, place: int, label: npt.NDArray[np.int64]) -> None:
         rarest = min(np.bincount(label, minlength=2))
         if rarest and len(np.unique(label[split_off(label, self.validation_fraction, self.seed)])) < 2:
-            raise RequestError(
-                f"label {place} has {rarest} examples of one kind, too few for any of them to be among those"
-                " that validate; pass X_val and y_val, or leave the label out"
+            raise UndefinedError(
+                f"{self._called(place)} has {rarest} examples of one kind, too few for any of them to be"
+                " among those that validate; pass X_val and y_val, or leave the label out"
             )
 
     def decision_function(self, X: Data) -> NumpyFloats:
@@ -118,20 +121,22 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         logits = self.decision_function(X)
         labels = _as_binary(y, "y", logits.shape[1])
         return np.array(
-            [_of_label(place, auc, logits[:, place], labels[:, place]) for place in range(len(logits.T))]
+            [self._of_label(place, auc, logits[:, place], labels[:, place]) for place in range(len(logits.T))]
         )
 
     def score(self, X: Data, y: Data) -> float:
         """The mean over labels of the AUC on (X, y)."""
         return float(self.scores(X, y).mean())
 
+    def _called(self, place: int) -> str:
+        return f"label {place}" if self.names is None else f"label '{self.names[place]}'"
 
-def _of_label(place: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
-    """What is done for a label; an error names it."""
-    try:
-        return work(*arguments)
-    except RequestError as error:
-        raise type(error)(f"label {place}: {error}") from None
+    def _of_label(self, place: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
+        """What is done for a label; an error names it."""
+        try:
+            return work(*arguments)
+        except RequestError as error:
+            raise type(error)(f"{self._called(place)}: {error}") from None
 
 
 def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArray[np.int64]:

@@ -37,7 +37,8 @@ _Place: TypeAlias = tuple[str, str, str]
 class Measurements:
     """The rows of one architecture and one arm of a study: those of the main ones, unless asked otherwise.
 
-    `objectives` are those that the arm compares with each other, in the study's order. Made by `admit` only;
+    `objectives` are those that the arm compares with each other, in the study's order. `targets` are the data
+    sets whose images have one class each, `several_labels` those of several labels. Made by `admit` only;
     `in_arm` and `with_backbone` give the rows of another arm or architecture.
     """
 
@@ -45,6 +46,7 @@ class Measurements:
     limited: bool
     source: str
     targets: tuple[str, ...]
+    several_labels: tuple[str, ...] = ()
     backbone: str = ""
     arm: str = ""
 
@@ -332,8 +334,11 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
             f" Pass allow_limited=True (--allow-limited) to see it, marked as such, or run a full study:"
             f" penultimate run {FIRST_STUDY}"
         )
-    targets = tuple(str(target) for target in description.get("targets", ()))
-    measurements = Measurements(results, limited, str(description["source"]), targets)
+    targets = [str(target) for target in description.get("targets", ())]
+    several = [target for target in targets if card(target).has_several_labels]
+    classes = [target for target in targets if target not in several]
+    source = str(description["source"])
+    measurements = Measurements(results, limited, source, tuple(classes), tuple(several))
     return measurements.with_backbone(next(iter(measurements.backbones), ""))
 
 
@@ -353,7 +358,7 @@ def _measured_by(row: Row) -> str:
 
 
 def official_accuracy(target: str) -> str:
-    """The official accuracy of a data set: top1 or mean_per_class, as its card says."""
+    """The official score of a data set, as its card says: top1, mean_per_class, or the auc of each label."""
     return str(card(target).accuracy)
 
 

@@ -91,7 +91,10 @@ def _planned(measurements: Measurements) -> dict[str, int]:
 
 def _counts(measurements: Measurements, quantity: Quantity) -> Iterator[tuple[str, int]]:
     """How many runs of each objective have a quantity, wherever one of them has it."""
-    places = {"source": (measurements.source,), "targets": measurements.targets}
+    places = {
+        "source": (measurements.source,),
+        "targets": (*measurements.targets, *measurements.several_labels),
+    }
     shifts = shifted(measurements.source)
     labels = {each.spec: each.label for each in measurements.objectives}
     for target in places.get(quantity.target, (shifts.get(quantity.target, quantity.target),)):

@@ -17,7 +17,7 @@ STUDY = Study(
     title="Every step once, on a tiny world",
     question="Does every part of the system work on this machine?",
     source="glyphs_smoke",
-    targets=("syllabics_smoke", "digits_smoke"),
+    targets=("syllabics_smoke", "digits_smoke", "findings_smoke"),
     networks=(
         Runs(
             (
@@ -58,6 +58,7 @@ STUDY = Study(
         "leep",
         "transfer_dynamics",
         "depth",
+        "multilabel",
         f"fine_tuning({BRIEFLY}, head=('fresh',))",
         f"from_scratch({BRIEFLY})",
     ),

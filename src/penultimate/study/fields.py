@@ -74,6 +74,14 @@ def expect_splits(of: DatasetCard, splits: Sequence[str], what: str) -> None:
         )
 
 
+def expect_classes(of: DatasetCard, what: str) -> None:
+    """Raise RequestError for a data set whose images have several labels, where one class each is needed."""
+    if of.has_several_labels:
+        raise RequestError(
+            f"'{of.name}' cannot {what}: its images have several labels each; it can be a target"
+        )
+
+
 def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

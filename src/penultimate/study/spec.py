@@ -25,6 +25,7 @@ from penultimate.study.fields import (
     check_arm,
     check_bool,
     check_measure,
+    expect_classes,
     expect_splits,
     is_correspondence,
     is_number,
@@ -217,6 +218,7 @@ class Study:
         self._check_seconds()
         self._check_counterparts()
         if any(isinstance(block, Runs) for block in self.networks):
+            expect_classes(self.card(self.source), "be trained on")
             expect_splits(self.card(self.source), SOURCE_SPLITS, "be trained on")
         for target in self.targets:
             expect_splits(self.card(target), ("train", "test"), "be a target")

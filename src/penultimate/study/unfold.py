@@ -87,9 +87,19 @@ class _Unfolding:
 
     def measure(self, request: Requested, networks: tuple[NetworkKey, ...]) -> None:
         """The steps of a measurement on networks that it is called for together."""
-        for target in self.study.targets if request.measurement.of_targets else (self.study.source,):
+        for target in self._targets(request.measurement):
             for cell in _cells(request.measurement, request.settings):
                 self._step(request.measurement, _Place(request, networks, target, cell))
+
+    def _targets(self, what: Measurement) -> tuple[str, ...]:
+        """What it is measured on: the source, or those targets whose images have labels of its kind."""
+        if not what.of_targets:
+            return (self.study.source,)
+        return tuple(
+            target
+            for target in self.study.targets
+            if self.study.card(target).has_several_labels == what.several_labels
+        )
 
     def _step(self, what: Measurement, place: _Place) -> str | None:
         """A step of a measurement or stage; None where it cannot be done: what it needs is not to be had."""
@@ -153,6 +163,8 @@ class _Unfolding:
         raise RequestError(f"the measurement '{what.name}' needs {need!r}, which no study can give it")
 
     def _banks(self, need: needs.Features, what: Measurement, place: _Place) -> list[Supply] | None:
+        if need.optional and need.split not in self.study.card(place.target).sizes:
+            return []
         self._expect_split(place.target, need.split, what)
         supplies = []
         priority = NOW if what.first else LATER

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.data.images import ChannelStatistics, ImageSet, one_class_each
 from penultimate.data.transforms import normalise
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
@@ -75,14 +75,17 @@ def train(
     A checkpoint that is damaged, or of another run, is set aside: `progress` hears of it ({"notice": ...}),
     and the result names it in `damaged`.
 
-    Raises RequestError if a set has no images, if the recipe needs a holdout and there is none, and for a
-    `start` of another architecture (what differs).
+    Raises RequestError if a set has no images or several labels an image, if the recipe needs a holdout and
+    there is none, and for a `start` of another architecture (what differs).
 
     Kornblith et al., NeurIPS 2021, appendix A.1.
     """
     if len(train) < 1 or (holdout is not None and not len(holdout)):
         held_out = "" if holdout is None else f", {len(holdout)} held out"
         raise RequestError(f"training needs images; there are {len(train)} to train on{held_out}")
+    for images in (train, holdout):
+        if images is not None:
+            one_class_each(images, "a network is trained on")
     if holdout is None and (recipe.stopping == "best" or recipe.patience):
         raise RequestError("a recipe that stops at the best, or with patience, needs images held out")
     damaged: list[str] = []

@@ -58,6 +58,7 @@ SCRIPTS = {
     "armenian": Script(33, range(0x0530, 0x0590), DEJAVU),
     "cyrillic": Script(26, range(0x0400, 0x0500), SANS + SERIF + STIX),
     "maths": Script(36, range(0x2200, 0x2300), (*SANS, *STIX[:2]), ("Sm",)),
+    "findings": Script(12, range(0x2D30, 0x2D80), SANS[:2]),
     "typeface": Script(None, range(0x0370, 0x0400), DEJAVU + STIX),
 }
 

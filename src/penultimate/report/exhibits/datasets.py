@@ -10,8 +10,14 @@ from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.shapes.table import PrintedRow
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 
-MEASURES = {"top1": "top-1", "mean_per_class": "mean per class"}
-SPLITS = {"train": "Training", "holdout": "Holdout", "test": "Test", "relearn": "Relearning"}
+MEASURES = {"top1": "top-1", "mean_per_class": "mean per class", "auc": "AUC of each label"}
+SPLITS = {
+    "train": "Training",
+    "holdout": "Holdout",
+    "test": "Test",
+    "relearn": "Relearning",
+    "validation": "Validation",
+}
 MEASURE = Column("accuracy_measure", "Measure")
 
 
@@ -20,7 +26,7 @@ def _build(measurements: Measurements) -> Piece:
     sets = shifted(measurements.source) if "robustness" in map(name_in, measurements.networks.asked) else {}
     roles = {
         measurements.source: "pretraining",
-        **dict.fromkeys(measurements.targets, "transfer"),
+        **dict.fromkeys((*measurements.targets, *measurements.several_labels), "transfer"),
         **dict.fromkeys(sets.values(), "shifted"),
     }
     cards = {name: card(name) for name in roles}

@@ -38,7 +38,7 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
     recipe = measurements.recipe
     width = measurements.results.description.get("num_features")
     ratio = f"{source.classes} / {width} = {fixed(source.classes / width, 2)}" if width else MISSING
-    tasks = [card(target).title for target in measurements.targets]
+    tasks = [card(name).title for name in (*measurements.targets, *measurements.several_labels)]
     kind = "images drawn from fonts" if is_embedded(source.name) else "images"
     paper_epochs = [int(row["epochs"]) for row in printed_rows("neurips_tableA1_hyperparameters")]
     return (

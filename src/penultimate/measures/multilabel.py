@@ -1,0 +1,115 @@
+"""Transfer to images of several labels: a logistic regression and an area under the ROC curve of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penultimate.measures.declaration import ClassNames, Features, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.metrics import UndefinedError
+from penultimate.registry import register
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from penultimate.features.bank import FeatureBank
+    from penultimate.metrics.auc import AUC
+    from penultimate.probes.multilabel import MultiLabelProbe
+
+POLICIES = ("zeros", "ignore", "ones")
+"""What an uncertain label counts as: absent (U-Zeros, the paper's), nothing (U-Ignore), present (U-Ones)."""
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    several_labels=True,
+    needs=(Features("train"), Features("test"), Features("validation", optional=True), ClassNames()),
+    yields=(
+        Yield("multilabel_auc", "fraction"),
+        Yield("multilabel_auc_low", "fraction"),
+        Yield("multilabel_auc_high", "fraction"),
+        Yield("multilabel_mean_auc", "fraction"),
+        Yield("multilabel_lambda", "lambda"),
+        Yield("multilabel_validation_auc", "fraction"),
+        Yield("multilabel_certified_gap", "ratio"),
+    ),
+    each=("uncertain",),
+    ranges={"uncertain": POLICIES},
+    seconds=1.0,
+    paper="Kornblith et al., 2021, appendix D.3; policies: Irvin et al., 2019",
+)
+def multilabel(
+    inputs: Inputs, *, uncertain: tuple[str, ...] | str = ("zeros",)
+) -> Iterator[Number | Undefined]:
+    """AUC of each label by itself and their mean, on test images and on a validation split, if there is one.
+
+    Each label's lambda is chosen by its AUC on a fifth of the training images. An uncertain label counts the
+    same, as `uncertain` says, in training, choosing and testing. Intervals are DeLong's, of 95 %. A label
+    without a positive or negative example has no value, nor have the means with it.
+    """
+    from penultimate.probes.multilabel import MultiLabelProbe
+
+    assert isinstance(uncertain, str)
+    train = inputs.features("train")
+    tested = {split: inputs.features(split) for split in ("test", "validation") if inputs.has_features(split)}
+    names = inputs.class_names(inputs.target)
+    areas: dict[str, list[float]] = {split: [] for split in tested}
+    for place, name in enumerate(names):
+        setting = {"label": name, "uncertain": uncertain}
+        probe = MultiLabelProbe(seed=inputs.seed, names=(name,))
+        try:
+            features, labels = counted(train, place, name, uncertain)
+            probe.fit(features, labels[:, None])
+        except UndefinedError as error:
+            yield Undefined(f"multilabel_auc (train): {error}")
+            continue
+        (fitted,) = probe.probes_
+        best = float(max(fitted.validation_accuracy_))
+        gap = float(max(*fitted.certificates_, fitted.certificate_))
+        yield Number("multilabel_lambda", float(probe.lambda_[0]), "lambda", "train", setting=setting)
+        yield Number("multilabel_validation_auc", best, "fraction", "train", setting=setting)
+        yield Number("multilabel_certified_gap", gap, "ratio", "train", setting=setting)
+        for split, bank in tested.items():
+            try:
+                area = _area(probe, *counted(bank, place, name, uncertain), name)
+            except UndefinedError as error:
+                yield Undefined(f"multilabel_auc ({split}): {error}")
+                continue
+            areas[split].append(area.value)
+            yield Number("multilabel_auc", area.value, "fraction", split, setting=setting)
+            yield Number("multilabel_auc_low", area.low, "fraction", split, setting=setting)
+            yield Number("multilabel_auc_high", area.high, "fraction", split, setting=setting)
+    for split, of_labels in areas.items():
+        if len(of_labels) == len(names):
+            mean = sum(of_labels) / len(of_labels)
+            yield Number("multilabel_mean_auc", mean, "fraction", split, setting={"uncertain": uncertain})
+
+
+def counted(
+    bank: FeatureBank, place: int, name: str, uncertain: str
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """The features of the examples that count for a label, and the label, 0 or 1.
+
+    Raises UndefinedError if none counts.
+    """
+    labels = bank.labels[:, place]
+    if uncertain == "ignore":
+        kept = labels >= 0
+        if not kept.any():
+            raise UndefinedError(f"label '{name}' is uncertain in all {len(bank)} examples")
+        return bank.features[kept], labels[kept]
+    return bank.features, abs(labels) if uncertain == "ones" else labels.clip(min=0)
+
+
+def _area(
+    probe: MultiLabelProbe, features: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], name: str
+) -> AUC:
+    from penultimate.metrics.auc import auc_interval
+
+    try:
+        return auc_interval(probe.decision_function(features)[:, 0], labels)
+    except UndefinedError as error:
+        raise UndefinedError(f"label '{name}': {error}") from None

@@ -1,0 +1,179 @@
+"""Transfer to images of several labels, against scikit-learn label by label and DeLong's formula."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from tests.measures.steps import Parents, measured, value
+from tests.oracles import auc as oracle
+
+from penultimate.data.images import ImageSet, save_images
+from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.measures import requested
+from penultimate.study.spec import Runs, Study
+from penultimate.study.unfold import unfold
+
+NAMES = ("Edema", "Pleural Effusion")
+
+
+def bank(n: int, seed: int, unsure: float = 0.2) -> FeatureBank:
+    """Features that know something of two labels, a share of which is uncertain."""
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(n, 6)).astype(np.float32)
+    labels = (features[:, :2] + random.normal(size=(n, 2)) > 0.4).astype(np.int64)
+    return FeatureBank(features, np.where(random.random((n, 2)) < unsure, -1, labels))
+
+
+def parents(root: Path, **banks: FeatureBank) -> Parents:
+    pixels = np.zeros((2, 4, 4, 3), np.uint8)
+    save_images(root / "data", "train", ImageSet(pixels, np.eye(2, dtype=int), np.arange(2), NAMES))
+    made = Parents(root, target="findings").images("train", root / "data")
+    for split, one in banks.items():
+        made.bank(split, one)
+    return made
+
+
+def as_counted(bank: FeatureBank, place: int, uncertain: str) -> tuple[np.ndarray, np.ndarray]:
+    """Example by example, as the words say."""
+    counts = {"zeros": 0, "ones": 1}
+    pairs = [
+        (feature, counts[uncertain] if label == -1 else label)
+        for feature, label in zip(bank.features, bank.labels[:, place], strict=True)
+        if label != -1 or uncertain != "ignore"
+    ]
+    return np.stack([feature for feature, _ in pairs]).astype(float), np.array([label for _, label in pairs])
+
+
+@pytest.mark.parametrize("uncertain", ["zeros", "ignore", "ones"])
+def test_areas_are_those_of_scikit_learn_at_the_chosen_lambda(tmp_path: Path, uncertain: str) -> None:
+    train, test, validation = bank(200, 0), bank(90, 1), bank(60, 2, unsure=0)
+    outcome = measured(
+        "multilabel",
+        parents(tmp_path, train=train, test=test, validation=validation),
+        {"uncertain": uncertain},
+    )
+    for split, tested in {"test": test, "validation": validation}.items():
+        areas = []
+        for place, name in enumerate(NAMES):
+            setting = f"label={name}, uncertain={uncertain}"
+            chosen = value(outcome.rows, "multilabel_lambda", setting=setting)
+            fitted = LogisticRegression(C=1 / chosen, solver="newton-cholesky", tol=1e-8)
+            fitted.fit(*as_counted(train, place, uncertain))
+            features, labels = as_counted(tested, place, uncertain)
+            scores = fitted.decision_function(features)
+            found = [
+                value(outcome.rows, f"multilabel_auc{part}", setting=setting, split=split)
+                for part in ("", "_low", "_high")
+            ]
+            error = oracle.delong(scores, labels)
+            expected = roc_auc_score(labels, scores)
+            assert found[0] == pytest.approx(expected, abs=3e-3)
+            assert found[1:] == pytest.approx(
+                [max(0, expected - 1.959964 * error), min(1, expected + 1.959964 * error)], abs=5e-3
+            )
+            areas.append(found[0])
+        mean = value(outcome.rows, "multilabel_mean_auc", split=split)
+        assert mean == pytest.approx(np.mean(areas))
+    assert "undefined" not in outcome.facts
+    gaps = [row.value for row in outcome.rows if row.metric == "multilabel_certified_gap"]
+    assert len(gaps) == 2
+    assert max(gaps) <= 1e-4
+
+
+def test_a_label_without_an_example_costs_its_own_areas_and_the_mean(tmp_path: Path) -> None:
+    train, test = bank(200, 0), bank(90, 1)
+    labels = train.labels.copy()
+    labels[:, 1] = 0
+    outcome = measured(
+        "multilabel",
+        parents(tmp_path, train=FeatureBank(train.features, labels), test=test),
+        {"uncertain": "zeros"},
+    )
+    assert {(row.metric, row.split, row.settings["label"]) for row in outcome.rows} >= {
+        ("multilabel_auc", "test", "Edema")
+    }
+    assert {row.settings.get("label") for row in outcome.rows} == {"Edema"}
+    assert "label 'Pleural Effusion': y holds one class only" in outcome.facts["undefined"]
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (np.zeros(90, int), "label 'Edema': there is no positive example among 90, so no AUC"),
+        (np.full(90, -1), "label 'Edema' is uncertain in all 90 examples"),
+        (np.eye(90, dtype=int)[0], "label 'Edema': the interval of an AUC takes two positive and two"),
+    ],
+)
+def test_test_images_that_cannot_say_are_told(tmp_path: Path, column: np.ndarray, said: str) -> None:
+    test = bank(90, 1)
+    labels = np.stack([column, test.labels[:, 1]], 1)
+    outcome = measured(
+        "multilabel",
+        parents(tmp_path, train=bank(200, 0), test=FeatureBank(test.features, labels)),
+        {"uncertain": "ignore"},
+    )
+    assert f"multilabel_auc (test): {said}" in outcome.facts["undefined"]
+    assert {row.settings["label"] for row in outcome.rows if row.metric == "multilabel_auc"} == {NAMES[1]}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_training_labels_that_are_all_uncertain_or_but_one_are_told(tmp_path: Path, count: int) -> None:
+    train = bank(200, 0)
+    labels = train.labels.copy()
+    labels[:, 0] = -1
+    labels[:count, 0] = 1
+    outcome = measured(
+        "multilabel",
+        parents(tmp_path, train=FeatureBank(train.features, labels), test=bank(90, 1)),
+        {"uncertain": "ignore"},
+    )
+    assert "label 'Edema'" in outcome.facts["undefined"]
+
+
+RUNS = Runs(("softmax",))
+
+
+def measured_on(study: Study) -> dict[str, set[str]]:
+    """The targets of every measurement of targets."""
+    found: dict[str, set[str]] = {}
+    for step in unfold(study).steps.values():
+        if step.name in ("linear", "knn", "multilabel"):
+            found.setdefault(step.name, set()).add(step.columns["target"])
+    return found
+
+
+def test_each_measurement_is_asked_of_the_targets_with_its_kind_of_labels() -> None:
+    targets = ("digits_smoke", "findings_smoke")
+    study = Study("s", "", "", "glyphs_smoke", targets, (RUNS,), ("linear", "knn", "multilabel"))
+    assert measured_on(study) == {
+        "linear": {"digits_smoke"},
+        "knn": {"digits_smoke"},
+        "multilabel": {"findings_smoke"},
+    }
+
+
+def test_policies_are_steps_of_their_own_and_others_are_refused() -> None:
+    text = "multilabel(uncertain=('zeros', 'ones'))"
+    study = Study("s", "", "", "glyphs_smoke", ("findings_smoke",), (RUNS,), (text,))
+    steps = [step for step in unfold(study).steps.values() if step.name == "multilabel"]
+    assert [step.config["uncertain"] for step in steps] == ["zeros", "ones"]
+    (usual,) = (
+        step
+        for step in unfold(
+            Study("s", "", "", "glyphs_smoke", ("findings_smoke",), (RUNS,), ("multilabel",))
+        ).steps.values()
+        if step.name == "multilabel"
+    )
+    assert usual.id == steps[0].id
+    with pytest.raises(RequestError, match=r"uncertain of multilabel 'zero'\. Did you mean 'zeros'"):
+        requested("multilabel(uncertain='zero')")
+
+
+def test_nothing_is_trained_on_images_of_several_labels() -> None:
+    with pytest.raises(RequestError, match="'findings_smoke' cannot be trained on: its images have several"):
+        Study("s", "", "", "findings_smoke", (), (RUNS,))
