@@ -35,10 +35,10 @@ def extract(
     is, whatever the order of the loader; without them the bank has none. An ImageSet has its own.
 
     A module whose output is that of a final layer (see `backbones.ending.FORMS`) is a classifier: the
-    features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor of a final
-    layer counts. The output of any other model is taken for the features, [n m]. `layer` names another layer
-    whose output is meant: "avgpool", say, or "fc" for that of a final linear layer. Maps of one pixel are
-    flattened.
+    features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor of
+    a final layer counts. The output of any other model is taken for the features, [n m]. `layer` names
+    another layer whose output is meant: "avgpool", say, or "fc" for that of a final linear layer. Maps of one
+    pixel are flattened.
 
     A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
     without autocast; the batch size changes features by no more than float32 rounding.
