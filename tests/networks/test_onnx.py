@@ -65,8 +65,10 @@ def given(path: Path, folder: Path, settings: str = "") -> GivenNetwork:
     return load_given(stored)
 
 
-@pytest.mark.parametrize("end", ["linear", "softmax", "convolution", "last", "features"])
-@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize(
+    ("end", "batch"),
+    [(end, None) for end in ("linear", "softmax", "convolution", "last", "features")] + [("linear", 2)],
+)
 def test_the_features_are_those_of_the_exported_network(end: str, batch: int | None, tmp_path: Path) -> None:
     net = Small(end)
     export(net, tmp_path / "net (1).onnx", batch=batch)
