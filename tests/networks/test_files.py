@@ -148,7 +148,7 @@ def test_a_layer_may_be_named_and_the_output_of_a_network_without_a_head(file: P
     [
         ("{file}:bild", "defines no function 'bild'. Did you mean 'build'?"),
         ("{file}:wrong", "returns a str, not an nn.Module"),
-        ("{file}:fails", "line 37: fails() fails: TypeError: "),
+        ("{file}:fails", "line 32: fails() fails: TypeError: "),
         ("{file}:maps(crop=32)", "its output (a list of [2, 8, 15, 15])"),
         ("{file}:build(crop=2)", "refuses images [2, 3, 2, 2]: "),
         ("{file}:build(mean=(0.5,), std=(0.5,))", "refuses images [2, 1, 224, 224]: "),

@@ -114,7 +114,7 @@ def test_of_a_hostile_pickle_nothing_runs(tmp_path: Path, ending: str, zipped: b
     with pytest.raises(RequestError, match=r"(?s)holds more than tensors.*nothing in it was run") as error:
         read_weights(file)
     assert not mark.exists()
-    assert "system" in str(error.value)
+    assert not zipped or "system" in str(error.value)
 
 
 def test_a_whole_pickled_module_is_refused_with_the_way_out(tmp_path: Path) -> None:

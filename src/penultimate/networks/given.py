@@ -27,7 +27,7 @@ from penultimate.networks.architectures import GREY, USUAL, changed, create, dow
 from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, Source, read_source
 from penultimate.networks.trained import load_network
-from penultimate.networks.weights import load_weights, read_weights
+from penultimate.networks.weights import load_weights, read_weights, restore
 from penultimate.userfile import first_line
 
 WEIGHTS = "given.safetensors"
@@ -143,7 +143,10 @@ def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | 
     if card["kind"] == "onnx":
         return OnnxBody(folder / GRAPH), None
     module = create(card["kind"], card["name"], card["options"], file=folder / CODE).eval()
-    module.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
+    tensors = safetensors.torch.load_file(folder / WEIGHTS)
+    if tensors.keys() != module.state_dict().keys():
+        raise KeyError(f"{WEIGHTS} is of another network than {GIVEN}")
+    restore(module, tensors)
     if "layer" in card:
         return _up_to(module, card["layer"]), None
     final = Final(tuple(card["final"]["layers"]), card["final"]["form"], card["final"]["shared"])

@@ -75,11 +75,8 @@ class OnnxBody(nn.Module):
             said = shortened(legible(first_line(error)), 300)
             raise RequestError(f"the ONNX network refuses images {list(array.shape)}: {said}") from None
         values = np.asarray(output)
-        return (
-            values.reshape(len(values), -1)
-            if values.ndim > 2 and not any(n > 1 for n in values.shape[2:])
-            else values
-        )
+        alone = sum(size > 1 for size in values.shape[1:]) <= 1
+        return values.reshape(len(values), -1) if alone else values
 
 
 def with_features(path: Path) -> bytes:

@@ -73,10 +73,17 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], path: Path) -
     shapes = [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
     if missing or extra or shapes:
         raise RequestError(_misfit(module, path, own, tensors, missing, extra, shapes))
-    module.load_state_dict({name: value for name, value in tensors.items() if name in own}, strict=False)
+    restore(module, {name: value for name, value in tensors.items() if name in own})
     for name, value in module.state_dict().items():
         if value.is_floating_point() and not value.isfinite().all():
             raise RequestError(f"'{path}': '{name}' holds values that are not finite; the training diverged?")
+
+
+def restore(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load tensors under the module's own names; those that are not given stay as they are."""
+    state = module.state_dict()  # with the versions of its parts, which files do not always hold
+    state.update(tensors)
+    module.load_state_dict(state)
 
 
 def _said(error: Exception) -> str:
