@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -123,25 +124,33 @@ def ours(listing: Listing, names: tuple[str, ...], workers: int = WORKERS) -> Te
         return torch.tensor(np.array(banks[names[-1]].features))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """By the clock, and of processors, those of worker processes among them."""
+    began, used = time.perf_counter(), sum(os.times()[:4])
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - began, sum(os.times()[:4]) - used
 
 
 def compared(what: str, images: int, ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """The ways interleaved: images a second of each, and the median ratio of the first to each other."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, work in ways.items():
             times[name].append(seconds(work))
     first = next(iter(ways))
     found = {}
     for name, taken in times.items():
-        ratio = statistics.median(other / mine for mine, other in zip(times[first], taken, strict=True))
-        found[name] = ratio
-        rate = images / statistics.median(taken)
-        print(f"  {what:<24} {name:<22} {rate:8.1f} images/s   ours {ratio:5.2f} x", flush=True)
+        clock, processors = (
+            statistics.median(other[by] / mine[by] for mine, other in zip(times[first], taken, strict=True))
+            for by in (0, 1)
+        )
+        found[name] = clock
+        rate = images / statistics.median(by_clock for by_clock, _ in taken)
+        print(
+            f"  {what:<20} {name:<18} {rate:8.1f} images/s   ours {clock:5.2f} x by the clock,"
+            f" {processors:5.2f} x of processors' time",
+            flush=True,
+        )
     return found
 
 

@@ -149,10 +149,10 @@ def test_a_folder_that_has_changed_is_read_again_and_said(tmp_path: Path) -> Non
     (first,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
     before = np.array(first.features)
     photograph(77).save(tmp_path / "images" / "002.jpg", quality=90)
-    with pytest.warns(UserWarning, match="bank of 'a' .* is made anew, as these have changed: images"):
+    with pytest.warns(UserWarning, match="bank of 'a' .* is made anew: changed: images"):
         (second,) = extract_files({"a": small()}, replace(listing), tmp_path / "banks").values()
     assert (second.features != before).any(1).tolist() == [False, False, True, False, False, False]
-    with pytest.warns(UserWarning, match="these have changed: network"):
+    with pytest.warns(UserWarning, match="made anew: changed: network"):
         extract_files({"a": small(5)}, replace(listing), tmp_path / "banks")
 
 
@@ -194,9 +194,13 @@ def test_a_changed_bank_is_found_out(tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError):
             FeatureBank.load(tmp_path / "banks" / "a")
         path.write_bytes(whole)
-    FeatureBank.load(tmp_path / "banks" / "a")
+    digest = FeatureBank.load(tmp_path / "banks" / "a").digest()
     with pytest.raises(RequestError, match="no feature bank"):
         FeatureBank.load(tmp_path / "banks")
+    (tmp_path / "banks" / "a" / "ids.npy").write_bytes(b"")
+    with pytest.warns(UserWarning, match=r"made anew: .*ids.npy' is not what was saved"):
+        (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
+    assert healed.digest() == digest
 
 
 SLOW = """

@@ -90,8 +90,7 @@ def extract_files(
             stack.callback(writers[name].close)
             if writers[name].changed:
                 warnings.warn(
-                    f"the bank of '{name}' in '{root}' is made anew, as these have changed:"
-                    f" {', '.join(writers[name].changed)}",
+                    f"the bank of '{name}' in '{root}' is made anew: {writers[name].changed}",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -131,7 +130,7 @@ def _pass(
 ) -> dict[str, str]:
     """Bring every incomplete bank to the end of the listing; what is wrong with each network given up."""
     failed: dict[str, str] = {}
-    begun = {name: writer for name, writer in writers.items() if not writer.complete}
+    begun = {name: writer for name, writer in writers.items() if writer.bank is None}
     start = min((writer.position for writer in begun.values()), default=len(listing))
     preparations = [networks[name].preparation for name in begun]
     batches = decoded(listing, preparations, batch_size, workers, start, upright)
@@ -182,8 +181,8 @@ def _outputs(network: FileNetwork, batch: Decoded, listing: Listing) -> dict[str
 
 
 def _finished(writer: BankWriter, listing: Listing, provenance: dict[str, Any]) -> FeatureBank:
-    if writer.complete:
-        return FeatureBank.load(writer.folder)
+    if writer.bank is not None:
+        return writer.bank
     if not writer.rows:
         _, name, why = writer.left_out[0]
         raise RequestError(f"none of {len(listing)} images can be read; the first is '{name}': {why}")

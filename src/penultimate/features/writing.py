@@ -29,8 +29,9 @@ EVERY = 2.0
 class BankWriter:
     """Writes one bank, or goes on with one of the same identity that was killed.
 
-    `identity` is all that the features follow from. A folder with a bank of another identity is written anew,
-    and `changed` names what differs. `position` is how many images of the listing are dealt with.
+    `identity` is all that the features follow from. A folder with a bank of another identity, or a damaged
+    one, is written anew, and `changed` says why. Where a complete one is found it is `bank`. `position` is
+    how many images of the listing are dealt with.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], precision: Precision) -> None:
@@ -39,8 +40,8 @@ class BankWriter:
         self.widths: dict[str, int] = {}
         self.left_out: list[list[Any]] = []
         self.remarks: dict[str, list[Any]] = {}
-        self.changed: list[str] = []
-        self.complete = False
+        self.changed = ""
+        self.bank: FeatureBank | None = None
         self._files: dict[str, BinaryIO] = {}
         self._written = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,8 +108,8 @@ class BankWriter:
         }
         write_sealed(self.folder / FACTS, facts, SCHEMA)
         (self.folder / JOURNAL).unlink(missing_ok=True)
-        self.complete = True
-        return FeatureBank.load(self.folder)
+        self.bank = FeatureBank.load(self.folder)
+        return self.bank
 
     def close(self) -> None:
         """Close its files; what is in the journal can be gone on with."""
@@ -121,18 +122,20 @@ class BankWriter:
         for name in (FACTS, JOURNAL):
             try:
                 found = read_sealed(self.folder / name, SCHEMA)
-            except FileNotFoundError:
-                continue
-            except DamagedFileError as error:
-                self.changed.append(str(error))
-                continue
-            if found["identity"] == self.identity:
-                self.complete = name == FACTS
-                if not self.complete:
+                differ = [key for key in self.identity if found["identity"].get(key) != self.identity[key]]
+                if differ:
+                    self.changed = f"changed: {', '.join(differ)}"
+                    continue
+                if name == FACTS:
+                    self.bank = FeatureBank.load(self.folder)
+                else:
                     for field in ("position", "rows", "widths", "left_out", "remarks"):
                         setattr(self, field, found[field])
                 return
-            self.changed = [key for key in self.identity if found["identity"].get(key) != self.identity[key]]
+            except FileNotFoundError:
+                continue
+            except DamagedFileError as error:
+                self.changed = str(error)
         for stale in (FACTS, JOURNAL):
             (self.folder / stale).unlink(missing_ok=True)
 
