@@ -107,7 +107,7 @@ def _tuned(
             group["lr"] = rate * (1 + math.cos(math.pi * step / steps)) / 2
         logits = head(body(inputs.network.prepared(batch)).flatten(1).float())
         loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(images.labels[chosen]))
-        if not math.isfinite(float(loss)):
+        if not math.isfinite(loss.item()):
             raise UndefinedError(f"fine-tuning on '{inputs.target}' diverged at learning rate {rate:g}")
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
