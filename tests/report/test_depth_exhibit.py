@@ -87,10 +87,12 @@ def test_a_layer_is_chosen_on_validation_and_scored_on_the_test_set(shuffle: boo
         }
         assert chosen == {
             "softmax": ["last", "last"],
-            "sigmoid": ["block2", "last"],
-            "dropout": ["block2", "block1"],
-            "squared_error": ["block2", "block2"],
+            "sigmoid": ["2", "last"],
+            "dropout": ["2", "1"],
+            "squared_error": ["2", "2"],
         }
+        (note,) = table_of(built, f"depth_{probe}_layers").notes
+        assert note.startswith("1 block1, 2 block2; last: the penultimate features.")
     # Means over two tasks and over the seeds 0 and 1, which add half a point.
     assert number(built, "dropout", "Penultimate_percent") == pytest.approx((50 + 48) / 2 + 0.5)
     assert number(built, "dropout", "block2_percent") == pytest.approx((74 + 68) / 2 + 0.5)
@@ -162,6 +164,8 @@ def test_networks_of_other_depths_end_at_the_same_place() -> None:
     built = exhibit("depth", with_rows(described(results, networks=blocks), given))
     lines = {curve.objective: curve.points for curve in panels(built)["depth-linear"].curves}
     assert [x for x, _ in lines["theirs"]] == [2, 3]
+    called = {one.text for row in table_of(built, "depth_linear_layers").rows for one in row.cells}
+    assert called == {"last", "block1", "block2"}
     assert panels(built)["depth-linear"].x_label == "Layer, from the first block to the penultimate features"
 
 

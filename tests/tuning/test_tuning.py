@@ -423,7 +423,7 @@ def test_the_search_that_a_study_plans_is_made_unless_grids_are_given() -> None:
 def test_an_objective_is_tuned_from_the_recipe_of_its_own_grid() -> None:
     smoke = load_study("smoke")
     changes = {"sigmoid": {"learning_rate": 0.7}}
-    grids = runs_by_recipe(("softmax", "sigmoid"), smoke.main.recipe, changes, backbones=smoke.backbones)
+    grids = runs_by_recipe(("softmax", "sigmoid"), smoke.main.recipe, changes, backbones=smoke.main.backbones)
     study = replace(smoke, networks=grids)
     softmax, sigmoid = plan_tuning(study).candidates
     assert softmax.setting(()) == ("softmax", ())

@@ -154,13 +154,17 @@ def _build(measurements: Measurements) -> Piece:
     return Piece(tuple(tables), (figure,), tuple(filter(None, notes)), words={"said": said})
 
 
+def _shared_layers(found: Mapping[str, Served]) -> tuple[str, ...]:
+    """The layers where all networks have the same; none otherwise."""
+    of_each = {tuple(one.layers) for one in found.values()}
+    return next(iter(of_each)) if len(of_each) == 1 else ()
+
+
 def _axis(found: Mapping[str, Served]) -> str:
     """What stands under the lines: the layers by their numbers, where all networks have the same."""
-    of_each = {tuple(one.layers) for one in found.values()}
-    names = f"Layer: {numbered(next(iter(of_each)))}" if len(of_each) == 1 else ""
-    return (
-        names if 0 < len(names) <= LONGEST_AXIS else "Layer, from the first block to the penultimate features"
-    )
+    names = f"Layer: {numbered(_shared_layers(found))}"
+    fits = _shared_layers(found) and len(names) <= LONGEST_AXIS
+    return names if fits else "Layer, from the first block to the penultimate features"
 
 
 def _lines(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> Panel:
@@ -223,11 +227,11 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
     layers = [*(layer for layer in layers if layer != PENULTIMATE), PENULTIMATE]
     columns = (
         *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
-        Column("own_percent", "Accuracy", "Best layer of each task", "%"),
-        Column("gain", "Gained", "Best layer of each task", "points"),
+        Column("own_percent", "Accuracy", "Each task’s best", "%"),
+        Column("gain", "Gained", "Each task’s best", "points"),
         Column("lead", "Penultimate", "Lead of softmax", "points"),
-        Column("recovered_percent", "Recovered, %", "Lead of softmax", "%"),
-        Column("lead_at_best", "Best layers", "Lead of softmax", "points"),
+        Column("recovered_percent", "Recovered", "Lead of softmax", "%"),
+        Column("lead_at_best", "At best", "Lead of softmax", "points"),
     )
     softmax = found.get(SOFTMAX)
     rows = [
@@ -244,7 +248,7 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
         for spec, one in found.items()
     ]
     title = f"Transfer by layer, {probe.word} probe, means over tasks"
-    notes = ("Accuracies in per cent; what is gained, and leads, in points.",)
+    notes = ("Accuracies and what is recovered of a lead in per cent; leads, and what is gained, in points.",)
     return ExhibitTable(f"depth_{probe.name}", title, "Objective", columns, tuple(rows), notes=notes)
 
 
@@ -274,6 +278,7 @@ def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
 def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
     """Which layer serves each task best."""
     tasks = list(next(iter(found.values())).chosen)
+    layers = _shared_layers(found)
     columns = tuple(Column(task, short_title(task), "Task") for task in tasks)
     rows = []
     for spec, one in found.items():
@@ -282,12 +287,14 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
             layer = one.chosen[task]
             there, last = one.by_task[task][layer], one.by_task[task][PENULTIMATE]
             said = f"{fixed(there, 1)} % there, {fixed(last, 1)} % from the penultimate features"
+            called = str(layers.index(layer) + 1) if layers else plain(layer)
             is_last = layer == PENULTIMATE
-            cells.append(Cell(LAST if is_last else plain(layer), detail=said, best=not is_last))
+            cells.append(Cell(LAST if is_last else called, detail=said, best=not is_last))
         objective = measurements.objective(spec)
         rows.append(TableRow(objective.label, tuple(cells), objective.slug))
     title = f"The layer that serves each task best, {probe.word} probe"
-    notes = (f"{LAST}: the penultimate features. Bold: an earlier layer.",)
+    names = f"{numbered(layers[:-1])}; {LAST}" if layers else LAST
+    notes = (f"{names}: the penultimate features. Bold: an earlier layer.",)
     return ExhibitTable(f"depth_{probe.name}_layers", title, "Objective", columns, tuple(rows), notes=notes)
 
 

@@ -1,0 +1,86 @@
+"""The ICLR version's table 1: two more architectures of an arm, never the first one, beside the paper's."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from penultimate import published
+from penultimate.report import StudyResults, exhibit
+from tests.oracles.report import spearman_rho
+from tests.report.reading import cell, described, glyphs, only, table_of, with_rows
+
+ARM, SMALL = "cosine decay", ("glyphmobile", "glyphwide")
+
+
+def with_small(shares: tuple[float, float] = (0.5, 0.25), seeds: tuple[int, ...] = (0, 1, 2)) -> StudyResults:
+    """The reference run, and two architectures whose accuracies are these shares of the first one's."""
+    results = glyphs()
+    first = [
+        row
+        for row in results.table.where(metric="top1", split="test", target="glyphs", arm=None, layer=None)
+        if row.backbone == "glyphnet" and row.epoch is None and row.seed in seeds and not row.setting
+    ]
+    rows = [
+        dataclasses.replace(row, backbone=backbone, arm=ARM, value=share * row.value, step="accuracy.x")
+        for backbone, share in zip(SMALL, shares, strict=True)
+        for row in first
+    ]
+    main = results.description["networks"][0]
+    recipe = {**main["recipe"], "schedule": "cosine", "final_fraction": 0.0, "averaging_window": 0.0}
+    block = {**main, "backbones": [*SMALL], "arm": ARM, "seeds": [0, 1, 2], "recipe": recipe}
+    grids = [*results.description["networks"], block]
+    return with_rows(described(results, networks=grids), rows)
+
+
+def test_each_architecture_has_a_column_of_its_own() -> None:
+    built = exhibit("iclr_table1", with_small())
+    shown = table_of(built, "iclr_table1")
+    assert [column.group for column in shown.columns] == [*SMALL]
+    assert len(shown.rows) == 9
+    whole = only(glyphs(), lambda row: row.seed in (0, 1, 2, None))
+    first = table_of(exhibit("table1", whole), "table1_linear")
+    for row in shown.rows:
+        mean, error = cell(first, row.objective, "top1_percent")
+        assert mean is not None
+        assert error is not None
+        assert cell(shown, row.objective, "glyphmobile_top1_percent") == pytest.approx((mean / 2, error / 2))
+        assert cell(shown, row.objective, "glyphwide_top1_percent") == pytest.approx((mean / 4, error / 4))
+    assert not built.missing
+
+
+def test_the_caption_begins_with_whether_they_rank_alike() -> None:
+    alike = exhibit("iclr_table1", with_small()).caption
+    assert alike.startswith("Glyphmobile and glyphwide rank the objectives alike: Spearman ρ = 1.00")
+    shown = table_of(exhibit("iclr_table1", with_small((0.5, -1.0))), "iclr_table1")
+    columns = [[row.cells[place].value or 0.0 for row in shown.rows] for place in (0, 1)]
+    assert spearman_rho(*columns) == pytest.approx(-1)
+    turned = exhibit("iclr_table1", with_small((0.5, -1.0))).caption
+    assert turned.startswith("Glyphmobile and glyphwide are not shown to rank the objectives alike")
+
+
+def test_how_the_arm_was_trained_is_read_from_its_recipe() -> None:
+    notes = exhibit("iclr_table1", with_small()).notes
+    assert (
+        "Ours: 28 epochs, learning rate 0.6, cosine schedule down to 0 % of it, no averaging of the weights;"
+        " three runs per objective." in notes
+    )
+    assert not any("fewer runs than planned" in note for note in notes)
+    fewer = exhibit("iclr_table1", with_small(seeds=(0, 1))).notes
+    assert any(note.startswith("Means over fewer runs than planned: Softmax 2 of 3") for note in fewer)
+
+
+def test_the_printed_table_is_the_papers_digit_for_digit() -> None:
+    table = table_of(exhibit("iclr_table1", glyphs()), "iclr_table1_published")
+    for row, printed in zip(table.rows, published.printed("iclr_table1_accuracy"), strict=True):
+        assert row.objective == printed["objective"]
+        for column, shown in zip(table.columns, row.cells, strict=True):
+            error = printed[column.key.replace("_percent", "_se")]
+            assert shown.text == f"{printed[column.key]} ± {error}"
+
+
+def test_a_study_without_the_arm_says_what_measures_it() -> None:
+    built = exhibit("iclr_table1", glyphs())
+    assert [table.source for table in built.tables] == ["published"]
+    assert [gap.command for gap in built.missing] == ["penultimate run variations"]
