@@ -18,9 +18,11 @@ from penultimate.errors import RequestError
 from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
+from penultimate.report.page.page import QUESTIONS, SECTIONS
 from penultimate.report.page.provenance import provenance
 from penultimate.report.spec import all_exhibits
 from tests.report.html import Page
+from tests.report.reading import glyphs, only
 from tests.report.synthetic import HOSTILE, MEASURED, picture, study
 
 HOSTILE_TEXTS = (
@@ -247,6 +249,22 @@ def test_the_answer_comes_first_then_the_verdicts_then_the_figure_then_the_claim
         element.classes[1] for element in inside if "panel" in element.classes and lead in element.ancestors
     ]
     assert panels == ["ours", "published"]
+
+
+def test_every_section_asks(page: Page) -> None:
+    assert QUESTIONS.keys() == SECTIONS.keys()
+    for section in page.all("section"):
+        if section.attributes["id"].startswith("section-"):
+            assert [child.tag for child in section.children][:2] == ["h2", "p"], section.attributes["id"]
+
+
+def test_what_came_out_stands_once_and_before_what_shows_it() -> None:
+    shares = only(glyphs(), lambda row: row.metric == "nonzero_share")
+    page = Page(render_report(shares)[""].decode())
+    (article,) = (one for one in page.all("article") if one.attributes["id"] == "figure3")
+    (finding,) = (child for child in article.children[0].children if "finding" in child.classes)
+    assert finding.all_text.startswith("Ours, the lowest and the highest objective: non-zero activations")
+    assert article.all_text.count(finding.all_text) == 1
 
 
 def test_what_was_not_measured_is_folded_at_the_end(page: Page) -> None:

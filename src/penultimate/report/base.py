@@ -205,7 +205,7 @@ class Built:
 
     `missing` says what was not measured (the notes say it too). One that is not `wanted` holds nothing, for
     the study asks for nothing of the kind: the page leaves it out. `unfinished` says how far a study has come
-    that is not finished, `short` is what contents call it.
+    that is not finished, `short` is what contents call it, `finding` the note that says what came out.
     """
 
     name: str
@@ -219,6 +219,7 @@ class Built:
     missing: tuple[Missing, ...] = ()
     unfinished: str = ""
     short: str = ""
+    finding: str = ""
     galleries: tuple[Gallery, ...] = ()
 
     @property

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 PAPER = "Kornblith, Chen, Lee and Norouzi, NeurIPS 2021"
 
+OURS = "Ours"
+"""What a note or finding begins with that says what came out here."""
+
 Finding: TypeAlias = Callable[[Measurements], str | tuple[str, ...]]
 """What the numbers of a study say: a sentence or several; "" where they say nothing."""
 
@@ -161,13 +164,15 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     missing = tuple(gap if gap.command else gap.run_by(exhibit.measured_by) for gap in missing)
     tables = tuple(table for piece in pieces for table in piece.tables)
     figures = tuple(figure for piece in pieces for figure in piece.figures)
-    findings = [finding(measurements) for finding in exhibit.findings]
+    said = [finding(measurements) for finding in exhibit.findings]
+    findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
+    of_parts = [note for piece in pieces for note in piece.notes]
     of_architectures = measurements.of_others if exhibit.of_another else (measurements,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
     sentences = [
         *(str(gap) for gap in missing),
-        *(note for piece in pieces for note in piece.notes),
-        *(text for said in findings for text in ((said,) if isinstance(said, str) else said)),
+        *of_parts,
+        *findings,
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
@@ -187,6 +192,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         missing,
         measurements.unfinished,
         exhibit.short or exhibit.title,
+        next((text for text in (*of_parts, *findings) if text.startswith(OURS)), ""),
         tuple(gallery for piece in pieces for gallery in piece.galleries),
     )
 

@@ -47,12 +47,33 @@ SECTIONS = {
     "C.1": "Training accuracy and learning curves",
     "C.2": "Robustness and calibration",
     "C.3": "Similarity of predictions",
+    "C.4": "Combinations of objectives",
+    "C.5": "Augmentation and long training",
     "D": "More on transfer",
     "E": "More on class separation",
     "F": "Class overlap",
     "": "Beyond the paper",
 }
 """What the page calls the paper's sections; one that has no name here is called by its number."""
+QUESTIONS = {
+    CLAIMS: "Which of the paper's claims hold here?",
+    "3.1": "Does a better classifier give features that transfer better?",
+    "3.2": "In which layers do objectives differ?",
+    "3.3": "How far does each objective pull the classes apart?",
+    "3.4": "Does separation cost transfer?",
+    "A": "What was trained on what, and how was it chosen?",
+    "B": "Does another architecture say the same?",
+    "C.1": "Do objectives that fit worse do better on new images?",
+    "C.2": "How do the networks bear other images, and can their probabilities be believed?",
+    "C.3": "Do networks of one objective err alike?",
+    "C.4": "Do objectives that help alone help more together?",
+    "C.5": "Do objectives still differ under stronger augmentation and longer training?",
+    "D": "Does transfer look the same task by task, during training and after fine-tuning?",
+    "E": "Does another measure of separation, or another recipe, say the same?",
+    "F": "How far are the tasks' classes those of pretraining?",
+    "": "What else was measured?",
+}
+"""What each section asks."""
 SMALL = 240
 """The width in points up to which panels stand several in a row, without tags."""
 LONG_HEADING = 40
@@ -70,6 +91,11 @@ class Chapter:
     def title(self) -> str:
         """What the page calls it."""
         return SECTIONS.get(self.section, f"Section {self.section}")
+
+    @property
+    def question(self) -> str:
+        """What it asks; "" of a section that has no name here."""
+        return QUESTIONS.get(self.section, "")
 
     @property
     def place(self) -> str:
