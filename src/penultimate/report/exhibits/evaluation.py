@@ -325,7 +325,7 @@ FORETOLD = Exhibit(
     parts=(Bespoke(_foretold),),
     place=17,
     summary="Transferability scores of networks of one's own, beside measured transfer",
-    short="Transferability scores",
+    short="Transfer, foretold",
 )
 FINE_TUNED = Exhibit(
     name="tuned",
