@@ -143,6 +143,6 @@ def test_values_that_are_not_numbers_are_told_when_features_are_extracted() -> N
 
 def test_a_tuple_without_a_final_layer_is_refused_with_the_way_out() -> None:
     net = Net(lambda net, x: (x, pooled(x)))
-    with pytest.raises(RequestError, match=r"no tensor of a final layer: name one of its layers, layer="):
+    with pytest.raises(RequestError, match=r"the model gave none: name one of its layers, layer="):
         pu.extract(net, [(IMAGES, torch.arange(5))])
     assert pu.extract(net, [(IMAGES[:, :, :1, :1], torch.arange(5))], layer="body").features.shape == (5, 6)

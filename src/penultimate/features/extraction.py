@@ -183,8 +183,7 @@ def _of(
         found = ending(model, lambda: model(batch), final)
     if found is None:
         raise RequestError(
-            "features are a tensor [n m]; the model gave none, and no tensor of a final layer: name one of"
-            " its layers, layer=..."
+            "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
         )
     logits = None if found.logits is None else _single(found.logits, "logits")
     return _single(found.features, "features"), logits, found.final.layers if found.final else final
