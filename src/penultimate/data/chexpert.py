@@ -225,8 +225,8 @@ class Chexpert:
     def listing(self, split: str) -> Listing:
         """The images of "train", "test" or "validation" that are there, and the names of those that are not.
 
-        An id counts the images of these views in train.csv, then in valid.csv. Raises RequestError for another
-        split, and for an image that is a link out of the folder.
+        An id counts the images of these views in train.csv, then in valid.csv. Raises RequestError for
+        another split, and for an image that is a link out of the folder.
         """
         if split not in SPLITS:
             raise unknown("split of CheXpert", split, SPLITS)
