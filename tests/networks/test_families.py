@@ -55,7 +55,12 @@ LONG = (
     ),
     *("timm:test_coatnet", "timm:mobilevit_xxs", "timm:edgenext_xx_small", "timm:coat_tiny"),
     *("timm:efficientformerv2_s0", "timm:swiftformer_xs", "timm:efficientvit_b0", "timm:efficientvim_m1"),
-    *("timm:vit_tiny_r_s16_p8_224", "timm:visformer_tiny", "timm:tiny_vit_5m_224", "timm:sequencer2d_s"),
+    *(
+        "timm:vit_tiny_r_s16_p8_224",
+        "timm:visformer_tiny",
+        "timm:tiny_vit_5m_224.dist_in22k_ft_in1k",
+        "timm:sequencer2d_s",
+    ),
 )
 ENTANGLED = ("torchvision:squeezenet1_1", "timm:volo_d1_224")
 """Their logits are no function of features alone: a ReLU, or a maximum, stands between."""
