@@ -92,6 +92,8 @@ def check(
 
     Every image is decoded. Raises RequestError for an unknown name, and for own data that cannot be used.
     """
+    if root is not None:
+        entry(name)
     opened = open_dataset(name, root)
     if opened.entry is not None:
         for line in _described(opened.entry):

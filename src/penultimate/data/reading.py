@@ -93,7 +93,10 @@ def base_of(entry: Entry, root: Path, holds: str) -> Path:
 
 def what_goes_where(name: str) -> str:
     """How an error ends that is of the layout of a data set."""
-    return f" What goes where: penultimate data check {name} --root DIR"
+    return (
+        f" What goes where: penultimate data check {name} --root DIR. Images of your own go by another"
+        f" name than '{name}'."
+    )
 
 
 def not_there(entry: Entry, root: Path, why: str) -> RequestError:
