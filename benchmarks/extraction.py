@@ -1,6 +1,6 @@
 """Features of 2,000 photograph-like JPEGs (500 x 375) beside a plain DataLoader loop and timm's own loop.
 
-    python -m benchmarks.extraction [--quick] [--images N] [--json FILE]    about an hour; --quick, a minute
+    python -m benchmarks.extraction [--quick] [--images N] [--json FILE]
 
 Networks: timm's resnet18 and vit_tiny_patch16_224 with first weights; 224 x 224, one thread, two workers on
 either side. The peers' outputs are compared with ours before anything is timed.
@@ -79,7 +79,7 @@ def network(name: str) -> tuple[Plain, dict[str, object]]:
 
 
 def photographs(root: Path, count: int) -> Listing:
-    """JPEGs of 500 x 375 with detail on every scale: 45 KB each, as ImageNet's of that size."""
+    """JPEGs of 500 x 375, quality 90, with detail on every scale."""
     generator = np.random.default_rng(0)
     paths = tuple(f"{i % 10}/{i:05}.jpg" for i in range(count))
     for path in paths:
