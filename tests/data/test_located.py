@@ -1,74 +1,46 @@
-"""Data sets of one's own: which images there are, of which classes, in which splits."""
+"""The data sets of a study that lie on disk, and their images as networks are shown them."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 from tests.evaluation.pictures import class_folders, fill, split_folders
 
+from penultimate.data.images import ChannelStatistics, load_images
+from penultimate.data.listed import SIDE, leave_listing, listed_images
 from penultimate.data.located import located
+from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
 
+PREPARATION = Preparation(40, 32, "bicubic", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
 
-def test_folders_of_splits_are_the_splits_whatever_they_are_called(tmp_path: Path) -> None:
+
+def quietly(news: dict[str, Any]) -> None:
+    pass
+
+
+def test_the_card_says_what_is_there_and_how_the_splits_came_about(tmp_path: Path) -> None:
     root = split_folders(tmp_path / "a", ("ape", "bee"), 4, 2)
     found = located("a", str(root))
-    assert {split: len(files) for split, files in found.splits.items()} == {"train": 8, "test": 4}
-    assert found.card.sizes == {"train": 8, "test": 4}
-    (root / "test").rename(root / "Validation")
-    assert [*located("a", str(root)).splits] == ["train", "test"]
-    fill(root / "testing" / "ape", 1, 0)
-    assert {split: len(files) for split, files in located("a", str(root)).splits.items()} == {
-        "train": 8,
-        "holdout": 4,
-        "test": 1,
-    }
+    assert (found.card.sizes, found.card.classes) == ({"train": 8, "test": 4}, 2)
+    (root / "test").rename(root / "val")
+    assert "the validation images are tested on" in located("a", str(root)).card.note
+    drawn = located("b", str(class_folders(tmp_path / "b", ("x", "y"), 20)))
+    assert drawn.card.sizes == {"train": 32, "test": 8}
+    assert "drawn with seed 0" in drawn.told
 
 
-def test_without_splits_a_fifth_of_each_class_is_tested_whatever_is_added(tmp_path: Path) -> None:
-    root = class_folders(tmp_path / "b", ("x", "y"), 20)
-    found = located("b", str(root))
-    tested = [path for path, _ in found.splits["test"]]
-    assert len(tested) == 8
-    assert {path for path, _ in found.splits["train"]}.isdisjoint(tested)
-    assert [label for _, label in found.splits["test"]].count(0) == 4
-    assert located("b", str(root)).splits == found.splits
-    assert "one image in 5" in found.told
-
-
-def test_numbered_folders_stand_in_the_order_of_the_numbers(tmp_path: Path) -> None:
-    root = class_folders(tmp_path / "c", ("10", "9", "2"), 3)
-    assert located("c", str(root)).class_names == ("2", "9", "10")
-
-
-def test_a_class_of_one_split_alone_is_a_class_and_is_told(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "d", ("ape", "bee"), 3, 2)
-    fill(root / "test" / "cat", 2, 2)
-    found = located("d", str(root))
-    assert found.class_names == ("ape", "bee", "cat")
-    assert "'cat' has no image in train" in found.told
-    assert [label for _, label in found.splits["test"]] == [0, 0, 1, 1, 2, 2]
-
-
-def test_images_are_decoded_with_labels_and_ids_that_no_other_split_has(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "e", ("ape", "bee"), 3, 2)
-    (root / "train" / "ape" / "notes.txt").write_text("no image")
-    (root / "train" / "ape" / "._000.jpg").write_bytes(b"metadata")
-    (_, train), (_, test) = located("e", str(root)).decoded()
-    assert train.images.shape == (6, 224, 224, 3)
-    assert train.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert not np.intersect1d(train.ids, test.ids).size
-
-
-def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "f", ("ape",), 2, 1)
-    file = root / "train" / "ape" / "000.jpg"
-    file.write_bytes(file.read_bytes()[:200])
-    with pytest.raises(DamagedFileError, match=re.escape(str(file))):
-        list(located("f", str(root)).decoded())
+def test_a_published_name_is_read_as_it_is_published(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"data 'pets': .*annotations"):
+        located("pets", str(class_folders(tmp_path / "pets", ("x", "y"), 2)))
+    with pytest.raises(RequestError, match=r"data 'imagenet_c': "):
+        located("imagenet_c", str(tmp_path))
 
 
 def test_the_fingerprint_changes_with_the_files_and_not_with_the_place(tmp_path: Path) -> None:
@@ -80,41 +52,74 @@ def test_the_fingerprint_changes_with_the_files_and_not_with_the_place(tmp_path:
     assert located("g", str(moved)).fingerprint != before
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_images_are_shown_as_the_network_wants_them(tmp_path: Path, workers: int) -> None:
+    from torchvision.transforms import v2
+
+    root = split_folders(tmp_path / "e", ("ape", "bee"), 5, 2)
+    manifest, left_out = leave_listing(located("e", str(root)), tmp_path / "left", 0, quietly)
+    assert (manifest["class_names"], left_out) == (["ape", "bee"], {})
+    shown = listed_images(tmp_path / "left", "train", PREPARATION, workers)
+    small = load_images(tmp_path / "left", "train")
+    assert small.images.shape == (10, SIDE, SIDE, 3)
+    assert np.array_equal(small.labels, shown.labels)
+    assert np.array_equal(small.ids, shown.ids)
+    whole = shown.in_memory()
+    ours = sorted((root / "train").rglob("*.jpg"))
+    resized = v2.Compose([v2.Resize(40, v2.InterpolationMode.BICUBIC), v2.CenterCrop(32), v2.PILToTensor()])
+    theirs = torch.stack([resized(Image.open(path)) for path in ours]).permute(0, 2, 3, 1)
+    assert np.array_equal(whole.images, theirs.numpy())
+    order = np.array([7, 0, 3])
+    ((batch, places),) = shown.batches(3, order)
+    assert np.array_equal(places, order)
+    assert np.array_equal(batch.numpy(), whole.images[order])
+    ((batch, places),) = shown.subset(slice(4, 6)).batches(8)
+    assert np.array_equal(batch.numpy(), whole.images[4:6])
+    assert shown.digest != listed_images(tmp_path / "left", "test", PREPARATION).digest
+
+
+def test_an_image_that_cannot_be_read_is_left_out_and_named_and_shifts_no_label(tmp_path: Path) -> None:
+    root = split_folders(tmp_path / "f", ("ape", "bee"), 3, 2)
+    file = root / "train" / "ape" / "001.jpg"
+    file.write_bytes(file.read_bytes()[:200])
+    _, left_out = leave_listing(located("f", str(root)), tmp_path / "left", 0, quietly)
+    assert list(left_out) == ["train"]
+    assert str(file) in left_out["train"][0]
+    shown = listed_images(tmp_path / "left", "train", PREPARATION)
+    assert shown.labels.tolist() == [0, 0, 1, 1, 1]
+    assert len(shown.in_memory()) == 5
+    assert np.array_equal(load_images(tmp_path / "left", "train").labels, shown.labels)
+
+
+def test_of_images_none_of_which_can_be_read_that_is_said(tmp_path: Path) -> None:
+    root = split_folders(tmp_path / "h", ("ape", "bee"), 1, 1)
+    for file in (root / "test").rglob("*.jpg"):
+        file.write_bytes(b"no image")
+    with pytest.raises(RequestError, match="none of 2 test images can be read"):
+        leave_listing(located("h", str(root)), tmp_path / "left", 0, quietly)
+
+
+def test_images_that_change_meanwhile_are_not_taken_for_the_same(tmp_path: Path) -> None:
+    root = split_folders(tmp_path / "i", ("ape", "bee"), 2, 1)
+    leave_listing(located("i", str(root)), tmp_path / "left", 0, quietly)
+    shown = listed_images(tmp_path / "left", "train", PREPARATION)
+    file = root / "train" / "ape" / "000.jpg"
+    file.write_bytes(b"no image any more")
+    with pytest.raises(DamagedFileError, match=re.escape(str(file)) + ".*when the study began"):
+        shown.in_memory()
+    with pytest.raises(RequestError, match="changed since the study began"):
+        listed_images(tmp_path / "left", "train", PREPARATION)
+
+
 @pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        ((), "is not there"),
-        (("empty/",), "no image for the split 'train' (0 images in all"),
-        (("one/x.txt",), "no image for the split"),
-        (("file",), "is a file"),
-    ],
+    ("made", "answer"),
+    [("absent", "does not exist"), ("a file", "is none of"), ("empty", "no image|holds no|no class")],
 )
-def test_what_is_no_data_set_is_told_what_is_expected(
-    tmp_path: Path, made: tuple[str, ...], said: str
-) -> None:
-    root = tmp_path / "data"
-    for name in made:
-        if name == "file":
-            root.write_text("")
-        elif name.endswith("/"):
-            (root / name).mkdir(parents=True)
-        else:
-            (root / name).parent.mkdir(parents=True)
-            (root / name).write_text("")
-    with pytest.raises(RequestError) as error:
-        located("mine", str(root))
-    assert said in str(error.value)
-    assert "folder for each class" in str(error.value) or "ROOT/CLASS/image.jpg" in str(error.value)
-
-
-def test_one_image_is_too_few(tmp_path: Path) -> None:
-    root = class_folders(tmp_path / "h", ("x",), 1)
-    with pytest.raises(RequestError, match="no image for the split 'test' \\(1 images in all"):
-        located("h", str(root))
-
-
-def test_two_folders_of_one_split_are_refused(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "i", ("x",), 2, 1)
-    fill(root / "training" / "x", 1, 0)
-    with pytest.raises(RequestError, match="two folders of one split: train and training"):
-        located("i", str(root))
+def test_a_place_without_images_is_refused_by_name(tmp_path: Path, made: str, answer: str) -> None:
+    place = tmp_path / "place.bin"
+    if made == "a file":
+        place.write_bytes(b"?")
+    elif made == "empty":
+        place.mkdir()
+    with pytest.raises(RequestError, match=f"(?s)data 'mine': .*({answer})"):
+        located("mine", str(place))

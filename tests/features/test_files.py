@@ -21,8 +21,9 @@ from penultimate.data.loading import decoded, normalised
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
-from penultimate.features.files import FileNetwork, extract_files
+from penultimate.features.files import extract_files
 from penultimate.metrics.separation import class_separation
+from penultimate.networks.protocol import FileNetwork
 
 STATISTICS = ChannelStatistics((0.5, 0.4, 0.3), (0.2, 0.3, 0.2))
 

@@ -25,7 +25,7 @@ from penultimate.records.table import ROWS, Row, encode_rows, setting_text
 from penultimate.store import Store
 from penultimate.study.graph import Step
 
-SCRATCH = ("checkpoint*", "*.tmp")
+SCRATCH = ("checkpoint*", "*.tmp", ".lock")
 
 
 class DamagedParentError(DamagedFileError):
@@ -57,21 +57,22 @@ def data(inputs: Inputs) -> Outcome:
 
 
 def _located(inputs: Inputs) -> Outcome:
-    """Read a data set of one's own; raises RequestError where its folder has changed since the planning."""
-    from penultimate.data.images import save_images
+    """Look at every image of a data set that lies elsewhere, where it stays.
+
+    Raises RequestError where it has changed since the planning.
+    """
+    from penultimate.data.listed import leave_listing
     from penultimate.data.located import located
 
     config = inputs.step.config
     found = located(config["name"], config["where"])
     if found.fingerprint != config["content"]:
         raise RequestError(
-            f"the folder '{config['where']}' was changed since the study began; start it again"
+            f"the images in '{config['where']}' were changed since the study began; start it again"
         )
-    manifest: dict[str, Any] = {}
-    for split, images in found.decoded():
-        manifest = save_images(inputs.folder, split, images, name=config["name"], draw=config["draw"])
-        inputs.progress({"dataset": config["name"], "split": split, "images": len(images)})
-    return Outcome(facts={"content_digest": manifest["digest"]})
+    manifest, left_out = leave_listing(found, inputs.folder, config["draw"], inputs.progress)
+    facts = {"content_digest": manifest["digest"], **({"left_out": left_out} if left_out else {})}
+    return Outcome(facts=facts)
 
 
 def sheet(inputs: Inputs) -> Outcome:
@@ -140,14 +141,28 @@ def given(inputs: Inputs) -> Outcome:
 
 
 def extract(inputs: Inputs) -> Outcome:
-    """The features, and logits where there are any, of a split."""
-    from penultimate.data.images import load_images
+    """The features, and logits where there are any, of a split; of images on disk as they are decoded."""
+    from penultimate.data.listed import ListedImages
     from penultimate.features.extraction import extract as run_extraction
+    from penultimate.features.files import extract_files
 
     network, images = inputs.step.supplies
     split = images.name
-    bank = run_extraction(inputs.load_from(network), load_images(inputs.folders[images.parent], split))
-    bank.save(inputs.folder / f"{split}.npz")
+    loaded, shown = inputs.load_from(network), inputs.shown(split)
+    if isinstance(shown, ListedImages):
+        banks = extract_files(
+            {split: loaded},
+            shown.listing,
+            inputs.folder,
+            workers=shown.workers,
+            upright=True,
+            identities={split: network.parent},
+            show=False,
+        )
+        if len(banks[split]) < len(shown):
+            raise RequestError(f"images of '{images.of}' can no longer be read; start the study again")
+    else:
+        run_extraction(loaded, shown).save(inputs.folder / f"{split}.npz")
     return Outcome()
 
 

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -21,23 +21,14 @@ from torch import Tensor
 
 from penultimate.data.listing import Listing
 from penultimate.data.loading import Decoded, decoded
-from penultimate.data.preparation import Preparation
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.writing import BankWriter, Precision
 from penultimate.locks import BusyError, flocked
 from penultimate.metrics.inputs import one_of, whole_number
-from penultimate.networks.protocol import Network
+from penultimate.networks.protocol import FileNetwork, Network
 
 LOCK = ".lock"
-
-
-@runtime_checkable
-class FileNetwork(Network, Protocol):
-    """A `Network` that says how it wants image files resized and cropped; it normalises them itself."""
-
-    @property
-    def preparation(self) -> Preparation: ...
 
 
 def extract_files(

@@ -54,7 +54,7 @@ def confusions(inputs: Inputs, *, pairs: int = 6, pictures: int = 4) -> Iterator
         return
     with np.load(file, allow_pickle=False) as archive:
         ids, labels, predicted = (archive[name] for name in ("ids", "labels", "linear"))
-    images = inputs.images("test")
+    images = inputs.pictures("test")
     names = np.array(images.class_names)
     wrong = labels != predicted
     sizes, errors = Counter(labels.tolist()), Counter(labels[wrong].tolist())

@@ -47,7 +47,7 @@ def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
 
     banks = {split: inputs.features(split) for split in ("train", "test")}
     files = {
-        split: pooled_layers(inputs.network, inputs.images(split), inputs.folder / split) for split in banks
+        split: pooled_layers(inputs.network, inputs.shown(split), inputs.folder / split) for split in banks
     }
     layers = list(files["train"])
     for layer in layers:

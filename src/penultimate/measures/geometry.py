@@ -55,7 +55,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     else:
         yield Undefined("effective_rank: the features are the same for all images")
     yield Number("width", bank.features.shape[1], "count", "test")
-    ((first, _), *_) = inputs.images("test").subset(slice(1)).batches(1)
+    ((first, _), *_) = inputs.shown("test").subset(slice(1)).batches(1)
     yield Number("input_side", network.prepared(first).shape[-1], "pixels", "test")
     parameters = sum(each.numel() for each in network.body.parameters())
     yield Number("parameters", parameters, "count", "test")

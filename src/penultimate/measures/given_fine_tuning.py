@@ -53,7 +53,7 @@ def given_fine_tuning(
     from penultimate.probes.estimator import accuracy_of
     from penultimate.probes.validation import split_off
 
-    images, test = inputs.images("train"), inputs.images("test")
+    images, test = inputs.shown("train"), inputs.shown("test")
     score = accuracy_of(inputs.accuracy)
     held = split_off(images.labels, seed=inputs.seed)
     scores = {}

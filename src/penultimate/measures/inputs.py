@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from penultimate.data.augmentation import Augmentation
     from penultimate.data.images import ImageSet
+    from penultimate.data.listed import ListedImages
     from penultimate.features.bank import FeatureBank
-    from penultimate.networks.protocol import Network
+    from penultimate.networks.protocol import FileNetwork
     from penultimate.study.graph import Step, Supply
 
 CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
@@ -160,8 +161,29 @@ class Inputs:
         return {supply.network: self._bank(supply) for supply in supplies if supply.network is not None}
 
     def images(self, split: str) -> ImageSet:
-        """The images of a split of the target (of the source, for a measurement per network)."""
-        return self._images(self._one("images", split, self.target), split)
+        """The images of a split of the target (of the source, for a measurement per network), in memory."""
+        from penultimate.data.listed import ListedImages
+
+        shown = self.shown(split)
+        return shown.in_memory() if isinstance(shown, ListedImages) else shown
+
+    def shown(self, split: str) -> ImageSet | ListedImages:
+        """The same as the network is shown them; what lies on disk stays there until a batch is asked for."""
+        import torch
+
+        from penultimate.data.listed import LISTING, listed_images
+
+        folder = self.folders[self._one("images", split, self.target).parent]
+        if not (folder / LISTING).is_file():
+            return self.pictures(split)
+        threads = torch.get_num_threads()
+        return listed_images(folder, split, self.network.preparation, threads if threads > 1 else 0)
+
+    def pictures(self, split: str) -> ImageSet:
+        """The same to look at: of images on disk, small ones."""
+        from penultimate.data.images import load_images
+
+        return load_images(self.folders[self._one("images", split, self.target).parent], split)
 
     def class_names(self, of: str) -> tuple[str, ...]:
         """What the classes of the source or of the target are called."""
@@ -184,11 +206,11 @@ class Inputs:
         }
 
     @cached_property
-    def network(self) -> Network:
+    def network(self) -> FileNetwork:
         """The network, ready to run."""
         return self.load_from(self._one("network"))
 
-    def load_from(self, supply: Supply) -> Network:
+    def load_from(self, supply: Supply) -> FileNetwork:
         """The network that a parent has left."""
         return load_network_of(self.folders[supply.parent])
 
@@ -204,7 +226,7 @@ class Inputs:
             supply.network: self.folders[supply.parent] for supply in supplies if supply.network is not None
         }
 
-    def load(self, key: NetworkKey) -> Network:
+    def load(self, key: NetworkKey) -> FileNetwork:
         """One of several networks, ready to run."""
         return load_network_of(self.network_folders()[key])
 
@@ -255,15 +277,11 @@ class Inputs:
     def _bank(self, supply: Supply) -> FeatureBank:
         from penultimate.features.bank import FeatureBank
 
-        return FeatureBank.load(self.folders[supply.parent] / f"{supply.name}.npz")
-
-    def _images(self, supply: Supply, split: str) -> ImageSet:
-        from penultimate.data.images import load_images
-
-        return load_images(self.folders[supply.parent], split)
+        folder = self.folders[supply.parent] / supply.name
+        return FeatureBank.load(folder if folder.is_dir() else folder.with_name(f"{supply.name}.npz"))
 
 
-def load_network_of(folder: Path) -> Network:
+def load_network_of(folder: Path) -> FileNetwork:
     """The network that a step left in a folder, trained or given."""
     from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN

@@ -31,7 +31,7 @@ def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
     from penultimate.metrics.activations import nonzero_share
     from penultimate.metrics.separation import class_separation
 
-    *profiles, _ = profile_layers(inputs.network, inputs.images("test"))
+    *profiles, _ = profile_layers(inputs.network, inputs.shown("test"))
     bank = inputs.features("test")
     separation, undefined = None, ""
     try:

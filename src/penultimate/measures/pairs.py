@@ -41,7 +41,7 @@ def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact]:
     from penultimate.layers.comparison import layer_grams
     from penultimate.metrics.similarity import FEWEST
 
-    shown = inputs.images("test")
+    shown = inputs.shown("test")
     if len(shown) < FEWEST:
         raise UndefinedError(f"CKA needs {FEWEST} test images; '{inputs.target}' has {len(shown)}")
     made = layer_grams(inputs.network, shown.subset(sample(len(shown), images)), output=PENULTIMATE)

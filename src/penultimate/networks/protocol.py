@@ -6,6 +6,8 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from penultimate.data.preparation import Preparation
+
 
 @runtime_checkable
 class Network(Protocol):
@@ -33,3 +35,11 @@ class Network(Protocol):
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         """The logarithms of the class probabilities [n k]."""
+
+
+@runtime_checkable
+class FileNetwork(Network, Protocol):
+    """A `Network` that says how it wants image files resized and cropped; it normalises them itself."""
+
+    @property
+    def preparation(self) -> Preparation: ...

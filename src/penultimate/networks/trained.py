@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from penultimate import backbones
 from penultimate.data.images import ChannelStatistics
+from penultimate.data.preparation import Preparation
 from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write
@@ -47,6 +48,11 @@ class TrainedNetwork:
         """The weight of the final layer."""
         weight: Tensor = self.objective.head.weight.detach()
         return weight
+
+    @property
+    def preparation(self) -> Preparation:
+        """How image files are resized and cropped for it: as for networks of ImageNet, in its statistics."""
+        return Preparation(256, 224, "bilinear", self.statistics)
 
     def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n c h w"]:
         """Images as the body expects them."""

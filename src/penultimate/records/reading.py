@@ -175,6 +175,11 @@ class StudyFolder:
         for meta in metas.values():
             seconds[meta.step] += meta.content["seconds"]
         data = [meta.content for meta in metas.values() if meta.step == "data"]
+        left_out = {
+            f"{of['config']['name']}, {split}": images
+            for of in data
+            for split, images in of.get("left_out", {}).items()
+        }
         diverged = self.diverged()
         undefined = {step_id: facts.get("undefined") for step_id, facts in contents.items()}
         return {
@@ -185,6 +190,7 @@ class StudyFolder:
             **{name: first.get(name, "") for name in ("processor", "device", "threads", "python")},
             "packages": first.get("packages", {}),
             "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
+            **({"left_out": left_out} if left_out else {}),
             "seconds": {name: round(value, 1) for name, value in seconds.items()},
             "steps": {name: list(pair) for name, pair in self.counts().items()},
             "diverged": diverged,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from penultimate import registry
+from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.sources import KINDS, read_source
 from penultimate.study.spec import Given, Study
@@ -165,7 +166,9 @@ def _called(folder: Path) -> str:
 
 
 def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
-    """Data by name, each with its folder: NAME=FOLDER, a folder, or a name that is known or below `root`.
+    """Data by name, each with its place: NAME=PLACE, a place, or a name that is known or below `root`.
+
+    A place is a folder or file of one's own or, under the name of a published data set, where that lies.
 
     >>> data_named(["pets=/data/pets", "digits"])
     {'pets': '/data/pets', 'digits': ''}
@@ -174,17 +177,22 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
     for text in texts:
         name, equals, where = (part.strip() for part in text.partition("="))
         if not equals:
+            below = Path(root).expanduser() / name
             if name in registry.names("dataset"):
                 where = ""
-            elif root and (Path(root).expanduser() / name).is_dir():
+            elif root and below.exists():
                 where = str(Path(root) / name)
-            elif Path(name).expanduser().is_dir():
-                name, where = Path(name).expanduser().resolve().name, name
+            elif root and name in ENTRIES:
+                where = root
+            elif Path(name).expanduser().exists():
+                place = Path(name).expanduser().resolve()
+                name, where = place.name if place.is_dir() else place.stem, name
             else:
-                below = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
+                there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
+                known = (*registry.names("dataset"), *ENTRIES)
                 raise RequestError(
-                    f"{unknown('data set', name, registry.names('dataset'))} There is no folder '{name}'"
-                    f"{below}. One's own: NAME=FOLDER."
+                    f"{unknown('data set', name, known)} There is no folder '{name}'{there}. One's own:"
+                    " NAME=FOLDER."
                 )
         if name in named:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")

@@ -84,11 +84,10 @@ class Foundation:
         return self._known[name, draw]
 
     def _located(self, name: str, draw: int) -> Step:
-        """The step that reads a data set of one's own: what is in the folder counts, not where it is."""
-        identity = {"name": name, "draw": draw, "content": self.study.located[name].fingerprint}
-        config = {**identity, "where": str(Path(self.study.data[name]).expanduser().absolute())}
-        columns = {"draw": draw, "target": name}
-        return self._core("data", config, columns, f"d{draw}-{_word(name)}", 0, (), identity)
+        """The step that looks at a data set on disk, where its images stay."""
+        where = str(Path(self.study.data[name]).expanduser().absolute())
+        config = {"name": name, "draw": draw, "content": self.study.located[name].fingerprint, "where": where}
+        return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{_word(name)}", 0)
 
     def pictures(self) -> None:
         """Every draw's data, and one picture of the first draw's; none where some are of one's own."""

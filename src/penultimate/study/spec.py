@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard, card
-from penultimate.data.located import Located, located
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.networks.key import NetworkKey
@@ -34,6 +33,9 @@ from penultimate.study.fields import (
     no_repeats,
 )
 from penultimate.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from penultimate.data.located import Located
 
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
@@ -284,6 +286,8 @@ class Study:
     @cached_property
     def located(self) -> dict[str, Located]:
         """The data sets of one's own, their files listed; raises RequestError for a folder without images."""
+        from penultimate.data.located import located
+
         return {name: located(name, where) for name, where in self.data.items()}
 
     def card(self, name: str) -> DatasetCard:

@@ -228,6 +228,11 @@ def _basis(measurements: Measurements) -> Piece:
         return Piece(wanted=False)
     names = dict.fromkeys((*measurements.targets, measurements.source))
     where = measurements.results.description.get("data", {})
+    left_out = measurements.results.provenance.get("left_out", {})
+    notes = [
+        f"Left out of {plain(split)}, for they cannot be read: {plain('; '.join(images))}."
+        for split, images in left_out.items()
+    ]
     rows = []
     for name in names:
         known = card(name)
@@ -277,14 +282,12 @@ def _basis(measurements: Measurements) -> Piece:
     )
     heads = (Column("from", "From"), Column("final", "Final layer"))
     networks = ExhibitTable("basis_networks", "The networks", "Network", heads, of_networks)
-    return Piece((data, networks), method=METHOD)
+    return Piece((data, networks), notes=tuple(notes), method=METHOD)
 
 
 METHOD = (
-    "Preprocessing: an image is turned upright, resized so that its shorter side has 256 pixels, and its"
-    " middle"
-    " 224 by 224 are kept; each network then gets them resized to its own input and normalised as its weights"
-    " expect.",
+    "Preprocessing: an image is turned upright, resized and cropped in the middle as each network's own"
+    " weights say, and normalised as they expect. An image that cannot be read is left out for all networks.",
     "Linear probe: logistic regression on the frozen features, its strength chosen among 45 on a fifth of the"
     " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
     " distance, the number chosen by leaving one out.",

@@ -1,0 +1,141 @@
+"""Images that stay on disk: each batch is decoded when it is asked for, as one network wants it.
+
+What a study's `data` step leaves of such a data set:
+
+FOLDER/listing.json            where the data set lies, and which of its images cannot be read; sealed
+FOLDER/manifest.json, *.npy    of those that can be read a small picture each (see `data.images`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from penultimate.data.images import ChannelStatistics, ImageSet, Manifest, Transform, save_images
+from penultimate.data.listing import Listing
+from penultimate.data.loading import decoded, geometry
+from penultimate.data.located import Located, located
+from penultimate.data.preparation import Preparation
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import canonical_json, digest_bytes, read_sealed, write_sealed
+
+LISTING = "listing.json"
+SCHEMA = 1
+SIDE = 72
+"""Pixels of a side of a small picture."""
+_PICTURE = Preparation(SIDE, SIDE, "bilinear", ChannelStatistics((0.0,) * 3, (1.0,) * 3))
+NAMED = 10
+"""Of the images that cannot be read so many are named with the reason."""
+
+
+@dataclass(frozen=True)
+class ListedImages:
+    """`Images` of a listing: batches uint8 [n crop crop 3], resized and cropped as the preparation says.
+
+    EXIF rotations are applied. `workers` processes decode (0: this one). Asking for a batch raises
+    DamagedFileError for an image that cannot be read.
+    """
+
+    listing: Listing
+    preparation: Preparation
+    workers: int = 0
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.listing.labels
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.listing.ids
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.listing.class_names
+
+    def __len__(self) -> int:
+        return len(self.listing)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the listing's content and of how it is resized and cropped."""
+        return digest_bytes(canonical_json([self.listing.digest, geometry(self.preparation)]).encode())
+
+    def batches(
+        self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
+    ) -> Iterator[tuple[Tensor, np.ndarray]]:
+        """Batches in the given order or, without one, as listed, with the positions of their images."""
+        listing = self.listing if order is None else self.listing.subset(order)
+        for batch in decoded(listing, [self.preparation], size, self.workers, upright=True):
+            for _, why in batch.left_out:
+                raise DamagedFileError(f"{why}; it could be read when the study began")
+            pixels = batch.prepared(self.preparation)
+            places = batch.rows if order is None else order[batch.rows]
+            yield pixels if transform is None else transform(pixels), places
+
+    def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ListedImages:
+        """The images at these positions (a slice, positions or a mask)."""
+        return replace(self, listing=self.listing.subset(indices))
+
+    def in_memory(self) -> ImageSet:
+        """All of them, decoded."""
+        side = self.preparation.crop
+        images = np.empty((len(self), side, side, 3), np.uint8)
+        for batch, places in self.batches(64):
+            images[places] = batch.numpy()
+        return ImageSet(images, self.labels, self.ids, self.class_names)
+
+
+def leave_listing(
+    found: Located, folder: Path, draw: int, progress: Callable[[dict[str, object]], None]
+) -> tuple[Manifest, dict[str, list[str]]]:
+    """Decode every image once and leave in a folder what this module says.
+
+    Returns the manifest and, of each split that has any, the images that cannot be read, named up to NAMED
+    with the reasons. They are left out, and no label is shifted. Raises RequestError if none can be read.
+    """
+    left_out: dict[str, list[int]] = {}
+    told: dict[str, list[str]] = {}
+    manifest: Manifest = {}
+    for split, listing in found.splits.items():
+        pictures, rows = [], []
+        for batch in decoded(listing, [_PICTURE], workers=0, upright=True):
+            pictures.append(batch.images[geometry(_PICTURE)])
+            rows.append(batch.rows)
+            left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
+            told.setdefault(split, []).extend(why for _, why in batch.left_out)
+            progress({"dataset": found.name, "split": split, "images": batch.stop})
+        kept = listing.subset(np.concatenate(rows))
+        if not len(kept):
+            raise RequestError(
+                f"data '{found.name}': none of {len(listing)} {split} images can be read; {told[split][0]}"
+            )
+        small = ImageSet(np.concatenate(pictures), kept.labels, kept.ids, kept.class_names)
+        manifest = save_images(folder, split, small, name=found.name, draw=draw)
+    where = {"name": found.name, "where": found.where, "content": found.fingerprint}
+    write_sealed(folder / LISTING, {**where, "left_out": left_out}, SCHEMA)
+    return manifest, {split: _named(reasons) for split, reasons in told.items() if reasons}
+
+
+def _named(reasons: list[str]) -> list[str]:
+    more = len(reasons) - NAMED
+    return [*reasons[:NAMED], *([f"and {more} more"] if more > 0 else [])]
+
+
+def listed_images(folder: Path, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
+    """A split as a network wants it, from what `leave_listing` left in a folder.
+
+    Raises RequestError if the data set has changed since.
+    """
+    facts = read_sealed(folder / LISTING, SCHEMA)
+    found = located(facts["name"], facts["where"])
+    if found.fingerprint != facts["content"]:
+        raise RequestError(
+            f"the images in '{facts['where']}' were changed since the study began; start it again"
+        )
+    listing = found.splits[split]
+    kept = np.delete(np.arange(len(listing)), facts["left_out"].get(split, []))
+    return ListedImages(listing.subset(kept), preparation, workers)
