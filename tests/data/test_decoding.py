@@ -12,8 +12,7 @@ import pytest
 from PIL import Image
 
 from penultimate import RequestError
-from penultimate.data.decoding import MOST_PIXELS, read_colours
-from penultimate.data.folders import image_folders
+from penultimate.data.decoding import MOST_PIXELS, ROTATED, middle_square, read_colours
 from penultimate.errors import DamagedFileError
 
 SIDE = 16
@@ -64,19 +63,15 @@ def test_a_narrow_image_is_bounded_or_torchvisions(tmp_path: Path) -> None:
     transforms = pytest.importorskip("torchvision.transforms")
     usual = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
     for number, (width, height) in enumerate(((3, 400), (90, 2), (1, 100))):
-        folder = tmp_path / str(number) / "n00000000"
-        folder.mkdir(parents=True)
         pixels = np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / "a.png")
-        (batch,) = image_folders(folder.parent, ["n00000000"]).batches()
-        np.testing.assert_array_equal(batch.images[0], np.asarray(usual(Image.fromarray(pixels))))
+        picture = Image.fromarray(pixels)
+        np.testing.assert_array_equal(middle_square(tmp_path, picture, 256, 224), np.asarray(usual(picture)))
     for width, height in ((1, 30_000), (30_000, 1)):
-        Image.new("RGB", (width, height)).save(folder / "a.png")
         with pytest.raises(RequestError, match=rf"is {width} x {height}: .* at 256 it would be \d+ x \d+"):
-            next(image_folders(folder.parent, ["n00000000"]).batches())
+            middle_square(tmp_path, Image.new("RGB", (width, height)), 256, 224)
 
 
-def test_rotations_are_counted_and_applied_on_request(tmp_path: Path, noise: np.ndarray) -> None:
+def test_rotations_are_said_and_applied_on_request(tmp_path: Path, noise: np.ndarray) -> None:
     """EXIF's eight orientations, each in NumPy's terms."""
     turns = (
         lambda a: a,
@@ -88,17 +83,28 @@ def test_rotations_are_counted_and_applied_on_request(tmp_path: Path, noise: np.
         lambda a: np.rot90(a, 2).transpose(1, 0, 2),
         lambda a: np.rot90(a),
     )
-    (tmp_path / "n00000000").mkdir()
     for orientation, turn in enumerate(turns, start=1):
         exif = Image.Exif()
         exif[0x0112] = orientation
-        path = tmp_path / "n00000000" / f"{orientation}.png"
+        path = tmp_path / f"{orientation}.png"
         Image.fromarray(noise).save(path, exif=exif)
         np.testing.assert_array_equal(read(path), noise)
         np.testing.assert_array_equal(read(path, upright=True), turn(noise))
-    with pytest.warns(UserWarning, match=r"^7 of 8 images carry a rotation .*upright=True.* '.*/2\.png'$"):
-        assert sum(map(len, image_folders(tmp_path, ["n00000000"], SIDE, SIDE).batches(3))) == 8
-    assert len(list(image_folders(tmp_path, ["n00000000"], SIDE, SIDE, upright=True).batches(3))) == 3
+        assert read_colours(path)[1] == ([ROTATED] if orientation > 1 else [])
+        assert read_colours(path, upright=True)[1] == []
+
+
+def test_whatever_pillow_says_of_a_damaged_file_is_about_that_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parsers let slip errors of Python's own: here what a flipped byte of a TIFF led to."""
+
+    def opened(path: object) -> None:
+        raise TypeError("'bytes' object cannot be interpreted as an integer")
+
+    monkeypatch.setattr(Image, "open", opened)
+    with pytest.raises(DamagedFileError, match=r"0\.JPEG' is not a complete image: 'bytes' object"):
+        read(tmp_path / "0.JPEG")
 
 
 def test_alpha_is_dropped_whatever_lies_beneath(tmp_path: Path, noise: np.ndarray) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from penultimate.data.images import ChannelStatistics, ImageSet, Manifest, Transform, save_images
 from penultimate.data.listing import Listing
-from penultimate.data.loading import decoded, geometry
+from penultimate.data.loading import decoded
 from penultimate.data.located import Located, located
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
@@ -62,7 +62,7 @@ class ListedImages:
     @property
     def digest(self) -> str:
         """sha256 of the listing's content and of how it is resized and cropped."""
-        return digest_bytes(canonical_json([self.listing.digest, geometry(self.preparation)]).encode())
+        return digest_bytes(canonical_json([self.listing.digest, self.preparation.geometry]).encode())
 
     def batches(
         self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
@@ -103,7 +103,7 @@ def leave_listing(
     for split, listing in found.splits.items():
         pictures, rows = [], []
         for batch in decoded(listing, [_PICTURE], workers=0, upright=True):
-            pictures.append(batch.images[geometry(_PICTURE)])
+            pictures.append(batch.images[_PICTURE.geometry])
             rows.append(batch.rows)
             left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
             told.setdefault(split, []).extend(why for _, why in batch.left_out)

@@ -21,7 +21,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -29,15 +28,11 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from penultimate.data.decoding import Interpolation, middle_square, read_colours
+from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
-from penultimate.data.preparation import Preparation
+from penultimate.data.preparation import Geometry, Preparation
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
-
-Geometry: TypeAlias = tuple[int, int, Interpolation, bool]
-"""What a preparation does before it normalises: two networks that agree in it share the resized image."""
-
 
 AHEAD = 2
 """Batches that are being decoded, or wait, for each worker."""
@@ -65,12 +60,7 @@ class Decoded:
 
     def prepared(self, preparation: Preparation) -> UInt8[Tensor, "b crop crop 3"]:
         """The images as this preparation resizes and crops them."""
-        return torch.from_numpy(self.images[geometry(preparation)])
-
-
-def geometry(preparation: Preparation) -> Geometry:
-    """What is done to an image before it is normalised."""
-    return preparation.resize, preparation.crop, preparation.interpolation, preparation.squash
+        return torch.from_numpy(self.images[preparation.geometry])
 
 
 def normalised(images: UInt8[Tensor, "n h w 3"], statistics: ChannelStatistics) -> Float[Tensor, "n 3 h w"]:
@@ -106,7 +96,7 @@ def decoded(
     stretches = [
         range(at, min(at + batch_size, len(listing))) for at in range(start, len(listing), batch_size)
     ]
-    read = _Reader(listing, tuple(dict.fromkeys(map(geometry, preparations))), upright)
+    read = _Reader(listing, tuple(dict.fromkeys(each.geometry for each in preparations)), upright)
     if not workers or len(stretches) < 2:
         yield from map(read, stretches)
         return

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from penultimate.data.decoding import Interpolation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
+
+Geometry: TypeAlias = tuple[int, int, Interpolation, bool]
+"""What is done before an image is normalised: networks that agree in it share the resized image."""
 
 
 @dataclass(frozen=True)
@@ -30,3 +34,8 @@ class Preparation:
             raise RequestError(
                 f"a crop has 1 to {self.resize} pixels, as the image is resized; got {self.crop}"
             )
+
+    @property
+    def geometry(self) -> Geometry:
+        """(resize, crop, interpolation, squash)."""
+        return self.resize, self.crop, self.interpolation, self.squash

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from penultimate.backbones.ending import Final, at_layer, classifier, cut, described, ending, not_found
 from penultimate.backbones.taps import taps
+from penultimate.data.decoding import middle_square
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
 from penultimate.data.transforms import normalise
@@ -257,11 +258,8 @@ def _square(image: np.ndarray, prepared: Preparation, channels: int) -> np.ndarr
     picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
     if picture.mode != (mode := "L" if channels == 1 else "RGB"):
         picture = picture.convert(mode)
-    resize, crop = prepared.resize, prepared.crop
-    if picture.size != (crop, crop):
-        shorter = min(picture.size)
-        width, height = (resize if prepared.squash else int(resize * side / shorter) for side in picture.size)
-        left, top = (round((side - crop) / 2) for side in (width, height))
-        picture = picture.resize((width, height), Image.Resampling[prepared.interpolation.upper()])
-        picture = picture.crop((left, top, left + crop, top + crop))
-    return np.asarray(picture).reshape(crop, crop, channels)
+    crop = prepared.crop
+    if picture.size == (crop, crop):
+        return np.asarray(picture).reshape(crop, crop, channels)
+    resized = middle_square(Path("an image"), picture, *prepared.geometry)
+    return resized.reshape(crop, crop, channels)
