@@ -29,6 +29,10 @@ Encoded: TypeAlias = Path | bytes | np.ndarray
 """An image that is not decoded yet: a file, the bytes of one, or its pixels, uint8 [h w] or [h w 3]."""
 
 
+BLOCK = 4096
+"""Images whose digests are under way at once."""
+
+
 class Source(Protocol):
     """Where images lie: files, members of an archive, rows of an array.
 
@@ -161,8 +165,9 @@ class Listing:
                 return np.frombuffer(without_digest(kept), np.uint8).reshape(len(self), DIGITS // 2)
             except (DamagedFileError, ValueError):
                 kept.unlink()
-        with ThreadPoolExecutor() as pool:
-            digests = b"".join(pool.map(self._digest, range(len(self)), chunksize=64))
+        with ThreadPoolExecutor() as pool:  # a block at a time: `map` holds a future for each of its images
+            blocks = (range(at, min(at + BLOCK, len(self))) for at in range(0, len(self), BLOCK))
+            digests = b"".join(digest for block in blocks for digest in pool.map(self._digest, block))
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             atomic_write(kept, with_digest(digests))
