@@ -168,6 +168,7 @@ def test_every_wrong_sample_is_expected(sample: str) -> None:
         (kind, name)
         for kind in ("loss", "head", "penalty", "backbone", "probe")
         for name in registry.names(kind)
+        if name != "inception_v3"  # is made for larger images than a check has
     ]
     + [("dataset", name) for name in registry.names("dataset") if name.endswith("_smoke")],
 )

@@ -59,6 +59,8 @@ def test_commands_that_need_no_tensor_import_none(finished_smoke: Path, argument
         (["run", "./none.py"], "no study file"),
         (["run", "smoke", "--only", "sofmax"], "Did you mean 'softmax'"),
         (["run", "smoke", "--seeds", "a"], "--seeds wants numbers"),
+        (["run", "smoke", "--seeds", ""], "--seeds wants numbers"),
+        (["run", "smoke", "--only", " ,"], "--only names no objective"),
         (["run", "smoke", "--seeds", "1,1"], "twice"),
         (["run", "smoke", "--seeds", "3-1"], "holds no seed; write 1-3"),
         (["run", "smoke", "--processes", "0"], "at least 1"),

@@ -151,4 +151,4 @@ def test_images_are_made_once_for_all_networks_of_a_draw() -> None:
         assert "objective" not in made.columns
         assert made.columns["draw"] == 0
     rendered = {step.config["name"] for step in steps.values() if step.name == "data"}
-    assert rendered == {SOURCE, "syllabics_smoke", "digits_smoke", *SHIFTED}
+    assert rendered == {SOURCE, "syllabics_smoke", "digits_smoke", "findings_smoke", *SHIFTED}

@@ -12,7 +12,7 @@ import pytest
 
 from penultimate.errors import DamagedFileError
 from penultimate.records.reading import StudyFolder
-from penultimate.report.listing import ANY_STUDY, NOT_MEASURED, lines, states
+from penultimate.report.listing import ANY_STUDY, NOT_MEASURED, ON_ITS_PAGE, lines, states
 from penultimate.report.spec import all_exhibits
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
@@ -42,7 +42,10 @@ def test_without_a_study_nothing_is_measured(tmp_path: Path) -> None:
     known = states(tmp_path)
     assert list(known) == [exhibit.name for exhibit in all_exhibits()]
     assert {name for name, state in known.items() if state == ANY_STUDY} == SETTINGS_ALONE
-    assert {known[name] for name in set(known) - SETTINGS_ALONE} == {NOT_MEASURED}
+    assert {known[name] for name in set(known) - SETTINGS_ALONE} == {NOT_MEASURED, ON_ITS_PAGE}
+    own = {exhibit.name for exhibit in all_exhibits() if exhibit.measured_by == "evaluate"}
+    assert {name for name, state in known.items() if state == ON_ITS_PAGE} == own
+    assert {"ranking", "comparisons", "confusions", "basis"} < own
 
 
 def test_what_smoke_has_measured_is_told_as_such(finished_smoke: Path) -> None:
@@ -53,7 +56,8 @@ def test_what_smoke_has_measured_is_told_as_such(finished_smoke: Path) -> None:
     partly = {name for name, state in known.items() if state.startswith("partly (smoke, limited")}
     assert partly == (OF_THE_SWEEP | BESIDE_ARMS) - {"table4"} | {"table2"}
     assert {known[name] for name in set(known) - lacking - partly - SETTINGS_ALONE} == {
-        "measured (smoke, limited)"
+        "measured (smoke, limited)",
+        ON_ITS_PAGE,
     }
 
 

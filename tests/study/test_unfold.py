@@ -133,7 +133,7 @@ def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
     count = Counter(step.name for step in unfold(smoke).steps.values())
     assert count == {
         **{"data": 4 + 4, "sheet": 1, "train": 3 + 2, "corrupted": 1, "hard": 1},
-        **{"extract": 3 * (2 + 2 * 2) + 2 + 3 * 3, "multilabel": 3},
+        **{"extract": 3 * (2 + 2 * 2) + 2 + 2 * 2 + 3 * 3, "multilabel": 3},
         **dict.fromkeys(ON_NETWORKS, 3),
         "accuracy": 3 + 2,
         **dict.fromkeys(ON_TARGETS, 3 * 2),

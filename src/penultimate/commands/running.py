@@ -23,7 +23,7 @@ from penultimate.commands.shared import (
     verifies,
     write_page,
 )
-from penultimate.errors import shortened
+from penultimate.errors import RequestError, shortened
 
 if TYPE_CHECKING:
     from penultimate.study.spec import Study
@@ -49,15 +49,16 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
-    from penultimate.data.catalog import card
     from penultimate.objectives.presets import few_classes, resolve
     from penultimate.study.selection import changed, load_study, names_in
 
     load_plugins(options)
     only = names_in(options.only or "")
+    if options.only is not None and not only:
+        raise RequestError("--only names no objective; without it, all are run")
     study = changed(load_study(options.study), options.assignments, only, seeds(options.seeds))
     for term in (term for text in study.objectives for term in resolve(text).terms):
-        told = few_classes(term, card(study.source).classes)
+        told = few_classes(term, study.card(study.source).classes)
         if told:
             say(f"penultimate: {told}", file=sys.stderr)
     return study

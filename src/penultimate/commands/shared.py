@@ -53,7 +53,7 @@ def check_processes(options: argparse.Namespace) -> None:
 
 def seeds(text: str | None) -> list[int]:
     """The numbers in "0,1,2" or "0-7"; raises RequestError for anything else."""
-    if not text:
+    if text is None:
         return []
     from penultimate.study.fields import MOST_SEEDS
 

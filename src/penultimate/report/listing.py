@@ -18,11 +18,13 @@ from penultimate.errors import PenultimateError
 from penultimate.records.reading import StudyFolder, study_folders
 from penultimate.records.table import ROWS, Row, renamed
 from penultimate.report.quantity import Quantity
-from penultimate.report.spec import Exhibit, all_exhibits
+from penultimate.report.spec import EVALUATE, Exhibit, all_exhibits
 
 ANY_STUDY = "any study"
 """Said of an exhibit that is made from a study's settings alone."""
 NOT_MEASURED = "not measured"
+ON_ITS_PAGE = "on its page"
+"""Said of an exhibit of networks and data of one's own, which any evaluation measures."""
 SORTING = ("metric", "target", "split", "setting", "backbone")
 """The columns by which exhibits tell rows apart, with whether they name a layer and an epoch."""
 
@@ -80,7 +82,7 @@ class Steps:
 def states(root: Path | str) -> dict[str, str]:
     """In which state each exhibit is in a store, in words.
 
-    >>> set(states("no-such-folder").values()) == {"not measured", "any study"}
+    >>> set(states("no-such-folder").values()) == {"not measured", "any study", "on its page"}
     True
     """
     folders = [folder for folder in study_folders(root) if not folder.is_tuning]
@@ -104,6 +106,8 @@ def lines(root: Path | str) -> list[str]:
 
 
 def _state(exhibit: Exhibit, studies: Iterable[tuple[StudyFolder, list[Steps]]]) -> str:
+    if exhibit.measured_by == EVALUATE:
+        return ON_ITS_PAGE
     if not exhibit.quantities:
         return ANY_STUDY
     found = [_coverage(exhibit, folder, steps) for folder, steps in studies]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PAPER = "Kornblith, Chen, Lee and Norouzi, NeurIPS 2021"
 
+EVALUATE = "evaluate"
+"""The command that measures what no study of this package does."""
 OURS = "Ours"
 """What a note or finding begins with that says what came out here."""
 
@@ -85,7 +87,7 @@ class Exhibit:
     method       how it was measured here, where that needs saying
     section      where it stands in the paper; "" for what the paper does not have
     place        its place among the exhibits of its section, where tables do not come before figures
-    measured_by  the study of this package that measures it
+    measured_by  the study of this package that measures it, or EVALUATE
     of_another   whether it shows other architectures than all others do
     of_one_draw  whether it compares networks of several seeds, and so shows those that saw the same images,
                  where the study has an arm of such

@@ -31,7 +31,7 @@ def unfold(study: Study) -> Graph:
     >>> from penultimate.study import load_study
     >>> graph = unfold(load_study("smoke"))
     >>> [step.name for step in graph.steps.values()][:5]
-    ['data', 'data', 'data', 'sheet', 'train']
+    ['data', 'data', 'data', 'data', 'sheet']
     """
     base = Foundation(study)
     base.pictures()

@@ -11,6 +11,7 @@ from penultimate.report.claims.effects import BySeed, Effect, Verdict, all_of, d
 from penultimate.report.claims.evidence import Assessment, Evidence, not_judged, unmeasured
 from penultimate.report.claims.wording import range_text, signed, too_few
 from penultimate.report.measurements import Measurements
+from penultimate.report.shapes.depth import in_order
 from penultimate.report.shapes.pairs import Pairs, pairs_of
 from penultimate.report.text import counted, fixed, listed
 
@@ -70,7 +71,7 @@ def likeness_by_layer(measurements: Measurements) -> dict[str, Pairs]:
     """The CKA of each layer of every two networks of different seeds, from the first layer on."""
     metric = QUANTITIES["likeness"].metric
     rows = measurements.rows(metric)
-    names = dict.fromkeys(str(row.layer) for row in rows if row.layer and row.layer == row.layer_b)
+    names = in_order({str(row.layer) for row in rows if row.layer and row.layer == row.layer_b}, measurements)
     by_layer = {name: pairs_of(measurements, QUANTITIES["likeness"], name) for name in names}
     return {
         name: {(a, b): value for (a, b), value in pairs.items() if a.seed != b.seed}

@@ -12,7 +12,7 @@ from penultimate.report.base import Cell, Column, ExhibitTable, Gallery, Picture
 from penultimate.report.evaluated import arrays_of, is_evaluation
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import as_name, listed, plain, shortened
 from penultimate.report.text import percent as in_percent
 
@@ -119,6 +119,7 @@ CONFUSIONS = Exhibit(
     " with some of the test images that it gets wrong so: what they show, and what they were taken for.",
     parts=(Bespoke(_build),),
     place=13,
+    measured_by=EVALUATE,
     summary="The classes that networks of one's own confuse most, with pictures",
     short="What they confuse",
 )

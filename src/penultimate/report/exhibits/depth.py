@@ -18,6 +18,7 @@ from penultimate.report.base import (
     Point,
     TableRow,
 )
+from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name, short_title
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.shapes.cells import run_cell
@@ -139,8 +140,8 @@ def _build(measurements: Measurements) -> Piece:
     figure = Figure(
         "depth",
         "Transfer over depth, and whom an earlier layer helps",
-        "Transfer accuracy over the layers, a line an objective, by linear and by kNN probes; and scatter"
-        " plots of what an objective gains by its own best layers against its penultimate transfer.",
+        "Transfer accuracy over the layers, a line each, by linear and by kNN probes; and scatter"
+        " plots of what each gains by its own best layers against its penultimate transfer.",
         tuple(panels),
         legend=True,
     )
@@ -149,9 +150,14 @@ def _build(measurements: Measurements) -> Piece:
         for probe, of_each in found.items()
         for table in (_by_layer(measurements, probe, of_each), _best_layers(measurements, probe, of_each))
     ]
-    said = _said([(probe.word, gains[probe].points) for probe in PROBES])
+    said = _said([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements))
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
     return Piece(tuple(tables), (figure,), tuple(filter(None, notes)), words={"said": said})
+
+
+def _noun(measurements: Measurements) -> str:
+    """What is compared."""
+    return "network" if is_evaluation(measurements) else "objective"
 
 
 def _shared_layers(found: Mapping[str, Served]) -> tuple[str, ...]:
@@ -208,7 +214,7 @@ def _gains(measurements: Measurements, probe: Probe, found: Mapping[str, Served]
         f"Mean {probe.word} transfer from the penultimate layer, %",
         "Gained by its own best layers, points",
         tuple(points),
-        finding=finding(points),
+        finding=finding(points, _noun(measurements)),
     )
 
 
@@ -221,19 +227,22 @@ def _signed(value: float, digits: int = 1) -> str:
     return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
+LEADS = (
+    Column("lead", "Penultimate", "Lead of softmax", "points"),
+    Column("recovered_percent", "Recovered", "Lead of softmax", "%"),
+    Column("lead_at_best", "At best", "Lead of softmax", "points"),
+)
+
+
 def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
     """The mean over tasks from each layer; then, each task from its best, beside softmax's lead."""
-    layers = list(dict.fromkeys(layer for one in found.values() for layer in one.layers))
-    layers = [*(layer for layer in layers if layer != PENULTIMATE), PENULTIMATE]
+    layers, softmax = _shared_layers(found), found.get(SOFTMAX)
     columns = (
         *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
         Column("own_percent", "Accuracy", "Each task’s best", "%"),
         Column("gain", "Gained", "Each task’s best", "points"),
-        Column("lead", "Penultimate", "Lead of softmax", "points"),
-        Column("recovered_percent", "Recovered", "Lead of softmax", "%"),
-        Column("lead_at_best", "At best", "Lead of softmax", "points"),
+        *(LEADS if softmax else ()),
     )
-    softmax = found.get(SOFTMAX)
     rows = [
         TableRow(
             measurements.objective(spec).label,
@@ -241,7 +250,7 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
                 *(run_cell(one.layers.get(layer), 1) for layer in layers),
                 run_cell(one.own, 1),
                 _points(one.gains),
-                *_of_lead(one, softmax if spec != SOFTMAX else None),
+                *(_of_lead(one, softmax if spec != SOFTMAX else None) if softmax else ()),
             ),
             measurements.objective(spec).slug,
         )
@@ -249,7 +258,8 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
     ]
     title = f"Transfer by layer, {probe.word} probe, means over tasks"
     notes = ("Accuracies and what is recovered of a lead in per cent; leads, and what is gained, in points.",)
-    return ExhibitTable(f"depth_{probe.name}", title, "Objective", columns, tuple(rows), notes=notes)
+    corner = _noun(measurements).capitalize()
+    return ExhibitTable(f"depth_{probe.name}", title, corner, columns, tuple(rows), notes=notes)
 
 
 def _points(gains: Mapping[Seed, float]) -> Cell:
@@ -295,10 +305,11 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
     title = f"The layer that serves each task best, {probe.word} probe"
     names = f"{numbered(layers[:-1])}; {LAST}" if layers else LAST
     notes = (f"{names}: the penultimate features. Bold: an earlier layer.",)
-    return ExhibitTable(f"depth_{probe.name}_layers", title, "Objective", columns, tuple(rows), notes=notes)
+    corner = _noun(measurements).capitalize()
+    return ExhibitTable(f"depth_{probe.name}_layers", title, corner, columns, tuple(rows), notes=notes)
 
 
-def _said(panels: list[tuple[str, tuple[Point, ...]]]) -> str:
+def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str) -> str:
     """Whether those that transfer worse gain more, in a sentence: by each probe."""
     told = []
     for word, points in panels:
@@ -308,7 +319,7 @@ def _said(panels: list[tuple[str, tuple[Point, ...]]]) -> str:
         answer = "that is not shown" if found.p >= LEVEL else "they do" if found.rho < 0 else "they gain less"
         leaning = leaning_on(points, named=False)
         told.append(f"by {word} probes {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})")
-    sentence = f"{', '.join(told)}, over {counted(len(panels[0][1]), 'objective')}."
+    sentence = f"{', '.join(told)}, over {counted(len(panels[0][1]), noun)}."
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -338,9 +349,9 @@ def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Ser
 
 EXHIBIT = Exhibit(
     name="depth",
-    title="Do objectives that transfer worse gain more from an earlier layer?",
-    caption="{said} Each block's output, pooled over space, is probed as the penultimate features are. An"
-    " objective's best layer for a task is chosen by the accuracy on images of the task's training set"
+    title="Do those that transfer worse gain more from an earlier layer?",
+    caption="{said} Each block's output, pooled over space, is probed as the penultimate features are. The"
+    " best layer for a task is chosen by the accuracy on images of the task's training set"
     " (validation for linear probes, leave-one-out for kNN), never by a test image; of equals the later one."
     " Means over tasks and runs.",
     parts=(
@@ -348,7 +359,7 @@ EXHIBIT = Exhibit(
     ),
     method=(
         "Rank correlations of a gain with the accuracy that it is counted from lean to the negative: noise in"
-        " that accuracy lowers the one and raises the other. Over few objectives they also lean on single"
+        " that accuracy lowers the one and raises the other. Over few of them it also leans on single"
         " ones, so their range without any two stands beside them.",
     ),
     place=4,

@@ -15,7 +15,7 @@ from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import run_column, run_table
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import as_name, fixed, listed, plain
 from penultimate.statistics.resampling import DRAWS
 
@@ -307,6 +307,7 @@ FEATURES_OF_ALL = Exhibit(
     " spread.",
     parts=(Bespoke(_features),),
     place=15,
+    measured_by=EVALUATE,
     summary="The features of networks of one's own: separation, sparsity, rank",
     short="The features",
 )
@@ -317,6 +318,7 @@ LIKENESS = Exhibit(
     " rotation and a scale, near 0 where they have nothing in common.",
     parts=(Bespoke(_likeness),),
     place=16,
+    measured_by=EVALUATE,
     summary="CKA of every two networks of one's own, layer by layer",
     short="Likeness (CKA)",
 )
@@ -327,6 +329,7 @@ FORETOLD = Exhibit(
     " measured. The better network is meant to have the higher one; of NC1 the lower.",
     parts=(Bespoke(_foretold),),
     place=17,
+    measured_by=EVALUATE,
     summary="Transferability scores of networks of one's own, beside measured transfer",
     short="Transfer, foretold",
 )
@@ -339,6 +342,7 @@ FINE_TUNED = Exhibit(
     " features.",
     parts=(Bespoke(_tuned),),
     place=14,
+    measured_by=EVALUATE,
     summary="Networks of one's own, fine-tuned on each task",
     short="Fine-tuned",
 )
@@ -348,6 +352,7 @@ CLASSIFIERS = Exhibit(
     caption="How well and how surely the networks' own final layers classify {source}, as the networks come.",
     parts=(Bespoke(_classifiers),),
     place=18,
+    measured_by=EVALUATE,
     summary="Accuracy, calibration and agreement of networks of one's own on the source",
     short="As classifiers",
 )
@@ -357,6 +362,7 @@ BASIS = Exhibit(
     caption="The images, classes and splits, the networks, and how they were measured.",
     parts=(Bespoke(_basis),),
     place=19,
+    measured_by=EVALUATE,
     summary="The data, the networks and the methods behind a ranking",
     short="What it rests on",
 )

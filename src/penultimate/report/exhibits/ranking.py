@@ -7,7 +7,7 @@ from penultimate.report.evaluated import PROBES, Board, Task, boards_of, is_eval
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import MINUS, fixed, listed, p_value
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
@@ -162,6 +162,7 @@ RANKING = Exhibit(
     " places that a network takes in 95 % of the resamples, of which all networks see the same.",
     parts=(Bespoke(_ranking),),
     place=11,
+    measured_by=EVALUATE,
     summary="Networks of one's own ranked on each task, with intervals",
     short="The ranking",
 )
@@ -173,6 +174,7 @@ COMPARISONS = Exhibit(
     " flips of signs). p is two-sided and corrected for all pairs of a column (Holm); bold: told apart.",
     parts=(Bespoke(_pairs),),
     place=12,
+    measured_by=EVALUATE,
     summary="Every two networks of one's own, compared on the same test images",
     short="Paired comparisons",
 )

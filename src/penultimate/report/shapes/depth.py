@@ -80,11 +80,16 @@ def layers_of(measurements: Measurements, quantity: Quantity, target: str = "") 
     metric = quantity.metric_on(target or measurements.source)
     layers = measurements.layers(metric, target, quantity.split)
     penultimate = layers.pop(PENULTIMATE.lower(), {})
+    ordered = {name: layers[name] for name in in_order(layers, measurements)}
+    return {**ordered, PENULTIMATE: penultimate} if penultimate else ordered
+
+
+def in_order(layers: Iterable[str], measurements: Measurements) -> list[str]:
+    """Layers in the study's order; the penultimate features last, and before them what it does not list."""
     listed = [str(name) for name in measurements.results.description.get("layers", ())]
     place = {name: index for index, name in enumerate(listed)}
-    names = sorted(layers, key=lambda name: (place.get(name, len(place)), _natural(name)))
-    ordered = {name: layers[name] for name in names}
-    return {**ordered, PENULTIMATE: penultimate} if penultimate else ordered
+    last = PENULTIMATE.lower()
+    return sorted(layers, key=lambda name: (name == last, place.get(name, len(place)), _natural(name)))
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
