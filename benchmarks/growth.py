@@ -53,7 +53,8 @@ def idle(inputs, *, number=tuple(range(20))):
 '''
 STUDY = """
 from penultimate.studies.chosen_quickstart import NINE
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 STUDY = Study(

@@ -35,8 +35,9 @@ from penultimate.records.tuning import read_tuning
 from penultimate.registry import entry
 from penultimate.report import exhibit, read_study, render_exhibit_text
 from penultimate.store import Store
+from penultimate.study.blocks import Runs
 from penultimate.study.graph import Graph
-from penultimate.study.spec import Runs, Study
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.conduct import TuningPlan, plan_tuning
 from penultimate.tuning.run import tune

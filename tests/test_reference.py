@@ -14,7 +14,7 @@ from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.studies import chosen_glyphs, chosen_quickstart, glyphs
 from penultimate.study import load_study
-from penultimate.study.spec import runs_by_recipe
+from penultimate.study.blocks import runs_by_recipe
 from penultimate.tuning.conduct import plan_tuning
 from penultimate.tuning.words import chosen_source
 

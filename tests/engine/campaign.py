@@ -48,7 +48,8 @@ from penultimate.training.checkpoints import Checkpoints
 
 PHASES = ("render", "train", "checkpoint", "extract", "probe", "rows", "report", "imports")
 STUDY = """
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 STUDY = Study(

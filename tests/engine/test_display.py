@@ -12,8 +12,9 @@ from rich.console import Console
 from penultimate.engine.display import Display
 from penultimate.records.table import ROWS, Row, write_rows
 from penultimate.store import Store
+from penultimate.study.blocks import Given, Runs
 from penultimate.study.graph import Graph, Step
-from penultimate.study.spec import Given, Runs, Study
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 

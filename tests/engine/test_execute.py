@@ -27,8 +27,8 @@ from penultimate.networks.key import NetworkKey
 from penultimate.records.reading import study_folder
 from penultimate.store import Store
 from penultimate.study import Runs, Study
+from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.graph import Graph, Step
-from penultimate.study.spec import runs_by_recipe
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 

@@ -15,7 +15,8 @@ from penultimate.data.images import ImageSet, save_images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.measures import requested
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 
 NAMES = ("Edema", "Pleural Effusion")

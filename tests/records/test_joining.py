@@ -16,7 +16,8 @@ from penultimate.records.joining import join
 from penultimate.records.reading import study_folder
 
 STUDY = """
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 TINY = Recipe(epochs=1, batch_size=32)

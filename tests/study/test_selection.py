@@ -15,8 +15,8 @@ from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
 from penultimate.study import Given, Study, load_study
+from penultimate.study.blocks import Runs
 from penultimate.study.selection import changed, override, restrict
-from penultimate.study.spec import Runs
 from penultimate.study.unfold import unfold
 from tests.plugged import SAMPLES, plugged
 
@@ -247,7 +247,7 @@ SLIPS = {
     "'titel'. Did you mean 'title'?": ("STUDY = Study(", "TypeError: Study", "    title=", "    titel="),
     "'epoch'. Did you mean 'epochs'?": ("  Recipe(", "TypeError: Recipe", "epochs=3", "epoch=3"),
     "'Rnus' is not defined. Did you mean 'Runs'?": ("  Runs(", "NameError", "  Runs(", "  Rnus("),
-    "study/spec.py). Did you mean 'Runs'?": ("import Runs", "ImportError", "import Runs", "import Rnus"),
+    "study/blocks.py). Did you mean 'Runs'?": ("import Runs", "ImportError", "import Runs", "import Rnus"),
     "'sofmax'. Did you mean 'softmax'?": ("  Runs(", "unknown objective", '"softmax"', '"sofmax"'),
 }
 """By what is answered: where the slip shows, how it is told, what is right and what is wrong."""

@@ -10,7 +10,7 @@ import pytest
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.study import Given, Runs, Study, load_study
-from penultimate.study.spec import runs_by_recipe
+from penultimate.study.blocks import runs_by_recipe
 from penultimate.training.recipe import Recipe
 
 TINY = "glyphnet(features=16, width=4)"

@@ -28,8 +28,8 @@ from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Row
 from penultimate.study import load_study
+from penultimate.study.blocks import Search, runs_by_recipe
 from penultimate.study.selection import override
-from penultimate.study.spec import Search, runs_by_recipe
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, axes_of, make_axis, parse_grids

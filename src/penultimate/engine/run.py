@@ -17,10 +17,11 @@ from penultimate.locks import BusyError
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
+from penultimate.study.blocks import Given
 from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
-from penultimate.study.spec import Given, Study
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 
 

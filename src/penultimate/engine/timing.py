@@ -15,8 +15,9 @@ from penultimate.errors import PenultimateError, RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.plugins import told
+from penultimate.study.blocks import Given, Runs
 from penultimate.study.graph import Graph, Step
-from penultimate.study.spec import Given, Runs, Study
+from penultimate.study.spec import Study
 
 if TYPE_CHECKING:
     from penultimate.data.images import ImageSet

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.data.catalog import card
 from penultimate.errors import DamagedFileError
-from penultimate.report.measurements import Measurements, official_accuracy
+from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
+from penultimate.report.sets import official_accuracy
 from penultimate.report.text import counted, fixed, listed, p_value
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.resampling import (
@@ -163,7 +164,7 @@ def board_of(tasks: tuple[Task, ...], probe: str = "linear") -> Board | None:
     one = tasks[0] if len(tasks) == 1 else None
     return Board(
         one.name if one else "",
-        one.title if one else f"All {counted(len(tasks), 'task')}",
+        one.title if one else "Both tasks" if len(tasks) == 2 else f"All {counted(len(tasks), 'task')}",
         tasks,
         tuple(sorted(standings, key=lambda standing: -standing.interval.value)),
         tuple((shared[pair.one], shared[pair.other], pair) for pair in pairs),

@@ -342,11 +342,6 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
     return measurements.with_backbone(next(iter(measurements.backbones), ""))
 
 
-def is_embedded(source: str) -> bool:
-    """Whether a data set is pretraining images of the embedded world, which every draw holds others of."""
-    return source.startswith("glyphs")
-
-
 def _is_number(row: Row) -> bool:
     """Whether a row holds a number of one network."""
     return row.objective is not None and row.objective_b is None and math.isfinite(row.value)
@@ -355,20 +350,6 @@ def _is_number(row: Row) -> bool:
 def _measured_by(row: Row) -> str:
     """The name of the measurement whose step left a row."""
     return str(row.step).partition(".")[0]
-
-
-def official_accuracy(target: str) -> str:
-    """The official score of a data set, as its card says: top1, mean_per_class, or the auc of each label."""
-    return str(card(target).accuracy)
-
-
-def short_title(name: str) -> str:
-    """A data set's name as a column heading.
-
-    >>> short_title("newfaces")
-    'Newfaces'
-    """
-    return plain(name.replace("_", " ")).capitalize()
 
 
 def run_name(seed: Seed) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from penultimate.data.catalog import shifted
 from penultimate.report.base import ExhibitTable
-from penultimate.report.measurements import Measurements, Seed, is_embedded
+from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.sets import is_embedded
 from penultimate.report.text import counted, plain
 
 

@@ -20,7 +20,8 @@ import dataclasses
 
 from penultimate.studies.chosen_glyphs import NINE
 from penultimate.studies.quickstart import MEASURE, TARGETS
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 SWEEP = tuple(f"cosine_softmax(scale={tau}, temperature={tau})" for tau in (0.02, 0.03, 0.04, 0.05, 0.08))

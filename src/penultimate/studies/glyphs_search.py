@@ -8,7 +8,8 @@ or a transfer task. The networks that are chosen are networks of `glyphs`: it fi
 
 from penultimate.studies.glyphs import RECIPE
 from penultimate.studies.rehearsal import START
-from penultimate.study.spec import Runs, Search, Study
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 
 STUDY = Study(
     name="glyphs_search",

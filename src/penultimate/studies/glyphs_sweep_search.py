@@ -6,7 +6,8 @@ About twenty minutes on two CPU cores. Expect 81.6 % on the holdout at a learnin
 """
 
 from penultimate.studies.glyphs import RECIPE
-from penultimate.study.spec import Runs, Search, Study
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 
 STUDY = Study(
     name="glyphs_sweep_search",

@@ -9,7 +9,8 @@ logit, by log K. Of cells that the seeds cannot tell from the best the middle on
 measured on a test set or a transfer task, and no study uses these seeds.
 """
 
-from penultimate.study.spec import Runs, Search, Study
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import matched
 

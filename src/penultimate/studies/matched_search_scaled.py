@@ -9,7 +9,8 @@ paper's magnitude 60 at its scale of 10, translated by K (1.28).
 """
 
 from penultimate.studies.matched_search import RECIPE, SEEDS
-from penultimate.study.spec import Runs, Search, Study
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 
 START = (
     "cosine_softmax(temperature=0.07, scale=1)",

@@ -7,7 +7,8 @@ at every temperature, as in the paper's table 4; so scaled it learns slowly.
 """
 
 from penultimate.studies.matched_search import RECIPE, SEEDS
-from penultimate.study.spec import Runs, Search, Study
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 
 STUDY = Study(
     name="matched_sweep_search",

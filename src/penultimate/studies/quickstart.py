@@ -9,7 +9,8 @@ direction, not a certainty.
 """
 
 from penultimate.studies.chosen_quickstart import NINE
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 TARGETS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")

@@ -7,7 +7,8 @@ quickstart's is. Nothing is measured on a test set or a transfer task; what was 
 the package (`penultimate show tableA1 --reference --study tune-rehearsal`).
 """
 
-from penultimate.study.spec import Runs, Search, Study
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 START = (

@@ -7,7 +7,8 @@ At most fifteen seconds on two CPU cores. Expect accuracies near chance.
 
 from penultimate.data.augmentation import Augmentation
 from penultimate.studies.quickstart import MEASURE
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 BRIEFLY = "learning_rate=(0.01, 0.1), decay=(0.0, 0.001), steps=4, batch_size=16, seeds=1"

@@ -21,7 +21,8 @@ import dataclasses
 from penultimate.studies.chosen_glyphs import NINE
 from penultimate.studies.glyphs import RECIPE
 from penultimate.studies.quickstart import TARGETS
-from penultimate.study.spec import Runs, Study
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 FOUR = tuple(

@@ -3,5 +3,6 @@
 from penultimate.lazy import attributes
 
 __getattr__, __dir__ = attributes(
-    __name__, {"spec": "Given Runs Search Study runs_by_recipe", "selection": "load_study"}
+    __name__,
+    {"blocks": "Given Runs Search runs_by_recipe", "spec": "Study", "selection": "load_study"},
 )

@@ -10,7 +10,8 @@ from penultimate import registry
 from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.sources import KINDS, read_source
-from penultimate.study.spec import Given, Study
+from penultimate.study.blocks import Given
+from penultimate.study.spec import Study
 
 NAME = "evaluation"
 """The usual name of the study, and of its folder."""

@@ -16,8 +16,9 @@ from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import fingerprint
 from penultimate.objectives.presets import Composition, resolve
 from penultimate.plugins import refuse_unshared
+from penultimate.study.blocks import Given, Runs
 from penultimate.study.graph import LATER, NEXT, NOW, Resources, Step, Supply
-from penultimate.study.spec import Given, Runs, Study
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 VERSIONS = {"data": 2, "sheet": 1, "train": 3, "given": 2, "extract": 2}

@@ -18,7 +18,8 @@ from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes
 from penultimate.objectives.presets import resolve
 from penultimate.registry import Entry
-from penultimate.study.spec import Given, Runs, Study
+from penultimate.study.blocks import Given, Runs
+from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
 
 WHAT = "study file"

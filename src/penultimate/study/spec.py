@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,15 +13,13 @@ from penultimate.data.catalog import DatasetCard, card
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.networks.key import NetworkKey
-from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
+from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
     LONGEST_NAME,
     MOST_THREADS,
     WORDS,
     as_tuple,
-    canonical_backbone,
-    check_arm,
     check_bool,
     check_measure,
     expect_classes,
@@ -41,120 +39,6 @@ MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
 SOURCE_SPLITS = ("train", "holdout", "test")
 """Splits without which nothing can be trained on a data set."""
-
-
-@dataclass(frozen=True)
-class Runs:
-    """A grid of networks to train: objectives x backbones x seeds, under one recipe.
-
-    draws     "seed": every seed sees its own draw of a generated world; an integer: all see that one
-    arm       the condition that the grid stands for, where a study has several (another recipe, a sweep);
-              exhibits show the main one, whose name is empty, unless they say otherwise
-    measure   what is measured of these networks; None: what the study measures
-    """
-
-    objectives: tuple[str, ...]
-    recipe: Recipe = field(default_factory=Recipe)
-    backbones: tuple[str, ...] = ("glyphnet",)
-    seeds: tuple[int, ...] = (0,)
-    draws: int | str = "seed"
-    arm: str = ""
-    measure: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        for what, form in (("objectives", str), ("backbones", str), ("seeds", int)):
-            values = as_tuple(self, what, form, "integers" if form is int else "names")
-            if not values:
-                raise RequestError(f"{what} is empty; at least one is needed")
-        object.__setattr__(self, "objectives", tuple(resolve(text).canonical for text in self.objectives))
-        object.__setattr__(self, "backbones", tuple(map(canonical_backbone, self.backbones)))
-        for what in ("objectives", "backbones", "seeds"):
-            no_repeats(what, getattr(self, what))
-        for seed in self.seeds:
-            if not 0 <= seed < 2**31:
-                raise RequestError(f"a seed is an integer from 0 to 2^31 - 1, not {seed!r}")
-        if self.draws != "seed" and not (is_whole(self.draws) and 0 <= int(self.draws) < 2**31):
-            raise RequestError(f"draws is 'seed' or an integer from 0 to 2^31 - 1, not {self.draws!r}")
-        check_arm(self.arm)
-        if not isinstance(self.recipe, Recipe):
-            raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
-        check_measure(self)
-
-    def keys(self) -> Iterator[NetworkKey]:
-        """Its networks, one seed after the other."""
-        for seed in self.seeds:
-            draw = seed if self.draws == "seed" else int(self.draws)
-            for backbone in self.backbones:
-                for objective in self.objectives:
-                    yield NetworkKey(objective, backbone, self.arm, seed, draw)
-
-    def described(self) -> dict[str, Any]:
-        """The grid as JSON."""
-        kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return {**_as_lists(kept), "recipe": dataclasses.asdict(self.recipe)}
-
-
-@dataclass(frozen=True)
-class Given:
-    """Networks that were not trained here: {name: where it comes from}, such as {"ours": "timm:resnet18"}.
-
-    `classifies` says that their final layers tell the source's classes apart, in its order; without it,
-    nothing that needs a final layer is measured of them.
-    """
-
-    networks: Mapping[str, str]
-    classifies: bool = False
-    measure: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.networks, Mapping) or not self.networks:
-            raise RequestError(f"given networks are {{name: source}}, one or more, not {self.networks!r}")
-        object.__setattr__(self, "networks", dict(self.networks))
-        for name, text in self.networks.items():
-            if not name or not is_words(name):
-                raise RequestError(f"a given network is named by {WORDS}, not {name!r}")
-            if not isinstance(text, str):
-                raise RequestError(f"'{name}' comes from a source such as 'timm:resnet18', not {text!r}")
-            read_source(text)
-        check_bool(self, "classifies")
-        check_measure(self)
-
-    def keys(self) -> Iterator[NetworkKey]:
-        for name in self.networks:
-            yield NetworkKey(name)
-
-    def described(self) -> dict[str, Any]:
-        """The networks as JSON."""
-        return {
-            "given": dict(self.networks),
-            **_as_lists({"classifies": self.classifies, "measure": self.measure}),
-        }
-
-
-@dataclass(frozen=True)
-class Search:
-    """How the hyperparameters of a study are searched: the values to try, by name, and cells an objective.
-
-    A `product` tries every combination of the values, and not one axis after the other. Without `refine`,
-    what the grids and their expansions leave of the budget is not spent on denser values.
-    """
-
-    grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    budget: int | None = None
-    refine: bool = True
-    product: bool = False
-
-    def __post_init__(self) -> None:
-        whole = isinstance(self.grids, Mapping) and all(isinstance(name, str) for name in self.grids)
-        if not whole or not all(
-            isinstance(values, tuple | list) and values and all(map(is_number, values))
-            for values in self.grids.values()
-        ):
-            raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
-        if self.budget is not None and not (is_whole(self.budget) and self.budget >= 1):
-            raise RequestError(f"a budget is an integer >= 1, or None, not {self.budget!r}")
-        check_bool(self, "refine")
-        check_bool(self, "product")
 
 
 @dataclass(frozen=True)
@@ -394,27 +278,6 @@ class Study:
         }
 
 
-def runs_by_recipe(
-    objectives: Sequence[str], recipe: Recipe, changes: Mapping[str, Mapping[str, Any]], **settings: Any
-) -> tuple[Runs, ...]:
-    """Grids of objectives of which some change the recipe: {objective: {setting: value}}, by spec.
-
-    >>> changes = {"sigmoid": {"learning_rate": 0.3}}
-    >>> [(block.objectives, block.recipe.learning_rate)
-    ...  for block in runs_by_recipe(("softmax", "sigmoid"), Recipe(), changes)]
-    [(('softmax',), 0.6), (('sigmoid',), 0.3)]
-    """
-    canonical = {resolve(text).canonical: dict(change) for text, change in changes.items()}
-    groups: dict[Recipe, list[str]] = {}
-    for text in (resolve(text).canonical for text in objectives):
-        groups.setdefault(dataclasses.replace(recipe, **canonical.get(text, {})), []).append(text)
-    return tuple(Runs(tuple(own), changed, **settings) for changed, own in groups.items())
-
-
 def _label(text: str, slug: str) -> str:
     composition = resolve(text)
     return composition.label if composition.preset == slug else composition.detailed_label
-
-
-def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -32,8 +32,9 @@ from penultimate.records.tuning import (
     write_tuning,
 )
 from penultimate.store import Meta, Store
+from penultimate.study.blocks import Runs
 from penultimate.study.graph import Graph, Step
-from penultimate.study.spec import Runs, Study
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import recipe_with

@@ -116,7 +116,7 @@ def chosen_source(tuning: Tuning) -> str:
             "RECIPE_CHANGES = {",
             *(f"    {json.dumps(cell.objective)}: {json.dumps(dict(cell.settings))}," for cell in changed),
             "}",
-            '"""What the choices change in the recipe, by objective: for `study.spec.runs_by_recipe`."""',
+            '"""What the choices change in the recipe, by objective: for `study.blocks.runs_by_recipe`."""',
         ]
     return "\n".join(parts) + "\n"
 

@@ -19,8 +19,9 @@ from penultimate.report.base import (
     TableRow,
 )
 from penultimate.report.evaluated import is_evaluation
-from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name, short_title
+from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name
 from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.sets import short_title
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of, numbered
 from penultimate.report.shapes.numbers import error_of, summarise

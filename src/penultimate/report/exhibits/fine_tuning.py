@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.base import TableRow
-from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, official_accuracy
+from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
 from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.maps import MapsOverTransfer
 from penultimate.report.shapes.numbers import average

@@ -7,8 +7,9 @@ import re
 
 from penultimate.data.catalog import card
 from penultimate.report.base import ExhibitTable, Missing
-from penultimate.report.measurements import Measurements, official_accuracy
+from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import bold_note
 from penultimate.report.shapes.table import RunColumn, columns_of_targets, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece

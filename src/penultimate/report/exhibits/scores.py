@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from penultimate.objectives.presets import resolve
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Missing, TableRow
-from penultimate.report.measurements import ByRun, Measurements, short_title
+from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.sets import short_title
 from penultimate.report.shapes.numbers import (
     average,
     best_of,

@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
-from penultimate.report.measurements import ByRun, Measurements, mean_of, official_accuracy, short_title
+from penultimate.report.measurements import ByRun, Measurements, mean_of
 from penultimate.report.quantity import SWEEP, TARGETS, Quantity
+from penultimate.report.sets import official_accuracy, short_title
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_note, published_cell, run_cell
 from penultimate.report.shapes.numbers import best_of, mean_of_printed, printed_rows
 from penultimate.report.spec import Piece
