@@ -83,11 +83,13 @@ def evaluate(
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
-    """Evaluate networks, {name: source}, on data, {name: folder}; what `out` holds already is not done again.
+    """Evaluate networks, {name: source}, on data, {name: place}; what `out` holds already is not done again.
 
-    A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build" or the folder of a network that was
-    trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')". A folder holds a
-    folder for each class, or folders of splits that do; "" stands for a data set that is known by its name.
+    A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build", "onnx:net.onnx" or the folder of a
+    network that was trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')".
+    A place is a folder that holds a folder for each class, or folders of splits that do, a table of paths and
+    labels, arrays, or, under the name of a published data set, where that lies; "" stands for one that the
+    package makes.
     `source` names the data whose classes the networks were trained on, `classifies` (True: all) the networks
     whose final layers are for these. What fails is in `summary.failed`, and costs nothing of the others.
 
