@@ -36,6 +36,18 @@ def test_the_card_says_what_is_there_and_how_the_splits_came_about(tmp_path: Pat
     assert "drawn with seed 0" in drawn.told
 
 
+def test_a_split_that_is_not_asked_for_is_not_looked_at(tmp_path: Path) -> None:
+    root = split_folders(tmp_path / "s", ("ape", "bee"), 2, 2)
+    found = located("s", str(root), ("test",))
+    assert found.card.sizes == {"test": 4}
+    before = found.fingerprint
+    fill(root / "train" / "ape", 5, 0)
+    assert located("s", str(root), ("test",)).fingerprint == before
+    leave_listing(found, tmp_path / "left", 0, quietly)
+    assert len(listed_images(tmp_path / "left", "test", PREPARATION)) == 4
+    assert not list((tmp_path / "left").glob("train.*"))
+
+
 def test_a_published_name_is_read_as_it_is_published(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"data 'pets': .*annotations"):
         located("pets", str(class_folders(tmp_path / "pets", ("x", "y"), 2)))

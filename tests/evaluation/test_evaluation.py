@@ -131,6 +131,17 @@ def test_a_further_network_costs_only_itself_and_its_pairs(
     assert sum(step.name == "pair_cka" for step in after.steps.values()) == 3
 
 
+def test_of_a_source_that_is_no_task_only_test_images_are_looked_at(folders: dict[str, Path]) -> None:
+    data = {"here": str(folders["shapes"]), "there": str(folders["shapes"])}
+    study = evaluation(NETWORKS, data, source="here", classifies=True)
+    assert {name: found.asked for name, found in study.located.items()} == {
+        "here": ("test",),
+        "there": ("train", "test"),
+    }
+    asked = [step for step in unfold(study).steps.values() if step.name == "extract"]
+    assert {step.columns["target"] for step in asked if step.supplies[-1].name == "train"} == {"there"}
+
+
 @pytest.mark.long
 def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]

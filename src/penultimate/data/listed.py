@@ -115,8 +115,8 @@ def leave_listing(
             )
         small = ImageSet(np.concatenate(pictures), kept.labels, kept.ids, kept.class_names)
         manifest = save_images(folder, split, small, name=found.name, draw=draw)
-    where = {"name": found.name, "where": found.where, "content": found.fingerprint}
-    write_sealed(folder / LISTING, {**where, "left_out": left_out}, SCHEMA)
+    where = {"name": found.name, "where": found.where, "splits": list(found.asked)}
+    write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": left_out}, SCHEMA)
     return manifest, {split: _named(reasons) for split, reasons in told.items() if reasons}
 
 
@@ -131,7 +131,7 @@ def listed_images(folder: Path, split: str, preparation: Preparation, workers: i
     Raises RequestError if the data set has changed since.
     """
     facts = read_sealed(folder / LISTING, SCHEMA)
-    found = located(facts["name"], facts["where"])
+    found = located(facts["name"], facts["where"], tuple(facts["splits"]))
     if found.fingerprint != facts["content"]:
         raise RequestError(
             f"the images in '{facts['where']}' were changed since the study began; start it again"

@@ -19,16 +19,21 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class Located:
-    """A data set at a place, under the name that the study gives it; nothing of it is decoded."""
+    """A data set at a place, under the name that the study gives it; nothing of it is decoded.
+
+    `asked` are the splits that the study looks at: of a source that is no task, the training images need not
+    even be listed.
+    """
 
     name: str
     where: str
+    asked: tuple[str, ...]
     opened: OpenedDataset
 
     @cached_property
     def splits(self) -> Mapping[str, Listing]:
         """The listings of those splits that there are."""
-        return {split: self.opened.splits[split] for split in SPLITS if split in self.opened.splits}
+        return {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
 
     @cached_property
     def told(self) -> str:
@@ -64,17 +69,17 @@ class Located:
         return digest_bytes(canonical_json(parts).encode(errors="replace"))
 
 
-def located(name: str, where: str) -> Located:
+def located(name: str, where: str, asked: tuple[str, ...] = SPLITS) -> Located:
     """The data set at a place; raises RequestError, saying what is expected, where there is none."""
     try:
-        found = Located(name, where, open_dataset(name, where))
+        found = Located(name, where, asked, open_dataset(name, where))
         listed = found.splits
     except RequestError as error:
         raise RequestError(f"data '{name}': {error}") from None
     if not listed:
         raise RequestError(
             f"data '{name}': {found.opened.title} has the splits {', '.join(found.opened.splits)}, but none"
-            f" of {', '.join(SPLITS)}"
+            f" of {', '.join(asked)}"
         )
     return found
 

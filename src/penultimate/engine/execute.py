@@ -65,7 +65,7 @@ def _located(inputs: Inputs) -> Outcome:
     from penultimate.data.located import located
 
     config = inputs.step.config
-    found = located(config["name"], config["where"])
+    found = located(config["name"], config["where"], tuple(config["splits"]))
     if found.fingerprint != config["content"]:
         raise RequestError(
             f"the images in '{config['where']}' were changed since the study began; start it again"

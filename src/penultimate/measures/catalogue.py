@@ -9,7 +9,7 @@ from typing import Any
 
 from penultimate import registry
 from penultimate.errors import RequestError, unknown
-from penultimate.measures.declaration import PER, Measurement, Need
+from penultimate.measures.declaration import PER, Features, Made, Measurement, Need, Pixels
 from penultimate.measures.plugins import as_measurement
 from penultimate.objectives.hyperparameters import Hyperparameter, of_function
 from penultimate.registry import Spec, parse
@@ -83,6 +83,19 @@ def requested(text: str) -> Requested:
     settings = declaration.bound(spec.arguments)
     repeated = {name: several(spec.name, name, settings[name]) for name in declaration.several}
     return Requested(declaration, {**settings, **repeated})
+
+
+def splits_of_source(what: Measurement) -> set[str]:
+    """The splits of the source that a measurement looks at, itself or through the stages that it needs.
+
+    >>> splits_of_source(measurement("pair_cka")), splits_of_source(measurement("linear"))
+    ({'test'}, set())
+    """
+    if what.of_targets:
+        return set()
+    own = {need.split for need in what.needs if isinstance(need, Features | Pixels)}
+    stages = (measurement(need.stage) for need in what.needs if isinstance(need, Made))
+    return own.union(*map(splits_of_source, stages))
 
 
 def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:

@@ -87,7 +87,9 @@ class Foundation:
     def _located(self, name: str, draw: int) -> Step:
         """The step that looks at a data set on disk, where its images stay."""
         where = str(Path(self.study.data[name]).expanduser().absolute())
-        config = {"name": name, "draw": draw, "content": self.study.located[name].fingerprint, "where": where}
+        found = self.study.located[name]
+        config = {"name": name, "draw": draw, "where": where, "splits": list(found.asked)}
+        config["content"] = found.fingerprint
         return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{_word(name)}", 0)
 
     def pictures(self) -> None:

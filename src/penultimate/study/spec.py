@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.errors import RequestError, unknown
-from penultimate.measures.catalogue import Requested, requested
+from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import resolve
 from penultimate.study.blocks import Given, Runs, Search
@@ -169,10 +169,22 @@ class Study:
 
     @cached_property
     def located(self) -> dict[str, Located]:
-        """The data sets of one's own, their files listed; raises RequestError for a folder without images."""
+        """The data sets that lie on disk, their images listed; raises RequestError where there are none."""
         from penultimate.data.located import located
 
-        return {name: located(name, where) for name, where in self.data.items()}
+        return {name: located(name, where, self._splits_of(name)) for name, where in self.data.items()}
+
+    def _splits_of(self, name: str) -> tuple[str, ...]:
+        """The splits of a data set on disk that are looked at: of the source, what is measured on it."""
+        if name in self.targets:
+            return ("train", "test")
+        asked = {
+            split
+            for requests in self.measured().values()
+            for one in requests
+            for split in splits_of_source(one.measurement)
+        }
+        return tuple(split for split in ("train", "test") if split in asked) or ("test",)
 
     def card(self, name: str) -> DatasetCard:
         """The card of a data set of the study."""
