@@ -2,10 +2,10 @@
 
     penultimate run quickstart
 
-Six minutes on two CPU cores. Expect softmax at about 90 % on its training images and 74 % on the test images,
-R^2 near .30, and a mean linear transfer near 81 %. The hyperparameters were chosen on the holdout of the
-pretraining set (`penultimate show tableA1`), nothing by a transfer result. With one seed it shows a
-direction, not a certainty.
+Six to ten minutes on two CPU cores. Expect softmax at about 90 % on its training images and 74 % on the
+test images, R^2 near .30, and a mean linear transfer near 81 %. The hyperparameters were chosen on the
+holdout of the pretraining set (`penultimate show tableA1`), nothing by a transfer result. With one seed it
+shows a direction, not a certainty.
 """
 
 from penultimate.studies.chosen_quickstart import NINE

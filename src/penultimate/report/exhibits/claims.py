@@ -118,7 +118,7 @@ def _no_replication(measurements: Measurements) -> str:
 
 CLAIMS = Exhibit(
     name="claims",
-    title="Which of the paper's claims hold here",
+    title="The paper's claims, and a few of ours",
     caption="Each claim of the paper that this study can judge, and a few of ours: the paper's numbers,"
     " recomputed from its printed tables; the same numbers measured here, with 95 % intervals; and what they"
     " come to. Undecided means that these data cannot tell, not that the claim is in doubt.",
