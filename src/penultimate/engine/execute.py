@@ -150,16 +150,17 @@ def extract(inputs: Inputs) -> Outcome:
     split = images.name
     loaded, shown = inputs.load_from(network), inputs.shown(split)
     if isinstance(shown, ListedImages):
+        name = str(inputs.step.columns["objective"])
         banks = extract_files(
-            {split: loaded},
+            {name: loaded},
             shown.listing,
             inputs.folder,
             workers=shown.workers,
             upright=True,
-            identities={split: network.parent},
+            identities={name: network.parent},
             show=False,
         )
-        if len(banks[split]) < len(shown):
+        if len(banks[name]) < len(shown):
             raise RequestError(f"images of '{images.of}' can no longer be read; start the study again")
     else:
         run_extraction(loaded, shown).save(inputs.folder / f"{split}.npz")

@@ -275,10 +275,11 @@ class Inputs:
         return supplies[0]
 
     def _bank(self, supply: Supply) -> FeatureBank:
-        from penultimate.features.bank import FeatureBank
+        from penultimate.features.bank import FACTS, FeatureBank
 
-        folder = self.folders[supply.parent] / supply.name
-        return FeatureBank.load(folder if folder.is_dir() else folder.with_name(f"{supply.name}.npz"))
+        folder = self.folders[supply.parent]
+        streamed = next(folder.glob(f"*/{FACTS}"), None)
+        return FeatureBank.load(streamed.parent if streamed else folder / f"{supply.name}.npz")
 
 
 def load_network_of(folder: Path) -> FileNetwork:
