@@ -69,8 +69,8 @@ def _regime(measurements: Measurements) -> str:
         return ""
     averaged = recipe["averaging_window"] or recipe["averaging_momentum"]
     return (
-        f"Ours: {counted(int(recipe['epochs']), 'epoch')}, learning rate {recipe['learning_rate']:g},"
-        f" {plain(recipe['schedule'])} schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it,"
+        f"Trained here for {counted(int(recipe['epochs']), 'epoch')}, learning rate"
+        f" {recipe['learning_rate']:g}, {plain(recipe['schedule'])} schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it,"
         f" {'averaged weights' if averaged else 'no averaging of the weights'}; {arm.runs_phrase()}."
     )
 
