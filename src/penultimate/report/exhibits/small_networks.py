@@ -70,7 +70,8 @@ def _regime(measurements: Measurements) -> str:
     averaged = recipe["averaging_window"] or recipe["averaging_momentum"]
     return (
         f"Trained here for {counted(int(recipe['epochs']), 'epoch')}, learning rate"
-        f" {recipe['learning_rate']:g}, {plain(recipe['schedule'])} schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it,"
+        f" {recipe['learning_rate']:g}, {plain(recipe['schedule'])} schedule down to"
+        f" {fixed(100 * recipe['final_fraction'], 0)} % of it,"
         f" {'averaged weights' if averaged else 'no averaging of the weights'}; {arm.runs_phrase()}."
     )
 
