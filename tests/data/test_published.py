@@ -238,6 +238,7 @@ def _write(content: bytes | str) -> Callable[[Path], Any]:
 CARS_TEST = "stanford_cars/cars_test_annos_withlabels.mat"
 PETS_TEST = "oxford-iiit-pet/annotations/test.txt"
 NO_MAT = "is not a whole MATLAB file"
+VERSION_7_3 = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(64)
 SPOILT: list[tuple[str, str, Callable[[Path], Any], str]] = [
     ("food101", "food-101/meta/train.txt", Path.unlink, r"train\.txt' is missing"),
     ("food101", "food-101/meta/test.txt", _write("cake/1"), "'cake' is not one of the 3"),
@@ -253,6 +254,7 @@ SPOILT: list[tuple[str, str, Callable[[Path], Any], str]] = [
         "labels no images; is it the file with labels",
     ),
     ("flowers102", "flowers-102/setid.mat", _truncate, NO_MAT),
+    ("flowers102", "flowers-102/setid.mat", _write(VERSION_7_3), rf"{NO_MAT} .*matlab v7\.3"),
     ("pets", PETS_TEST, _write("Bengal_1"), "'Bengal_1' is not 'NAME NUMBER"),
     ("pets", PETS_TEST, _write("../x_1 1 1 1"), "lies outside"),
     ("pets", PETS_TEST, _write("x_1 0 1 1"), "is not 'NAME NUMBER|the class 0"),

@@ -23,6 +23,7 @@ Rows = Sequence[tuple[str, int]]
 SPAN = 1 << 32
 """The ids of the k-th split count from k times this."""
 MAT_ERRORS = (OSError, ValueError, TypeError, KeyError, IndexError, EOFError, NotImplementedError, zlib.error)
+"""What scipy raises for what is no whole MATLAB file: NotImplementedError is its word for version 7.3."""
 
 
 def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:

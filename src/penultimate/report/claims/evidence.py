@@ -12,8 +12,9 @@ from penultimate.report.base import MISSING, Missing
 from penultimate.report.claims.aspects import MEASURED_BY, QUANTITIES, Among, Aspect
 from penultimate.report.claims.courses import at_equal_training, below_their_peak
 from penultimate.report.claims.criteria import judged_shots
-from penultimate.report.claims.effects import BySeed, Verdict
+from penultimate.report.claims.effects import BySeed, Verdict, all_of
 from penultimate.report.claims.rules import ALTERNATIVES
+from penultimate.report.claims.wording import names_of
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import SWEEP
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of
@@ -43,6 +44,21 @@ class Assessment:
 def not_judged(ours: str, reason: str) -> Assessment:
     """The assessment where the rule cannot be applied."""
     return Assessment(ours, "undecided", reason, judged=False)
+
+
+def of_all_alternatives(
+    ours: str, verdicts: Mapping[str, Verdict], why: Callable[[str], Mapping[Verdict, str]]
+) -> Assessment:
+    """The assessment of a claim about every alternative, from the verdict of each that could be tested.
+
+    `why` gives the reasons, from the names of those whose own verdict is that of the claim.
+    """
+    verdict = all_of(verdicts.values())
+    absent = [slug for slug in ALTERNATIVES if slug not in verdicts]
+    if verdict == "holds" and absent:
+        return not_judged(ours, f"It holds of all but {names_of(absent)}: too few runs, or none.")
+    names = names_of(slug for slug, one in verdicts.items() if one == verdict)
+    return Assessment(ours, verdict, why(names)[verdict])
 
 
 def unmeasured(what: str, command: str = f"penultimate run {MEASURED_BY}") -> Assessment:

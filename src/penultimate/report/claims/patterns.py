@@ -9,8 +9,16 @@ from penultimate.report.claims.aspects import NAMES, QUANTITIES, SHARED, Aspect
 from penultimate.report.claims.comparisons import least_difference
 from penultimate.report.claims.courses import kinship
 from penultimate.report.claims.criteria import Criteria
-from penultimate.report.claims.effects import BySeed, all_of, common_seeds, decide, difference, each
-from penultimate.report.claims.evidence import BASELINE, Assessment, Evidence, not_judged, paper, unmeasured
+from penultimate.report.claims.effects import BySeed, Verdict, common_seeds, decide, difference, each
+from penultimate.report.claims.evidence import (
+    BASELINE,
+    Assessment,
+    Evidence,
+    not_judged,
+    of_all_alternatives,
+    paper,
+    unmeasured,
+)
 from penultimate.report.claims.rules import ALTERNATIVES, NonePositive, Positive
 from penultimate.report.claims.wording import (
     COPIES,
@@ -116,18 +124,16 @@ def none_positive(evidence: Evidence, rule: NonePositive, criteria: Criteria) ->
     enough = [slug for slug, runs in values.items() if len(runs) >= criteria.least_runs.value]
     found = {slug: difference([values[slug]], [1], margin, criteria) for slug in enough}
     effects = {slug: effect for slug, effect in found.items() if effect is not None}
-    absent = [slug for slug in ALTERNATIVES if slug not in effects]
     if not effects:
         return not_judged(ours, COPIES if enough else not_enough_runs([len(values[most])], criteria))
     verdicts = each(effects, ALTERNATIVES, criteria)
-    verdict = all_of(verdicts.values())
-    if verdict == "holds" and absent:
-        return not_judged(ours, f"It holds of all but {names_of(absent)}: too few runs, or none.")
-    names = names_of(slug for slug, one in verdicts.items() if one == verdict)
     least = f"{amount(margin, rule.aspect)} or more"
-    why = {
-        "holds": f"Excluded for each of {counted(len(verdicts), 'alternative')}: {least}.",
-        "does not hold": f"Beyond chance (corrected), by an estimated {least}: {names}.",
-        "undecided": f"Open for {names}: {least} is neither shown nor excluded.",
-    }[verdict]
-    return Assessment(ours, verdict, why)
+
+    def why(names: str) -> dict[Verdict, str]:
+        return {
+            "holds": f"Excluded for each of {counted(len(verdicts), 'alternative')}: {least}.",
+            "does not hold": f"Beyond chance (corrected), by an estimated {least}: {names}.",
+            "undecided": f"Open for {names}: {least} is neither shown nor excluded.",
+        }
+
+    return of_all_alternatives(ours, verdicts, why)

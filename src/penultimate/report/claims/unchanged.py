@@ -23,14 +23,21 @@ from penultimate.report.claims.effects import (
     difference,
     each,
 )
-from penultimate.report.claims.evidence import BASELINE, Assessment, Evidence, not_judged, paper, unmeasured
-from penultimate.report.claims.rules import ALTERNATIVES, Alike, OnlyAccuracy
+from penultimate.report.claims.evidence import (
+    BASELINE,
+    Assessment,
+    Evidence,
+    not_judged,
+    of_all_alternatives,
+    paper,
+    unmeasured,
+)
+from penultimate.report.claims.rules import Alike, OnlyAccuracy
 from penultimate.report.claims.wording import (
     COPIES,
     amount,
     difference_text,
     level_text,
-    names_of,
     not_enough_runs,
     range_text,
     runs_each,
@@ -55,18 +62,17 @@ def alike(evidence: Evidence, rule: Alike, criteria: Criteria, further: FurtherC
     sides = {**up, **{f"-{slug}": effect for slug, effect in down.items()}}
     found = each(sides, sides, criteria)
     verdicts = {slug: all_of((found[slug], found[f"-{slug}"])) for slug in up}
-    verdict = all_of(verdicts.values())
-    absent = [slug for slug in ALTERNATIVES if slug not in verdicts]
-    if verdict == "holds" and absent:
-        return not_judged(ours, f"It holds of all but {names_of(absent)}: too few runs, or none.")
-    names = names_of(slug for slug, one in verdicts.items() if one == verdict)
     least = f"{amount(compared.margin, rule.aspect)} or more"
-    why = {
-        "holds": f"Excluded for each of {counted(len(verdicts), 'alternative')}: {least}, up or down.",
-        "does not hold": f"Apart from softmax beyond chance (corrected), by an estimated {least}: {names}.",
-        "undecided": f"Open for {names}: {least}, up or down, is neither shown nor excluded.",
-    }[verdict]
-    return Assessment(ours, verdict, why)
+
+    def why(names: str) -> dict[Verdict, str]:
+        return {
+            "holds": f"Excluded for each of {counted(len(verdicts), 'alternative')}: {least}, up or down.",
+            "does not hold": f"Apart from softmax beyond chance (corrected), by an estimated {least}:"
+            f" {names}.",
+            "undecided": f"Open for {names}: {least}, up or down, is neither shown nor excluded.",
+        }
+
+    return of_all_alternatives(ours, verdicts, why)
 
 
 def _with_least(criteria: Criteria, least: Criterion) -> Criteria:
