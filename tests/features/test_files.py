@@ -17,6 +17,7 @@ from tests.data.photographs import folder_of, listing_of, photograph
 from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics
+from penultimate.data.listing import Listing
 from penultimate.data.loading import decoded, normalised
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
@@ -83,6 +84,22 @@ def test_several_networks_share_a_pass_and_each_gets_what_it_gets_alone(tmp_path
     assert both["a"].labels.tolist() == listing.labels.tolist()
     assert both["a"].ids is not None
     assert both["a"].ids.tolist() == listing.ids.tolist()
+
+
+def test_files_are_not_read_for_their_digest_where_it_is_known_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread(listing: Listing) -> str:
+        raise AssertionError("every file was read for its digest")
+
+    listing = folder_of(tmp_path / "images", 5)
+    monkeypatch.setattr(Listing, "digest", property(unread))
+    (bank,) = extract_files({"a": small()}, listing, tmp_path / "banks", images="these").values()
+    assert len(bank) == 5
+    with pytest.raises(AssertionError, match="every file was read"):
+        extract_files({"a": small()}, listing, tmp_path / "banks")
+    with pytest.warns(UserWarning, match="made anew: changed: images"):
+        extract_files({"a": small()}, listing, tmp_path / "banks", images="those")
 
 
 def test_a_bank_on_disk_is_measured_like_one_in_memory(tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def extract(inputs: Inputs) -> Outcome:
             workers=shown.workers,
             upright=True,
             identities={name: network.parent},
+            images=images.parent,
             show=False,
         )
         if len(banks[name]) < len(shown):

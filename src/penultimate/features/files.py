@@ -41,6 +41,7 @@ def extract_files(
     precision: Precision = "float32",
     upright: bool = False,
     identities: Mapping[str, str] | None = None,
+    images: str = "",
     show: bool | None = None,
 ) -> dict[str, FeatureBank]:
     """The features of every image of a listing, from all networks in one decoding pass, as banks on disk.
@@ -53,7 +54,8 @@ def extract_files(
     Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
     is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
     0: this process decodes) change no bit. `identities` say what each network is; by default the sha256 of
-    its weights. `show` draws a bar, by default in a terminal.
+    its weights; and `images` what the listing is, by default its digest, for which every file is read. `show`
+    draws a bar, by default in a terminal.
 
     A network whose features are not finite is given up, and the others go on; then RequestError names it and
     the first such images. Raises RequestError also where no image can be read, and PenultimateError where a
@@ -71,7 +73,12 @@ def extract_files(
             )
     root = Path(folder)
     identities = identities or {name: weights_digest(network) for name, network in networks.items()}
-    common = {"images": listing.digest, "precision": precision, "batch_size": batch_size, "upright": upright}
+    common = {
+        "images": images or listing.digest,
+        "precision": precision,
+        "batch_size": batch_size,
+        "upright": upright,
+    }
     with _held(root), contextlib.ExitStack() as stack:
         writers: dict[str, BankWriter] = {}
         for name, network in networks.items():
