@@ -164,7 +164,7 @@ def summary(measurements: Measurements) -> str:
 
 
 def _architecture(measurements: Measurements) -> str:
-    """The first backbone, of which every number here is; then the others, and networks not trained here."""
+    """The first backbone, of which every number here is; the others, and networks not trained here."""
     blocks = measurements.results.description.get("networks", ())
     given = [
         f"{plain(name)} ({plain(source)}, not trained here)"
@@ -172,7 +172,7 @@ def _architecture(measurements: Measurements) -> str:
         for name, source in block.get("given", {}).items()
     ]
     first, *others = map(plain, measurements.backbones or [""])
-    text = f"{first} (and {listed(others)}, in Figure B.1 alone)" if others else first
+    text = f"{first} (and {listed(others)}, in exhibits of their own)" if others else first
     return "; ".join(part for part in (text, *given) if part) or MISSING
 
 
