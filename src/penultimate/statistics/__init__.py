@@ -1,4 +1,4 @@
-"""Statistics of results: means over runs, the entries of a column that none beats, rank correlations.
+"""Statistics of results: means over runs, the entries of a column that none beats, power, rank correlations.
 
 Names are resolved on first use; nothing here needs a tensor library.
 """
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penultimate.statistics.comparison import Bold, bold, holm
     from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, spearman
+    from penultimate.statistics.planning import pooled_spread, power, seeds_needed
     from penultimate.statistics.summary import Summary, mean, standard_error, summarise
 
 _MODULES = {
     "summary": ("Summary", "mean", "standard_error", "summarise"),
     "comparison": ("Bold", "bold", "holm"),
+    "planning": ("pooled_spread", "power", "seeds_needed"),
     "correlation": ("Correlation", "WithoutTwo", "leave_two_out", "spearman"),
 }
 _LOCATIONS = {name: module for module, names in _MODULES.items() for name in names}
@@ -29,6 +31,9 @@ __all__ = [
     "holm",
     "leave_two_out",
     "mean",
+    "pooled_spread",
+    "power",
+    "seeds_needed",
     "spearman",
     "standard_error",
     "summarise",

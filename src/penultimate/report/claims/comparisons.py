@@ -37,6 +37,7 @@ from penultimate.report.claims.wording import (
     COPIES,
     amount,
     difference_text,
+    enough_seeds,
     least_gain,
     level_text,
     names_of,
@@ -46,7 +47,7 @@ from penultimate.report.claims.wording import (
 )
 from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
 from penultimate.report.text import counted
-from penultimate.statistics import mean
+from penultimate.statistics import mean, pooled_spread, seeds_needed
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,18 @@ class AgainstSoftmax:
         few = min(counts) < self.criteria.least_runs.value
         return not_judged(ours, not_enough_runs(counts, self.criteria) if few else COPIES)
 
+    def seeds_to_find(self, slug: str, gain: float) -> int | None:
+        """How many seeds would find a gain of this size, judged by how far the differences spread here.
+
+        Where blocks are compared, corrected for all alternatives; None where no number of seeds can be said.
+        """
+        ours, softmax = self.groups(slug)
+        differences = [ours[seed] - softmax[seed] for seed in common_seeds((ours, softmax))]
+        if not self.blocks or gain <= 0 or len(differences) < 2:
+            return None
+        spread = pooled_spread([differences])
+        return seeds_needed(gain, spread, len(self.alternatives)) if spread else None
+
     def text(self, slug: str) -> str:
         effect = self.effect(slug) if min(self.counts(slug)) > 1 else None
         return difference_text(self.gain(slug), effect, self.counts(slug), self.aspect)
@@ -129,7 +142,10 @@ def better(evidence: Evidence, aspect: Aspect, slug: str, criteria: Criteria, bl
     effect = dict(zip(effects, family, strict=True))[slug]
     verdict = decide(effect, criteria)
     why = reason(effect, verdict, least_gain(compared.margin, aspect), criteria, len(family))
-    return Assessment(compared.text(slug), verdict, why)
+    gain = paper(aspect)[slug] - paper(aspect)[BASELINE]
+    seeds = compared.seeds_to_find(slug, gain) if verdict == "undecided" else None
+    enough = enough_seeds(gain, seeds, aspect) if seeds else ""
+    return Assessment(compared.text(slug), verdict, f"{why}{enough}")
 
 
 def _no_run(evidence: Evidence, aspect: Aspect, slug: str) -> Assessment:

@@ -73,6 +73,16 @@ def reason(effect: Effect, verdict: Verdict, least: Least, criteria: Criteria, s
     return f"Both are possible: no effect, and {least.excluded} ({p})."
 
 
+def enough_seeds(gain: float, seeds: int, aspect: Aspect) -> str:
+    """How many seeds would have found what the paper found.
+
+    >>> enough_seeds(0.9, 12, "accuracy")
+    " The paper's gain of 0.90 points would take 12 seeds to be found in nine studies of ten."
+    """
+    found = f"would take {counted(seeds, 'seed')} to be found in nine studies of ten"
+    return f" The paper's gain of {amount(gain, aspect)} {found}."
+
+
 def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
     """Why nothing is decided on so few runs.
 
