@@ -75,6 +75,8 @@ def evaluate(
     source: str = "",
     classifies: bool | Sequence[str] = False,
     fine_tune: bool = False,
+    size: int | None = None,
+    crop: float | None = None,
     out: Path | str = "runs",
     name: str = "",
     processes: int | None = None,
@@ -91,7 +93,9 @@ def evaluate(
     labels, arrays, or, under the name of a published data set, where that lies; "" stands for one that the
     package makes.
     `source` names the data whose classes the networks were trained on, `classifies` (True: all) the networks
-    whose final layers are for these. What fails is in `summary.failed`, and costs nothing of the others.
+    whose final layers are for these. `size` (pixels) and `crop` (the share of the resized image that is cut
+    out of its middle) hold for all networks whose sources do not say them (crop=160, share=0.9), in place of
+    what their own weights want. What fails is in `summary.failed`, and costs nothing of the others.
 
     Raises RequestError for names and folders that cannot be used.
     """
@@ -100,7 +104,7 @@ def evaluate(
     from penultimate.study.evaluation import NAME, evaluation
 
     folders = {each: str(where) for each, where in data.items()}
-    study = evaluation(networks, folders, source, classifies, fine_tune, name or NAME)
+    study = evaluation(networks, folders, source, classifies, fine_tune, name or NAME, size, crop)
     summary = run(study, out, processes, observer, command, engine, verify)
     page = Path(out) / "studies" / study.name / "report.html"
     if summary.computed or not page.is_file():

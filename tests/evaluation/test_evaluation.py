@@ -16,7 +16,8 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
-from penultimate.report import read_study
+from penultimate.report import exhibit, read_study
+from penultimate.report.evaluated import records
 from penultimate.report.measurements import admit
 from penultimate.store import Store
 from penultimate.study.evaluation import data_named, evaluation, networks_named
@@ -188,20 +189,35 @@ def test_a_source_whose_classes_the_networks_tell_apart_is_measured_as_such(tmp_
     metrics = {row.metric for row in pu.results(tmp_path / "runs", "evaluation")}
     assert {"top1", "ece", "nll", "assignment_accuracy", "semantic_overlap", "nce", "leep"} <= metrics
     assert {row["task"] for row in done} == {"digits_smoke"}
-    assert "As classifiers of the source" in done.report.read_text()
+    page = done.report.read_text()
+    assert "As classifiers of the source" in page
+    assert "temperature" in metrics or "temperature is best" in page
 
 
 @pytest.mark.long
 def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path: Path) -> None:
-    few = {"few": folders["<i>few</i>"]}
-    study = evaluation({"vit": NETWORKS["vit"]}, {"few": str(few["few"])}, fine_tune=True)
+    study = evaluation(NETWORKS, {"few": str(folders["<i>few</i>"])}, fine_tune=True)
     assert "given_fine_tuning" in study.measure
     short = "given_fine_tuning(learning_rate=(0.001,), steps=4, batch_size=4)"
     measure = tuple(short if each == "given_fine_tuning" else each for each in study.measure)
     tuned = replace(study, measure=("probed", measure[-1]))
     assert pu.run(tuned, tmp_path / "runs", engine=InProcess()).complete
-    (row,) = pu.results(tmp_path / "runs").where(metric="given_fine_tuned_top1")
+    (row,) = pu.results(tmp_path / "runs").where(metric="given_fine_tuned_top1", objective="vit")
     assert row.value >= 0.75
+    measurements = admit(read_study(tmp_path / "runs"))
+    rows = {each["network"]: each for each in records(measurements) if each["probe"] == "tuned"}
+    assert {*rows} == {*NETWORKS}
+    assert rows["vit"]["accuracy"] == pytest.approx(row.value)
+    assert rows["vit"]["low"] <= row.value <= rows["vit"]["high"]
+    names = [table.name for table in exhibit("ranking", tmp_path / "runs").tables]
+    assert names == ["ranking_linear", "ranking_knn", "ranking_tuned"]
+    names = [table.name for table in exhibit("comparisons", tmp_path / "runs").tables]
+    assert names == ["comparisons", "comparisons_tuned"]
+    wider = replace(tuned, measure=("probed", short.replace("(0.001,)", "(0.001, 0.01)")))
+    again = pu.run(wider, tmp_path / "runs", engine=InProcess())
+    assert again.computed == 6, (
+        "of either network the further cell, the choice, and the network with what was chosen"
+    )
 
 
 def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.measures.banks import CLASSES, bank, flawless
 from tests.measures.steps import Parents, measured, value
@@ -13,6 +14,7 @@ import penultimate as pu
 from penultimate.data.images import ChannelStatistics
 from penultimate.engine.execute import Outcome
 from penultimate.features.bank import FeatureBank
+from penultimate.measures.inputs import sample
 from penultimate.networks.trained import build, save_network
 
 BACKBONE = "glyphnet(features=8, width=2)"
@@ -72,3 +74,47 @@ def test_without_a_best_temperature_the_rest_is_measured_and_the_reason_kept(tmp
     assert "as T goes to 0" in outcome.facts["undefined"]
     metrics = {row.metric for row in outcome.rows if not row.metric.startswith("reliability")}
     assert metrics == {"nll", "ece"}
+
+
+def as_classifier(root: Path, test: FeatureBank, holdout: FeatureBank | None = None) -> Outcome:
+    body, head = build("softmax", BACKBONE, CLASSES, seed=0)
+    card = {"objective": "softmax", "backbone": BACKBONE, "num_classes": CLASSES, "class_names": list("abcd")}
+    save_network(root / "network", body, head, ChannelStatistics((0.5,) * 3, (0.3,) * 3), card)
+    parents = Parents(root).bank("test", test).network(root / "network")
+    return measured("classifier", parents if holdout is None else parents.bank("holdout", holdout))
+
+
+def test_without_a_holdout_each_half_has_the_temperature_of_the_other(tmp_path: Path) -> None:
+    test = bank(2)
+    assert test.logits is not None
+    half = np.zeros(len(test), bool)
+    half[sample(len(test), len(test) // 2)] = True
+    fitted = [
+        pu.fit_temperature(test.logits[part].astype(float), test.labels[part]) for part in (half, ~half)
+    ]
+    assert fitted[0] != pytest.approx(fitted[1], rel=1e-3)
+    probabilities = [
+        oracle.softmax(row, fitted[1] if first else fitted[0])
+        for row, first in zip(test.logits.astype(float).tolist(), half, strict=True)
+    ]
+    rows = as_classifier(tmp_path, test).rows
+    assert value(rows, "temperature") == pytest.approx((fitted[0] * fitted[1]) ** 0.5)
+    nll = oracle.negative_log_likelihood(probabilities, test.labels.tolist())
+    ece = oracle.expected_calibration_error(probabilities, test.labels.tolist(), 15)
+    assert value(rows, "nll_scaled") == pytest.approx(nll)
+    assert value(rows, "ece_scaled") == pytest.approx(ece)
+
+
+def test_with_a_holdout_a_classifier_is_calibrated_as_networks_trained_here_are(tmp_path: Path) -> None:
+    holdout, test = bank(1), bank(2)
+    rows = as_classifier(tmp_path / "a", test, holdout).rows
+    expected = calibrated(tmp_path / "b", "softmax", holdout, test).rows
+    for metric in ("nll", "ece", "nll_scaled", "ece_scaled", "temperature"):
+        assert value(rows, metric) == value(expected, metric)
+
+
+def test_a_classifier_that_is_never_wrong_has_no_temperature(tmp_path: Path) -> None:
+    outcome = as_classifier(tmp_path, flawless(bank(3)))
+    assert value(outcome.rows, "top1") == 1
+    assert not [row for row in outcome.rows if "scaled" in row.metric]
+    assert "no temperature is best" in outcome.facts["undefined"]

@@ -194,12 +194,19 @@ def test_torchvisions_weights_bring_their_own(tmp_path: Path) -> None:
     module = models.resnet50()
 
     def of(text: str) -> Preparation:
-        return preparation(read_source(text), module)
+        return preparation(read_source(text), module)[0]
 
     assert of("torchvision:resnet50(weights='IMAGENET1K_V1')") == Preparation(256, 224, "bilinear", IMAGENET)
     assert of("torchvision:resnet50").resize == 232
     assert of("torchvision:resnet50(weights='a/resnet50-0676ba61.pth')").resize == 256
     assert of("torchvision:resnet50(crop=128)").resize == round(232 * 128 / 224)
+    assert of("torchvision:resnet50(crop=160, share=0.9)").resize == 177
+    assert preparation(read_source("torchvision:resnet50(share=1.0)"), module)[1] == (
+        "its weights at torchvision; share=1.0 as told"
+    )
+    for share in (0.0, 1.5):
+        with pytest.raises(RequestError, match="share is that of the resized image"):
+            of(f"torchvision:resnet50(share={share})")
 
 
 @pytest.mark.parametrize("shape", [(24, 24), (40, 50), (300, 260)])

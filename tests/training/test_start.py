@@ -11,6 +11,7 @@ import torch
 from penultimate.data.augmentation import Augmentation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
+from penultimate.networks.given import GivenNetwork, fetch, load_given
 from penultimate.networks.trained import TrainedNetwork, build, load_network
 from penultimate.training import Recipe, Start, train
 from penultimate.training.loop import _Run
@@ -121,3 +122,64 @@ def test_what_differs_in_a_network_that_does_not_fit_is_named(
 ) -> None:
     with pytest.raises(RequestError, match=said):
         train("softmax", TINY, squares(64, 0), None, RECIPE, 5, tmp_path, start=start)
+
+
+AS_THEY_ARE = replace(RECIPE, augmentation=Augmentation(shift=0))
+
+
+def stranger(folder: Path) -> GivenNetwork:
+    """A network of a user's file that drops features at random in training."""
+    (folder / "fetched").mkdir()
+    (folder / "net.py").write_text(
+        "from torch import nn\n"
+        "def build():\n"
+        "    layers = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5),\n"
+        "    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))\n"
+    )
+    fetch(f"{folder / 'net.py'}:build(crop=24)", (), folder / "fetched")
+    return load_given(folder / "fetched")
+
+
+def test_a_network_from_elsewhere_goes_on_in_its_own_body(tmp_path: Path) -> None:
+    images, start = squares(64, 0), Start(stranger(tmp_path), (torch.ones(4, 8), torch.zeros(4)))
+    before = {name: value.clone() for name, value in start.network.body.state_dict().items()}
+    state = torch.get_rng_state()
+    assert train("softmax", "", images, None, AS_THEY_ARE, 0, tmp_path / "run", start=start).status == "done"
+    assert torch.equal(torch.get_rng_state(), state)
+    tuned = load_network(tmp_path / "run", start.body())
+    pixels = torch.from_numpy(images.images)
+    assert tuned.features(pixels).shape == (64, 8)
+    assert tuned.logits(tuned.features(pixels)).shape == (64, 4)
+    after = tuned.backbone.state_dict()
+    assert not torch.equal(after["body.0.weight"], before["0.weight"])
+    assert not torch.equal(after["body.1.running_mean"], before["1.running_mean"])
+    for name, value in start.network.body.state_dict().items():
+        assert torch.equal(value, before[name]), "the network itself stays as it was"
+
+
+def test_what_it_drops_at_random_follows_from_the_place_in_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, start = squares(64, 0), Start(stranger(tmp_path))
+
+    def ends(name: str, seed: int) -> bytes:
+        (tmp_path / name).mkdir(exist_ok=True)
+        train("softmax", "", images, None, AS_THEY_ARE, seed, tmp_path / name, None, 0.0, start=start)
+        return (tmp_path / name / "network.safetensors").read_bytes()
+
+    whole = ends("whole", 0)
+    advance, steps = _Run.advance, []
+
+    def killed(run: _Run, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+        steps.append(run.step)
+        if len(steps) == 11:
+            raise KeyboardInterrupt
+        advance(run, batch)
+
+    monkeypatch.setattr(_Run, "advance", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ends("resumed", 0)
+    torch.manual_seed(99)
+    assert ends("resumed", 0) == whole
+    assert steps[11] == 10
+    assert ends("other", 1) != whole

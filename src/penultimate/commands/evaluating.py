@@ -72,6 +72,18 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--fine-tune", action="store_true", help="also train all weights on each task, which takes long"
     )
     parser.add_argument(
+        "--size",
+        type=int,
+        metavar="PIXELS",
+        help="of the images that all networks see (default: each its own)",
+    )
+    parser.add_argument(
+        "--crop",
+        type=float,
+        metavar="SHARE",
+        help="of the resized image, the part cut out of its middle: 0.9 (default: each network's own)",
+    )
+    parser.add_argument(
         "--name", default="", help="of the study, to keep several apart (default: evaluation)"
     )
     parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
@@ -95,13 +107,17 @@ def _evaluate(options: argparse.Namespace) -> int:
     classifies = chosen == ["all"] or chosen
     if options.plan:
         name = options.name or NAME
-        return tell_plan(evaluation(networks, data, source, classifies, options.fine_tune, name), options)
+        prepared = options.size, options.crop
+        study = evaluation(networks, data, source, classifies, options.fine_tune, name, *prepared)
+        return tell_plan(study, options)
     done = evaluate(
         networks,
         data,
         source=source,
         classifies=classifies,
         fine_tune=options.fine_tune,
+        size=options.size,
+        crop=options.crop,
         out=options.out,
         name=options.name,
         processes=options.processes,

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
@@ -136,8 +137,18 @@ def run(
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
     with exclusively(store, folder):
-        _note(store, graph, command, observer)
-        return chosen.run(graph, store, observer)
+        description, order = _note(store, graph, command, observer)
+        summary = chosen.run(graph, store, observer)
+        if summary.failed:
+            failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
+            write_study(store, {**description, "failed": failed}, order)
+        return summary
+
+
+def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
+    """Why a step failed, and whose it is."""
+    columns = graph.steps[step_id].columns
+    return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
 @contextlib.contextmanager
@@ -156,8 +167,11 @@ def exclusively(store: Store, folder: Path) -> Iterator[None]:
         yield
 
 
-def _note(store: Store, graph: Graph, command: str, observer: Observer) -> None:
-    """Record which steps make up the study, so that results and reports can be read while it runs."""
+def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
+    """Record which steps make up the study, so that results and reports can be read while it runs.
+
+    Returns what was recorded, and the study's place in the order.
+    """
     before = claim(store, graph.study.name, False, observer.noticed)
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:
@@ -172,3 +186,4 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> None:
         "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
     }
     write_study(store, content, before.order)
+    return content, before.order

@@ -12,7 +12,10 @@ from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from penultimate.features.bank import FeatureBank
+    from penultimate.metrics.calibration import CalibrationAccumulator
 
 SUFFIXES = ("", "_scaled")
 """Of metrics before and after temperature scaling."""
@@ -52,9 +55,15 @@ def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
 
 def measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Iterator[Number]:
     """NLL, ECE and reliability of scores at a temperature."""
-    from penultimate.metrics.calibration import BINS, CalibrationAccumulator
+    from penultimate.metrics.calibration import CalibrationAccumulator
 
-    seen = CalibrationAccumulator().update_logits(scores, labels, temperature)
+    yield from numbers_of(CalibrationAccumulator().update_logits(scores, labels, temperature), suffix)
+
+
+def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
+    """The same of what an accumulator has seen."""
+    from penultimate.metrics.calibration import BINS
+
     yield Number(f"nll{suffix}", seen.negative_log_likelihood(), "nats", "test")
     yield Number(f"ece{suffix}", seen.expected_calibration_error(), "fraction", "test")
     for bar in seen.reliability():
@@ -64,7 +73,7 @@ def measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Itera
             yield Number(f"reliability_{name}{suffix}", value, "fraction", "test", setting=setting)
 
 
-def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Any:
+def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Tensor:
     """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64."""
     import numpy as np
     import torch

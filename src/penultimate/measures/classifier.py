@@ -1,34 +1,79 @@
-"""A network as the classifier that it is, on test images alone: accuracy and calibration as it comes."""
+"""A network as the classifier that it is: accuracy and calibration as it comes and at a temperature."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from penultimate.measures.calibration import OF_BINS, log_probabilities, measured
+from penultimate.measures.calibration import OF_BINS, SUFFIXES, log_probabilities, measured, numbers_of
 from penultimate.measures.declaration import Head, LogProbabilities, Yield
-from penultimate.measures.inputs import Inputs, Number
+from penultimate.measures.inputs import Inputs, Number, Undefined, sample
+from penultimate.metrics import UndefinedError
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from penultimate.features.bank import FeatureBank
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
-    needs=(LogProbabilities("test"), Head()),
+    needs=(LogProbabilities("test"), LogProbabilities("holdout", optional=True), Head()),
     yields=(
         Yield("top1", "fraction"),
         Yield("top5", "fraction"),
-        Yield("nll", "nats"),
-        Yield("ece", "fraction"),
-        *(Yield(f"reliability_{name}", "fraction") for name in OF_BINS),
+        *(Yield(f"nll{suffix}", "nats") for suffix in SUFFIXES),
+        *(Yield(f"ece{suffix}", "fraction") for suffix in SUFFIXES),
+        *(Yield(f"reliability_{name}{suffix}", "fraction") for name in OF_BINS for suffix in SUFFIXES),
+        Yield("temperature", "ratio"),
     ),
     seconds=0.3,
+    paper="Guo et al., 2017, section 4.2; Kornblith et al., 2021, table C.3",
 )
-def classifier(inputs: Inputs) -> Iterator[Number]:
-    """Top-1 and top-5 accuracy, NLL, ECE and reliability on the source's test images, as it comes."""
+def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
+    """Accuracy, NLL, ECE and reliability on the source's test images, as it comes and temperature-scaled.
+
+    The temperature is fitted on the holdout. Without one, each half of the test images is scaled by the
+    temperature that suits the other half, never by one that was fitted on it; the number is their geometric
+    mean. Where no temperature is best, what is scaled is missing.
+    """
     from penultimate.metrics.accuracy import top_k
 
     bank = inputs.features("test")
     assert bank.logits is not None
     for k in (1, 5):
         yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", "test")
-    yield from measured(log_probabilities(inputs, bank), bank.labels, 1.0, "")
+    scores = log_probabilities(inputs, bank)
+    yield from measured(scores, bank.labels, 1.0, "")
+    try:
+        yield from _scaled(inputs, scores, bank)
+    except UndefinedError as error:
+        yield Undefined(str(error))
+
+
+def _scaled(inputs: Inputs, scores: Tensor, bank: FeatureBank) -> Iterator[Number]:
+    import numpy as np
+
+    from penultimate.metrics.calibration import CalibrationAccumulator
+    from penultimate.metrics.temperature import fit_temperature
+
+    if inputs.has_features("holdout"):
+        holdout = inputs.features("holdout")
+        temperature = fit_temperature(log_probabilities(inputs, holdout), holdout.labels)
+        yield Number("temperature", temperature, "ratio", "test")
+        yield from measured(scores, bank.labels, temperature, "_scaled")
+        return
+    if len(bank) < 2:
+        raise UndefinedError(
+            "a temperature is fitted on other images than it is tested on; there is one image"
+        )
+    first = np.zeros(len(bank), np.bool_)
+    first[sample(len(bank), len(bank) // 2)] = True
+    seen, temperatures = CalibrationAccumulator(), []
+    for half in (first, ~first):
+        temperatures.append(fit_temperature(scores[~half], bank.labels[~half]))
+        seen.update_logits(scores[half], bank.labels[half], temperatures[-1])
+    yield Number("temperature", float(np.exp(np.mean(np.log(temperatures)))), "ratio", "test")
+    yield from numbers_of(seen, "_scaled")

@@ -104,6 +104,11 @@ class Trained:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """The whole network, to be trained further; networks without weights of PyTorch are not measured."""
+
+
+@dataclass(frozen=True)
 class Head:
     """The final layer that was trained on the source's classes."""
 
@@ -126,7 +131,9 @@ class Made:
     seeds: str = ""
 
 
-Need: TypeAlias = Features | Pixels | ClassNames | Shifted | Layers | Trained | Head | Snapshots | Made
+Need: TypeAlias = (
+    Features | Pixels | ClassNames | Shifted | Layers | Weights | Trained | Head | Snapshots | Made
+)
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,19 @@ from penultimate.measures.declaration import Features, Layers, Made, Pixels, Tra
 from penultimate.measures.further_training import (
     BATCH_SIZE,
     DECAYS,
+    FRESH,
     LEARNING_RATES,
     OF_CELL,
-    RUN,
+    PROBE,
     SEEDS,
     STEPS,
     WHOLE,
+    accuracy_on,
     choose,
     chosen_by,
     classes_without,
     numbers_of,
+    start_of,
     train_on,
     validated,
     validating,
@@ -35,15 +38,10 @@ from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from penultimate.data.images import ImageSet
     from penultimate.networks.protocol import Network
     from penultimate.networks.trained import TrainedNetwork
-    from penultimate.training import Start
 
-FRESH, PROBE = "fresh", "probe"
-"""What the final layer starts as: the first weights of the seed, or the optimum of the linear probe."""
 HEADS = (FRESH, PROBE)
 
 
@@ -69,7 +67,7 @@ def fine_tune_cell(
     """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
     images = inputs.images("train")
     validation = validating(images, inputs.seed)
-    start = _start(inputs, str(head), ~validation)
+    start = start_of(inputs, str(head), images.num_classes, ~validation)
     rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
     yield from validated(inputs, images, validation, start, rates)
 
@@ -138,15 +136,12 @@ def fine_tuning(
 
     Also how alike each layer is before and after, on some of the target's test images: linear CKA.
     """
-    from penultimate.networks.trained import load_network
-
     train, test = inputs.images("train"), inputs.images("test")
     chosen = chosen_by(inputs.made("fine_tune_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
-    train_on(inputs, train, _start(inputs, str(head)), rates)
+    after = train_on(inputs, train, start_of(inputs, str(head), train.num_classes), rates)
     setting = {"head": str(head)}
-    after = load_network(inputs.folder / RUN)
-    yield from numbers_of("fine_tuned", inputs, after, test, chosen, setting)
+    yield from numbers_of("fine_tuned", inputs, accuracy_on(inputs, test, after), chosen, setting)
     yield from _likeness(inputs.network, after, test.subset(sample(len(test), images)), setting)
     unseen = classes_without(train, validating(train, inputs.seed))
     if unseen:
@@ -154,24 +149,6 @@ def fine_tuning(
         told = f"no validation image of '{inputs.target}' is of {some}: they had no say in the choice"
         inputs.progress({"notice": told})
         yield Fact("classes_not_validated", unseen)
-
-
-def _start(inputs: Inputs, head: str, of: np.ndarray | slice = slice(None)) -> Start:
-    """The network to start from, with the final layer of the linear probe on some images where asked for."""
-    import torch
-
-    from penultimate.networks.trained import TrainedNetwork
-    from penultimate.probes.linear import LinearProbe
-    from penultimate.training import Start
-
-    network = inputs.network
-    assert isinstance(network, TrainedNetwork)
-    if head == FRESH:
-        return Start(network)
-    bank = inputs.features("train")
-    probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features[of], bank.labels[of])
-    weight, bias = torch.from_numpy(probe.coef_).float(), torch.from_numpy(probe.intercept_).float()
-    return Start(network, (weight, bias))
 
 
 def _likeness(

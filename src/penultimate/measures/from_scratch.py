@@ -15,10 +15,10 @@ from penultimate.measures.further_training import (
     DECAYS,
     LEARNING_RATES,
     OF_CELL,
-    RUN,
     SEEDS,
     STEPS,
     WHOLE,
+    accuracy_on,
     choose,
     chosen_by,
     numbers_of,
@@ -96,10 +96,8 @@ def from_scratch(
 
     Once for each seed and draw, whatever the objectives; the grid is searched anew.
     """
-    from penultimate.networks.trained import load_network
-
     chosen = chosen_by(inputs.made("scratch_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
-    train_on(inputs, inputs.images("train"), None, rates)
-    trained = load_network(inputs.folder / RUN)
-    yield from numbers_of("from_scratch", inputs, trained, inputs.images("test"), chosen, {})
+    trained = train_on(inputs, inputs.images("train"), None, rates)
+    score = accuracy_on(inputs, inputs.images("test"), trained)
+    yield from numbers_of("from_scratch", inputs, score, chosen, {})

@@ -35,6 +35,10 @@ OF_CELL = {
     "steps": WHOLE,
     "batch_size": Interval(2, closed="left"),
 }
+FRESH, PROBE = "fresh", "probe"
+"""What the final layer starts as: the first weights of the seed, or the optimum of the linear probe."""
+AT_ONCE = 2**23
+"""The values of the images that are classified at once, at most."""
 RUN, SCORE, CHOSEN = "checkpoints", "score.json", "chosen.json"
 """The folder of a training, which is scratch; what a cell and what a choice leaves."""
 
@@ -52,28 +56,53 @@ def classes_without(images: ImageSet, validation: np.ndarray) -> list[str]:
     return [images.class_names[label] for label in sorted(lacking)]
 
 
-def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[str, Any]) -> None:
-    """Train on the images, and leave the network in the folder RUN; raises UndefinedError if it diverges."""
+def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = slice(None)) -> Start:
+    """The network to start from, with the final layer of the linear probe on some images where asked for.
+
+    A class that none of these shows is less likely than any other.
+    """
+    import torch
+
+    from penultimate.probes.linear import LinearProbe
+    from penultimate.training import Start
+
+    network: Any = inputs.network
+    if head == FRESH:
+        return Start(network)
+    bank = inputs.features("train")
+    probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features[of], bank.labels[of])
+    weight = torch.zeros(classes, bank.features.shape[1])
+    bias = torch.full((classes,), float(probe.intercept_.min()) - 1)
+    seen = torch.from_numpy(probe.classes_)
+    weight[seen] = torch.from_numpy(probe.coef_).float()
+    bias[seen] = torch.from_numpy(probe.intercept_).float()
+    return Start(network, (weight, bias))
+
+
+def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
+    """The network trained on the images, which lies in the folder RUN; raises UndefinedError if it diverges.
+
+    `rates` are fields of the recipe, and `decay`; without an augmentation among them it is the network's.
+    """
+    from penultimate.networks.trained import load_network
     from penultimate.training import Recipe, train
 
+    fields = {"augmentation": inputs.augmentation, **rates}
     recipe = Recipe(
-        steps=rates["steps"],
-        batch_size=rates["batch_size"],
-        learning_rate=rates["learning_rate"],
+        weight_decay=fields.pop("decay") / fields["learning_rate"],
         warmup=0.0,
         schedule="cosine",
         final_fraction=0.0,
         nesterov=False,
-        weight_decay=rates["decay"] / rates["learning_rate"],
         averaging_window=0.0,
-        augmentation=inputs.augmentation,
+        **fields,
     )
     folder = inputs.folder / RUN
     folder.mkdir(exist_ok=True)
     seconds = inputs.checkpoint_seconds
     result = train(
         OBJECTIVE,
-        inputs.backbone,
+        start.backbone if start else inputs.backbone,
         images,
         None,
         recipe,
@@ -85,6 +114,7 @@ def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[
     )
     if result.status != "done":
         raise UndefinedError(f"training on '{inputs.target}' diverged: {result.reason}")
+    return load_network(folder, start.body() if start else None)
 
 
 def validated(
@@ -95,21 +125,27 @@ def validated(
     rates: dict[str, Any],
 ) -> Iterator[Fact]:
     """Train on the other images; leave the accuracy on those that validate, or nothing if it diverges."""
-    from penultimate.networks.trained import load_network
-
-    train_on(inputs, images.subset(~validation), start, rates)
-    score = _accuracy(inputs, load_network(inputs.folder / RUN), images.subset(validation))
+    network = train_on(inputs, images.subset(~validation), start, rates)
+    score = accuracy_on(inputs, images.subset(validation), network)
     (inputs.folder / SCORE).write_text(json.dumps(score))
     yield Fact("validation_accuracy", score)
 
 
-def _accuracy(inputs: Inputs, network: TrainedNetwork, images: ImageSet) -> float:
+def classified(network: TrainedNetwork, images: ImageSet) -> np.ndarray:
+    """The classes [n] that a network takes images for."""
     from penultimate.features.extraction import extract
+
+    bank = extract(network, images, min(256, 1 + AT_ONCE // images.images[0].size))
+    assert bank.logits is not None
+    predicted: np.ndarray = bank.logits.argmax(1)
+    return predicted
+
+
+def accuracy_on(inputs: Inputs, images: ImageSet, network: TrainedNetwork) -> float:
+    """The network's accuracy, the one that is official for the target."""
     from penultimate.probes.estimator import accuracy_of
 
-    bank = extract(network, images)
-    assert bank.logits is not None
-    return accuracy_of(inputs.accuracy)(bank.logits.argmax(1), bank.labels)
+    return accuracy_of(inputs.accuracy)(classified(network, images), images.labels)
 
 
 def choose(inputs: Inputs, stage: str) -> Fact:
@@ -152,15 +188,9 @@ def chosen_by(folder: Path | None) -> dict[str, Any]:
 
 
 def numbers_of(
-    what: str,
-    inputs: Inputs,
-    network: TrainedNetwork,
-    test: ImageSet,
-    chosen: dict[str, Any],
-    setting: Setting,
+    what: str, inputs: Inputs, score: float, chosen: dict[str, Any], setting: Setting
 ) -> Iterator[Number]:
     """The test accuracy, and how the learning rate and decay were chosen."""
-    score = _accuracy(inputs, network, test)
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
     of_choice = (
         ("validation_accuracy", chosen["mean"], "fraction"),

@@ -12,7 +12,7 @@ from penultimate.registry import register
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Layers(), Pixels("test"), Features("test")),
     yields=(
@@ -21,6 +21,8 @@ from penultimate.registry import register
         Yield("nonzero_share", "fraction"),
         Yield("effective_rank", "dimensions"),
         Yield("width", "count"),
+        Yield("constant_features", "count"),
+        Yield("feature_size", "length"),
         Yield("input_side", "pixels"),
         Yield("parameters", "count"),
         Yield("feature_spectrum", "points", ("singular_values",)),
@@ -31,6 +33,7 @@ from penultimate.registry import register
 def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """Class separation, non-zero activations and effective rank of the features; the network's sizes.
 
+    `feature_size` is the features' root mean square.
     The effective rank is exp(-sum_i p_i log p_i), p_i the share of the variance along the i-th axis.
     """
     import numpy as np
@@ -55,6 +58,9 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     else:
         yield Undefined("effective_rank: the features are the same for all images")
     yield Number("width", bank.features.shape[1], "count", "test")
+    yield Number("constant_features", int((np.ptp(bank.features, 0) == 0).sum()), "count", "test")
+    size = math.sqrt(np.square(bank.features, dtype=np.float64).mean())
+    yield Number("feature_size", size, "length", "test")
     ((first, _), *_) = inputs.shown("test").subset(slice(1)).batches(1)
     yield Number("input_side", network.prepared(first).shape[-1], "pixels", "test")
     parameters = sum(each.numel() for each in network.body.parameters())

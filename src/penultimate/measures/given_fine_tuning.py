@@ -1,128 +1,138 @@
-"""Fine-tuning of a network that was not trained here: its body and a final layer, on a target."""
+"""Fine-tuning of networks that were not trained here, on their own size of image: the same training loop.
+
+given_tune_cell     a network, fine-tuned with one learning rate and decay, and validated
+given_tune_choice   the best of them
+given_fine_tuning   the network, fine-tuned with these on all training images, and tested
+"""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Features, Layers, Pixels, Yield
-from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.metrics import UndefinedError
-from penultimate.objectives.hyperparameters import Interval
+from penultimate.measures.declaration import Features, Made, Pixels, Weights, Yield
+from penultimate.measures.further_training import (
+    OF_CELL,
+    PROBE,
+    choose,
+    chosen_by,
+    classified,
+    numbers_of,
+    start_of,
+    train_on,
+    validated,
+    validating,
+)
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number
 from penultimate.registry import register
 
 if TYPE_CHECKING:
-    import numpy as np
+    from penultimate.data.images import ImageSet
 
-    from penultimate.data.images import Images
-    from penultimate.networks.protocol import Network
-
-MOMENTUM, SCORED = 0.9, 64
+LEARNING_RATES, DECAYS = (0.001, 0.01), (0.0,)
+STEPS, BATCH_SIZE = 200, 32
+PREDICTIONS = ("ids", "labels", "tuned")
+"""The arrays of the predictions: of each test image its id, its class, and what the network says."""
 
 
 @register.measurement(
     version=1,
     per="target",
-    needs=(Layers(), Features("train"), Pixels("train"), Pixels("test")),
+    needs=(Weights(), Features("train"), Pixels("train")),
+    yields=(),
+    each=("learning_rate", "decay"),
+    ranges=OF_CELL,
+    stage=True,
+    seconds=250.0,
+)
+def given_tune_cell(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] | float = LEARNING_RATES,
+    decay: tuple[float, ...] | float = DECAYS,
+    steps: int = STEPS,
+    batch_size: int = BATCH_SIZE,
+) -> Iterator[Fact]:
+    """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
+    images = _sized(inputs, "train")
+    validation = validating(images, inputs.seed)
+    start = start_of(inputs, PROBE, images.num_classes, ~validation)
+    rates = _rates(steps, batch_size, learning_rate=learning_rate, decay=decay)
+    yield from validated(inputs, images, validation, start, rates)
+
+
+@register.measurement(
+    version=1,
+    per="objective_target",
+    needs=(Made("given_tune_cell"),),
+    yields=(),
+    stage=True,
+    seconds=0.05,
+)
+def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
+    """Of all learning rates and decays those with the best accuracy on validation images."""
+    yield choose(inputs, "given_tune_cell")
+
+
+@register.measurement(
+    version=2,
+    per="target",
+    needs=(Weights(), Features("train"), Pixels("train"), Pixels("test"), Made("given_tune_choice")),
     yields=(
         Yield("given_fine_tuned_top1", "fraction"),
         Yield("given_fine_tuned_mean_per_class", "fraction"),
-        Yield("given_fine_tuned_learning_rate", "learning rate"),
         Yield("given_fine_tuned_validation_accuracy", "fraction"),
+        Yield("given_fine_tuned_learning_rate", "learning rate"),
+        Yield("given_fine_tuned_decay", "decay"),
+        Yield("given_fine_tuned_edges", "count"),
+        Yield("given_fine_tuned_cells", "count"),
+        Yield("tuned_predictions", "points", PREDICTIONS),
     ),
-    ranges={
-        "learning_rate": Interval(0),
-        "steps": Interval(1, closed="left"),
-        "batch_size": Interval(2, closed="left"),
-    },
-    seconds=600.0,
+    ranges=OF_CELL,
+    seconds=300.0,
 )
 def given_fine_tuning(
     inputs: Inputs,
     *,
-    learning_rate: tuple[float, ...] = (0.001, 0.01),
-    steps: int = 200,
-    batch_size: int = 32,
-) -> Iterator[Number | Undefined]:
-    """Test accuracy of a network whose weights were all trained further on a target, from the linear probe.
+    learning_rate: tuple[float, ...] = LEARNING_RATES,
+    decay: tuple[float, ...] = DECAYS,
+    steps: int = STEPS,
+    batch_size: int = BATCH_SIZE,
+) -> Iterator[Number | Arrays]:
+    """Test accuracy of a network whose weights were all trained further on a target, and what it predicts.
 
-    SGD, momentum 0.9, the learning rate to zero as a cosine, no augmentation. The learning rate is the best
-    on a fifth of the training images, the smallest of equals; then all of them are used.
+    From the linear probe as its final layer: SGD, momentum 0.9, the learning rate to zero as a cosine, in
+    float32, no augmentation. Of the learning rates and decays those are used that are best on a fifth of the
+    training images (of equals the smallest); then all training images are.
     """
     from penultimate.probes.estimator import accuracy_of
-    from penultimate.probes.validation import split_off
 
-    images, test = inputs.shown("train"), inputs.shown("test")
-    score = accuracy_of(inputs.accuracy)
-    held = split_off(images.labels, seed=inputs.seed)
-    scores = {}
-    for rate in sorted(learning_rate):
-        tuned = _tuned(inputs, images, ~held, rate, steps, batch_size)
-        scores[rate] = score(_predicted(inputs.network, *tuned, images.subset(held)), images.labels[held])
-        inputs.progress({"learning_rate": rate, "validation": scores[rate]})
-    best = max(scores, key=lambda rate: (scores[rate], -rate))
-    everything = held | True
-    tuned = _tuned(inputs, images, everything, best, steps, batch_size)
-    value = score(_predicted(inputs.network, *tuned, test), test.labels)
-    yield Number(f"given_fine_tuned_{inputs.accuracy}", value, "fraction", "test")
-    yield Number("given_fine_tuned_learning_rate", best, "learning rate", "train")
-    yield Number("given_fine_tuned_validation_accuracy", scores[best], "fraction", "train")
+    train, test = _sized(inputs, "train"), _sized(inputs, "test")
+    chosen = chosen_by(inputs.made("given_tune_choice"))
+    start = start_of(inputs, PROBE, train.num_classes)
+    tuned = train_on(inputs, train, start, _rates(steps, batch_size, **chosen["rates"]))
+    predicted = classified(tuned, test)
+    score = accuracy_of(inputs.accuracy)(predicted, test.labels)
+    yield from numbers_of("given_fine_tuned", inputs, score, chosen, {})
+    predictions = dict(zip(PREDICTIONS, (test.ids, test.labels, predicted), strict=True))
+    yield Arrays("tuned_predictions", predictions, "test")
 
 
-def _tuned(
-    inputs: Inputs, images: Images, rows: np.ndarray, rate: float, steps: int, batch_size: int
-) -> tuple[Any, Any]:
-    """A body and a final layer, trained on some images; raises UndefinedError where the loss is no number."""
-    import math
+def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
+    from penultimate.data.augmentation import Augmentation
 
-    import numpy as np
+    as_they_are = {"augmentation": Augmentation(shift=0), "precision": "float32"}
+    return {"steps": steps, "batch_size": batch_size, **rates, **as_they_are}
+
+
+def _sized(inputs: Inputs, split: str) -> ImageSet:
+    """The target's images in the size that the network sees."""
     import torch
 
-    from penultimate.data.seeding import derived_generator
-    from penultimate.probes.linear import LinearProbe
+    from penultimate.networks.given import GivenNetwork
 
-    bank = inputs.features("train")
-    probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features[rows], bank.labels[rows])
-    head = torch.nn.Linear(bank.features.shape[1], len(images.class_names))
-    with torch.no_grad():
-        head.weight.zero_()
-        head.bias.fill_(float(probe.intercept_.min()) - 1)
-        known = torch.from_numpy(probe.classes_)
-        head.weight[known] = torch.from_numpy(probe.coef_).float()
-        head.bias[known] = torch.from_numpy(probe.intercept_).float()
-    body = copy.deepcopy(inputs.network.body).train()
-    for parameter in body.parameters():
-        parameter.requires_grad_(True)
-    optimiser = torch.optim.SGD([*body.parameters(), *head.parameters()], rate, MOMENTUM)
-    places, order = np.flatnonzero(rows), np.zeros(0, np.int64)
-    size = min(batch_size, len(places))
-    for step in range(steps):
-        if len(order) < size:
-            drawn = torch.randperm(len(places), generator=derived_generator("tuning", inputs.seed, step))
-            order = places[drawn.numpy()]
-        chosen, order = order[:size], order[size:]
-        ((batch, _),) = images.batches(size, chosen)
-        for group in optimiser.param_groups:
-            group["lr"] = rate * (1 + math.cos(math.pi * step / steps)) / 2
-        logits = head(body(inputs.network.prepared(batch)).flatten(1).float())
-        loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(images.labels[chosen]))
-        if not math.isfinite(loss.item()):
-            raise UndefinedError(f"fine-tuning on '{inputs.target}' diverged at learning rate {rate:g}")
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        inputs.progress({"learning_rate": rate, "step": step + 1, "of": steps})
-    return body.eval(), head
-
-
-def _predicted(network: Network, body: Any, head: Any, images: Images) -> np.ndarray:
-    import numpy as np
-    import torch
-
-    with torch.inference_mode():
-        batches = [
-            head(body(network.prepared(batch)).flatten(1).float()).argmax(1).numpy()
-            for batch, _ in images.batches(SCORED)
-        ]
-    return np.concatenate(batches)
+    images, network = inputs.images(split), inputs.network
+    if not isinstance(network, GivenNetwork):
+        return images
+    return replace(images, images=network.sized(torch.from_numpy(images.images)).numpy())

@@ -16,12 +16,13 @@ from penultimate import userfile
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
 from penultimate.errors import RequestError, legible, nearest, shortened
-from penultimate.networks.sources import Source
+from penultimate.networks.sources import PREPARING, Source
 from penultimate.userfile import first_line
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 GREY = ChannelStatistics((0.449,), (0.226,))
 """The means of ImageNet's channels: for a network of one channel that says nothing of its own."""
+AS_USUAL = "what is usual for ImageNet"
 USUAL = Preparation(256, 224, "bilinear", IMAGENET)
 INCEPTIONS = ("googlenet", "inception_v3")
 """torchvision's: with trained weights they normalise their input themselves, as its own loading has it."""
@@ -60,24 +61,37 @@ def download(source: Source) -> nn.Module:
     return _of_library(source.kind, source.name, chosen, weights)
 
 
-def preparation(source: Source, module: nn.Module) -> Preparation:
+def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """How images are prepared for a network: as its library or its own attribute says, unless told otherwise.
+
+    Also where it is from.
 
     A network of a user's file may have an attribute `preparation`, or timm's `pretrained_cfg`; otherwise it
     is taken to want what is usual for ImageNet.
     """
     own = getattr(module, "preparation", None)
     if isinstance(own, Preparation):
-        found = own
+        found, origin = own, "its attribute `preparation`"
     elif source.kind == "torchvision":
-        found = _of_torchvision(source)
+        found, origin = _of_torchvision(source), "its weights at torchvision"
     elif isinstance(getattr(module, "pretrained_cfg", None), dict):
-        found = _of_timm(module)
+        found, origin = _of_timm(module), "its configuration at timm"
     else:
         first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d)), None)
         grey = first is not None and first.in_channels == 1
         found = Preparation(USUAL.resize, USUAL.crop, "bilinear", GREY) if grey else USUAL
-    return changed(found, source.settings)
+        origin = AS_USUAL
+    return changed(found, source.settings), with_told(origin, source.settings)
+
+
+def with_told(origin: str, settings: Mapping[str, Any]) -> str:
+    """Where a preparation is from, and what a source said of it.
+
+    >>> with_told("its weights", {"crop": 160, "seed": 1})
+    'its weights; crop=160 as told'
+    """
+    told = ", ".join(f"{name}={value}" for name, value in settings.items() if name in PREPARING)
+    return f"{origin}; {told} as told" if told else origin
 
 
 def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
@@ -95,6 +109,12 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
         or min(std) <= 0
     ):
         raise RequestError(f"mean and std are finite numbers, and std is positive; got {mean} and {std}")
+    share = settings.get("share")
+    if share is not None and not 0 < share <= 1:
+        raise RequestError(
+            f"share is that of the resized image which the crop takes, above 0 to 1, not {share}"
+        )
+    as_before = round(found.resize * crop / found.crop) if share is None else math.floor(crop / share)
     interpolation = settings.get("interpolation", found.interpolation)
     known = ("nearest", "bilinear", "bicubic", "lanczos")
     if interpolation not in known:
@@ -102,7 +122,7 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
             f"interpolation is {', '.join(known)}, not '{interpolation}'.{nearest(interpolation, known)}"
         )
     return Preparation(
-        settings.get("resize", round(found.resize * crop / found.crop)),
+        settings.get("resize", as_before),
         crop,
         interpolation,
         ChannelStatistics(tuple(mean), tuple(std)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,8 +22,18 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
 from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError, legible, shortened
-from penultimate.files import atomic_write
-from penultimate.networks.architectures import GREY, USUAL, changed, create, download, options, preparation
+from penultimate.files import atomic_write, digest_file
+from penultimate.networks.architectures import (
+    AS_USUAL,
+    GREY,
+    USUAL,
+    changed,
+    create,
+    download,
+    options,
+    preparation,
+    with_told,
+)
 from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, Source, read_source
 from penultimate.networks.trained import load_network
@@ -70,13 +79,17 @@ class GivenNetwork:
         """
         if images.is_floating_point():
             return images
+        return normalise(self.sized(images), self.preparation.statistics)
+
+    def sized(self, images: UInt8[Tensor, "n h w c"]) -> UInt8[Tensor, "n side side channels"]:
+        """Images of bytes in the size and channels that the network sees."""
         channels, size = len(self.preparation.statistics.mean), self.preparation.crop
         if images.shape[1:] == (size, size, channels):
-            return normalise(images, self.preparation.statistics)
+            return images
         squares = np.empty((len(images), size, size, channels), np.uint8)
         for place, image in enumerate(images.cpu().numpy()):
             squares[place] = _square(image, self.preparation, channels)
-        return normalise(torch.from_numpy(squares).to(images.device), self.preparation.statistics)
+        return torch.from_numpy(squares).to(images.device)
 
     @torch.inference_mode()
     def features(
@@ -111,7 +124,7 @@ def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, An
     if source.kind == "onnx":
         return _exported(text, source, class_names, folder)
     module = _built(source)
-    prepared = preparation(source, module)
+    prepared, origin = preparation(source, module)
     end = _end(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
@@ -122,7 +135,7 @@ def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, An
     found = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
     made_with = {"options": options(source), "preparation": asdict(prepared)}
     _write_card(folder, source, class_names, **made_with, **found)
-    return {"weights": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
+    return _facts(folder / WEIGHTS, prepared, origin)
 
 
 def load_given(folder: Path) -> GivenNetwork:
@@ -229,7 +242,8 @@ def _copied(text: str, source: Source, class_names: tuple[str, ...], folder: Pat
     _expect_classes(text, len(network.class_names), class_names)
     for path in sorted(Path(source.name).glob("network.*")):
         atomic_write(folder / path.name, path.read_bytes())
-    return {"trained_with": network.card["objective"], "num_features": network.card["num_features"]}
+    known = {"trained_with": network.card["objective"], "num_features": network.card["num_features"]}
+    return {**known, **_prepared(network.preparation, "its training here")}
 
 
 def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: Path) -> dict[str, Any]:
@@ -245,7 +259,16 @@ def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: P
     if features.ndim != 2:
         raise RequestError(f"'{text}': features are [n m]; its output is {described(features)}")
     _write_card(folder, source, (), preparation=asdict(prepared))
-    return {"weights": hashlib.sha256((folder / GRAPH).read_bytes()).hexdigest()}
+    known = "; its size and channels are the file's" if body.side or grey else ""
+    return _facts(folder / GRAPH, prepared, with_told(AS_USUAL + known, source.settings))
+
+
+def _facts(weights: Path, prepared: Preparation, origin: str) -> dict[str, Any]:
+    return {"weights": digest_file(weights), **_prepared(prepared, origin)}
+
+
+def _prepared(prepared: Preparation, origin: str) -> dict[str, Any]:
+    return {"preparation": {**asdict(prepared), "from": origin}}
 
 
 def _write_card(folder: Path, source: Source, class_names: tuple[str, ...], **rest: Any) -> None:

@@ -8,7 +8,7 @@ my_net.py:build(weights='w.safetensors')    what a function of a Python file ret
 onnx:net.onnx                               an ONNX file: features only
 folder:runs/steps/train.softmax-s0...       a network that was trained here earlier
 
-How images are prepared is the network's own affair, and may be said: crop=64, resize=72, mean=(0.5,) ...
+How images are prepared is the network's own affair, and may be said: crop=64, share=0.9, mean=(0.5,) ...
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ GIVEN = "given.json"
 PREPARING: Mapping[str, type] = {
     "resize": int,
     "crop": int,
+    "share": float,
     "interpolation": str,
     "squash": bool,
     "mean": tuple,
     "std": tuple,
 }
-"""The fields of a `Preparation` that override the network's own."""
+"""What overrides the network's own `Preparation`: its fields, and the crop as a share of what is resized."""
 BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "seed": int, "layer": str}
 NAMED: Mapping[str, type] = {"pretrained": bool, "num_classes": int}
 SETTINGS: Mapping[str, Mapping[str, type]] = {

@@ -77,11 +77,11 @@ class TrainedNetwork:
 
 
 def build(
-    objective_text: str, backbone_text: str, num_classes: int, seed: int
+    objective_text: str, backbone_text: str, num_classes: int, seed: int, body: nn.Module | None = None
 ) -> tuple[nn.Module, Objective]:
-    """A fresh backbone and objective whose initial weights derive from the seed alone."""
-    body = backbones.build(backbone_text, seed)
-    return body, objective(objective_text, body.num_features, num_classes, seed)
+    """A fresh backbone (or a `body` that is there) and objective; the weights derive from the seed alone."""
+    built: Any = backbones.build(backbone_text, seed) if body is None else body
+    return built, objective(objective_text, built.num_features, num_classes, seed)
 
 
 def snapshot(folder: Path, epoch: int) -> Path:
@@ -102,7 +102,7 @@ def save_network(
     folder: Path, body: nn.Module, head: Objective, statistics: ChannelStatistics, card: dict[str, Any]
 ) -> None:
     """Write weights (safetensors) and card (JSON)."""
-    tensors = {f"backbone.{name}": value.contiguous() for name, value in body.state_dict().items()}
+    tensors = {f"backbone.{name}": value.contiguous().clone() for name, value in body.state_dict().items()}
     tensors |= {f"objective.{name}": value.contiguous() for name, value in head.state_dict().items()}
     folder.mkdir(parents=True, exist_ok=True)
     atomic_write(folder / WEIGHTS, safetensors.torch.save(tensors))
@@ -110,8 +110,8 @@ def save_network(
     atomic_write(folder / CARD, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
 
 
-def load_network(folder: Path) -> TrainedNetwork:
-    """Read a network back, in evaluation mode.
+def load_network(folder: Path, body: nn.Module | None = None) -> TrainedNetwork:
+    """Read a network back, in evaluation mode; into a `body` where its architecture is not one of ours.
 
     Raises RequestError if there is none, DamagedFileError if a file cannot be what was written.
     """
@@ -119,7 +119,7 @@ def load_network(folder: Path) -> TrainedNetwork:
         card = json.loads((folder / CARD).read_text())
         tensors = safetensors.torch.load_file(folder / WEIGHTS)
         statistics = ChannelStatistics(**card["statistics"])
-        body, head = build(card["objective"], card["backbone"], card["num_classes"], seed=0)
+        body, head = build(card["objective"], card["backbone"], card["num_classes"], 0, body)
         body.load_state_dict(_part(tensors, "backbone."))
         head.load_state_dict(_part(tensors, "objective."))
     except FileNotFoundError as error:

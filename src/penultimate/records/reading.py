@@ -180,6 +180,16 @@ class StudyFolder:
             for of in data
             for split, images in of.get("left_out", {}).items()
         }
+        prepared = {
+            content["columns"]["objective"]: content["preparation"]
+            for content in contents.values()
+            if "preparation" in content
+        }
+        failed = {
+            step_id: facts
+            for step_id, facts in self.description.get("failed", {}).items()
+            if step_id not in contents
+        }
         diverged = self.diverged()
         undefined = {step_id: facts.get("undefined") for step_id, facts in contents.items()}
         return {
@@ -191,6 +201,8 @@ class StudyFolder:
             "packages": first.get("packages", {}),
             "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
             **({"left_out": left_out} if left_out else {}),
+            **({"prepared": prepared} if prepared else {}),
+            **({"failed": failed} if failed else {}),
             "seconds": {name: round(value, 1) for name, value in seconds.items()},
             "steps": {name: list(pair) for name, pair in self.counts().items()},
             "diverged": diverged,

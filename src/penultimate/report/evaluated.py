@@ -26,23 +26,23 @@ from penultimate.statistics.resampling import (
 if TYPE_CHECKING:
     from penultimate.records.table import Row
 
-PROBES = {"linear": "Linear probe", "knn": "Nearest neighbours"}
-"""The classifiers on frozen features whose predictions are compared."""
-PREDICTIONS = "probe_predictions"
+PROBES = {"linear": "Linear probe", "knn": "Nearest neighbours", "tuned": "Fine-tuned"}
+"""What predictions are compared of: classifiers on frozen features, and networks trained further."""
+PREDICTIONS = {"linear": "probe_predictions", "knn": "probe_predictions", "tuned": "tuned_predictions"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task: the networks that were tested on it, and what each got right by each probe."""
+    """A task: the networks that were tested on it by a probe, and what each got right."""
 
     name: str
     title: str
     networks: tuple[StudyObjective, ...]
-    answers: Mapping[str, Answers]
+    answers: Answers
 
     @property
     def examples(self) -> int:
-        return len(self.answers["linear"].strata)
+        return len(self.answers.strata)
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ class Board:
         )
 
 
-def tasks_of(measurements: Measurements) -> tuple[Task, ...]:
-    """The tasks of which predictions are there, with the networks that made them."""
-    return tuple(task for target in measurements.targets if (task := _task(measurements, target)))
+def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[Task, ...]:
+    """The tasks of which a probe's predictions are there, with the networks that made them."""
+    return tuple(task for target in measurements.targets if (task := _task(measurements, target, probe)))
 
 
-def _task(measurements: Measurements, target: str) -> Task | None:
+def _task(measurements: Measurements, target: str, probe: str) -> Task | None:
     rows: dict[str, Row] = {
-        str(row.objective): row for row in measurements.rows(PREDICTIONS, "test", target) if row.step
+        str(row.objective): row for row in measurements.rows(PREDICTIONS[probe], "test", target) if row.step
     }
     networks = tuple(each for each in measurements.objectives if each.spec in rows)
     arrays = {each.spec: arrays_of(measurements, rows[each.spec]) for each in networks}
@@ -126,16 +126,9 @@ def _task(measurements: Measurements, target: str) -> Task | None:
         return None
     first = arrays[networks[0].spec]
     truth = dict(zip(first["ids"].tolist(), first["labels"].tolist(), strict=True))
+    predicted = {each.label: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks}
     per_class = official_accuracy(target) == "mean_per_class"
-    of_probes = {
-        probe: answers(
-            {each.label: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks},
-            truth,
-            per_class,
-        )
-        for probe in PROBES
-    }
-    return Task(target, card(target).title, networks, of_probes)
+    return Task(target, card(target).title, networks, answers(predicted, truth, per_class))
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
@@ -147,14 +140,14 @@ def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
         return {}
 
 
-def board_of(tasks: tuple[Task, ...], probe: str = "linear") -> Board | None:
+def board_of(tasks: tuple[Task, ...]) -> Board | None:
     """The networks that were tested on all of some tasks, in the order of their mean accuracy."""
     shared = [
         each for each in (tasks[0].networks if tasks else ()) if all(each in task.networks for task in tasks)
     ]
     if not shared:
         return None
-    of_tasks = [_of(task, probe, shared) for task in tasks]
+    of_tasks = [_of(task, shared) for task in tasks]
     pairs = compared(of_tasks)
     leading = unbeaten(pairs, len(shared))
     standings = [
@@ -171,23 +164,22 @@ def board_of(tasks: tuple[Task, ...], probe: str = "linear") -> Board | None:
     )
 
 
-def _of(task: Task, probe: str, networks: list[StudyObjective]) -> Answers:
+def _of(task: Task, networks: list[StudyObjective]) -> Answers:
     """The answers of some of a task's networks."""
-    whole = task.answers[probe]
+    whole = task.answers
     rows = [task.networks.index(each) for each in networks]
     return Answers(whole.correct[rows], whole.strata, whole.per_class)
 
 
-def boards_of(tasks: tuple[Task, ...], probe: str = "linear") -> list[Board]:
+def boards_of(tasks: tuple[Task, ...]) -> list[Board]:
     """The board of all tasks together, where there are several, and that of each."""
-    each = [board for task in tasks if (board := board_of((task,), probe))]
-    overall = board_of(tasks, probe) if len(each) > 1 else None
+    each = [board for task in tasks if (board := board_of((task,)))]
+    overall = board_of(tasks) if len(each) > 1 else None
     return [overall, *each] if overall else each
 
 
 def records(measurements: Measurements) -> list[dict[str, Any]]:
     """The boards of all probes as rows: a network on a task, or, where the task is "", over all of them."""
-    tasks = tasks_of(measurements)
     return [
         {
             "network": standing.network.label,
@@ -202,7 +194,7 @@ def records(measurements: Measurements) -> list[dict[str, Any]]:
             "test_images": sum(task.examples for task in board.tasks),
         }
         for probe in PROBES
-        for board in boards_of(tasks, probe)
+        for board in boards_of(tasks_of(measurements, probe))
         for standing in board.standings
     ]
 

@@ -55,6 +55,18 @@ class Answers:
 
         return np.asarray(np.sum([weight * part.mean(1) for part, weight in self.parts()], axis=0))
 
+    def chance(self) -> float:
+        """The accuracy of always naming the same class, the most frequent one.
+
+        >>> import numpy as np
+        >>> Answers(np.ones((1, 4), bool), np.array([0, 0, 0, 1])).chance()
+        0.75
+        """
+        import numpy as np
+
+        _, counts = np.unique(self.strata, return_counts=True)
+        return 1 / len(counts) if self.per_class else float(counts.max() / counts.sum())
+
 
 @dataclass(frozen=True)
 class Interval:

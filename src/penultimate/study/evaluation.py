@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from penultimate import registry
 from penultimate.data.entries import ENTRIES
@@ -44,12 +45,16 @@ def evaluation(
     classifies: bool | Sequence[str] = False,
     fine_tune: bool = False,
     name: str = NAME,
+    size: int | None = None,
+    crop: float | None = None,
 ) -> Study:
     """The study of some networks, {name: source}, on some data, {name: folder}.
 
     A data set that penultimate knows by its name has "" for a folder. `source` is the one of them whose
     classes the networks were trained on, and no task; those that `classifies` names (True: all) have final
-    layers for these classes. Without a source, what needs no task is measured on the first data set.
+    layers for these classes. Without a source, what needs no task is measured on the first data set. `size`
+    in pixels, and the share of the resized image that a `crop` in the middle takes, are told to all networks
+    whose source does not say them.
 
     >>> study = evaluation({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs")
     >>> study.source, study.targets, study.title
@@ -68,6 +73,7 @@ def evaluation(
     chosen = _classifying(networks, classifies)
     if chosen and not source:
         raise RequestError("which classes the networks tell apart is not known without a source")
+    networks = {each: _told(text, size, crop) for each, text in networks.items()}
     blocks = [
         Given({each: text for each, text in networks.items() if (each in chosen) == of_source}, of_source)
         for of_source in (True, False)
@@ -93,6 +99,22 @@ def _classifying(networks: Mapping[str, str], classifies: bool | Sequence[str]) 
         if each not in networks:
             raise unknown("network", each, networks)
     return {*classifies}
+
+
+def _told(text: str, size: int | None, crop: float | None) -> str:
+    """A source with what is said to all of them.
+
+    >>> _told("timm:resnet18(seed=1, crop=96)", 160, 0.9)
+    'timm:resnet18(seed=1, crop=96, share=0.9)'
+    """
+    if size is None and crop is None:
+        return text
+    source = read_source(text)
+    if source.kind == "folder":
+        raise RequestError(f"size and crop are not told to a network that was trained here, '{text}'")
+    asked = {"crop": size, "share": None if crop is None else float(crop)}
+    told = {each: said for each, said in asked.items() if said is not None and each not in source.settings}
+    return _with(text, **told)
 
 
 def _counted(count: int, what: str) -> str:
@@ -127,7 +149,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
     """What a model is called unless it is named, and its source; of a folder, each network in it."""
     kind = text.partition(":")[0]
     if (kind in KINDS and kind != "folder") or ".py:" in text:
-        source = _with_weights(text, weights)
+        source = _with(text, weights=weights) if weights else text
         name = read_source(source).name
         name = Path(name.partition(".py:")[0]).name if ".py:" in name else name
         return {f"{name} {Path(weights).stem}" if weights else name: source}
@@ -152,12 +174,12 @@ def _sources(text: str, weights: str) -> dict[str, str]:
     return {f"{_called(folder)} {folder.name[-4:]}": f"folder:{folder}" for folder in inner}
 
 
-def _with_weights(text: str, weights: str) -> str:
-    if not weights:
-        return text
-    if text.endswith(")"):
-        return f"{text[:-1]}, weights={weights!r})"
-    return f"{text}(weights={weights!r})"
+def _with(text: str, **settings: Any) -> str:
+    """A source with further settings."""
+    listed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    if not text.endswith(")") or not listed:
+        return f"{text}({listed})" if listed else text
+    return f"{text[:-1]}{'' if text.endswith('()') else ', '}{listed})"
 
 
 def _called(folder: Path) -> str:

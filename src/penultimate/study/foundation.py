@@ -13,7 +13,7 @@ from penultimate import registry
 from penultimate.measures import declaration as needs
 from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
-from penultimate.networks.sources import fingerprint
+from penultimate.networks.sources import fingerprint, read_source
 from penultimate.objectives.presets import Composition, resolve
 from penultimate.plugins import refuse_unshared
 from penultimate.study.blocks import Given, Runs
@@ -165,6 +165,8 @@ class Foundation:
                 return block.classifies
             case needs.LogProbabilities():
                 return self._compositions[key.objective].gives_log_probabilities
+            case needs.Weights() if isinstance(block, Given):
+                return read_source(block.networks[key.objective]).kind != "onnx"
             case needs.Trained():
                 return isinstance(block, Runs)
             case needs.Snapshots():

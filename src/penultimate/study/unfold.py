@@ -153,7 +153,7 @@ class _Unfolding:
             case needs.Shifted():
                 name = shifted(self.study.source).get(need.shift)
                 return [Supply("images", self.base.data(name, draw), "test", name)] if name else []
-            case needs.Layers() | needs.Head() | needs.Snapshots():
+            case needs.Layers() | needs.Weights() | needs.Head() | needs.Snapshots():
                 keys = _first_seeds(place.networks, need.seeds if isinstance(need, needs.Layers) else 0)
                 return [Supply("network", self.base.network(key), network=key) for key in keys]
             case needs.Made():

@@ -27,7 +27,7 @@ from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
-from penultimate.training.start import Start
+from penultimate.training.start import GivenBody, Start
 
 CHECK_EVERY = 50
 """Steps between checks of the loss, each of which makes an accelerator wait."""
@@ -159,7 +159,7 @@ class _Run:
         start: Start | None = None,
     ) -> None:
         self.recipe, self.seed, self.folder, self.device = recipe, seed, folder, torch.device(device)
-        self.statistics = start.network.statistics if start else ChannelStatistics.of(train.images)
+        self.statistics = start.statistics if start else ChannelStatistics.of(train.images)
         self.card = {
             "objective": objective,
             "backbone": backbone,
@@ -167,7 +167,7 @@ class _Run:
             "class_names": list(train.class_names),
             "seed": seed,
         }
-        body, head = build(objective, backbone, train.num_classes, seed)
+        body, head = build(objective, backbone, train.num_classes, seed, start.body() if start else None)
         self.card["num_features"] = head.num_features
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)
@@ -219,7 +219,9 @@ class _Run:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         body, head = self.network.backbone, self.network.objective
-        head.reseed(self.seed, self.epoch, self.step)
+        for part in (body, head):
+            if isinstance(part, GivenBody | Objective):
+                part.reseed(self.seed, self.epoch, self.step)
         images, labels = batch
         with self._autocast():
             features = body(images)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError
 from penultimate.files import digest_arrays
+from penultimate.networks.given import GivenNetwork
 from penultimate.networks.trained import TrainedNetwork
 from penultimate.objectives.objective import Objective
 
@@ -18,29 +23,70 @@ from penultimate.objectives.objective import Objective
 class Start:
     """A network that a run starts from: its backbone's weights, and how its images were normalised.
 
-    The final layer is fresh, from the run's seed, unless `head` gives its weight [k m] and bias [k].
+    The final layer is fresh, from the run's seed, unless `head` gives its weight [k m] and bias [k]. Of
+    a network that was not trained here the body itself goes on, on images of the size that it wants.
     """
 
-    network: TrainedNetwork
+    network: TrainedNetwork | GivenNetwork
     head: tuple[Float[Tensor, "k m"], Float[Tensor, " k"]] | None = None
+
+    @property
+    def backbone(self) -> str:
+        """The spec of its architecture; empty for a network that was not trained here."""
+        return "" if isinstance(self.network, GivenNetwork) else str(self.network.card["backbone"])
+
+    @property
+    def statistics(self) -> ChannelStatistics:
+        """Those with which its images are normalised."""
+        return self.network.preparation.statistics
+
+    def body(self) -> GivenBody | None:
+        """A copy of the body of a network that was not trained here, to be trained; None for others."""
+        return GivenBody(self.network) if isinstance(self.network, GivenNetwork) else None
 
     def copy_to(self, backbone: str, body: nn.Module, head: Objective) -> str:
         """Copy the weights into a run's modules; returns the sha256 of all that it then starts from.
 
         Raises RequestError where they do not fit, with what differs.
         """
-        theirs = self.network.backbone.state_dict()
-        asked = (
-            f"the network to start from is a {self.network.card['backbone']}, and a {backbone} is asked for"
-        )
-        _expect_fitting(asked, theirs, body.state_dict())
-        body.load_state_dict(theirs)
+        if isinstance(self.network, TrainedNetwork):
+            theirs = self.network.backbone.state_dict()
+            asked = f"the network to start from is a {self.backbone}, and a {backbone} is asked for"
+            _expect_fitting(asked, theirs, body.state_dict())
+            body.load_state_dict(theirs)
         if self.head is not None:
             layer = dict(zip(("weight", "bias"), self.head, strict=True))
             _expect_fitting("the final layer to start from has another shape", layer, head.head.state_dict())
             head.head.load_state_dict(layer)
         states = (body.state_dict(), head.state_dict())
         return digest_arrays(*(value.numpy() for state in states for value in state.values()))
+
+
+class GivenBody(nn.Module):
+    """The body of a network that was not trained here as a backbone: images -> features [n num_features].
+
+    What it draws in training (dropout, dropped paths) follows from the place in the run, as of a backbone.
+    """
+
+    def __init__(self, network: GivenNetwork) -> None:
+        super().__init__()
+        self.body = copy.deepcopy(network.body).requires_grad_(True)
+        prepared = network.preparation
+        side, channels = prepared.crop, len(prepared.statistics.mean)
+        empty = torch.zeros(1, side, side, channels, dtype=torch.uint8)
+        self.num_features = network.features(empty).shape[1]
+        self._seed = 0
+
+    def reseed(self, *place: int) -> None:
+        """Let the random numbers of the next forward pass follow from the place: seed, epoch, step."""
+        self._seed = derived_generator("body", *place).initial_seed()
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.random.fork_rng(devices=[], enabled=self.training):
+            if self.training:
+                torch.default_generator.manual_seed(self._seed)
+            features: Tensor = self.body(images)
+        return features.flatten(1).float()
 
 
 def _expect_fitting(what: str, theirs: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> None:

@@ -42,11 +42,21 @@ SCORES = (
 TUNED = percent("given_fine_tuned_{accuracy}", "Fine-tuned, %", best="")
 FROZEN = percent("linear_{accuracy}", "Frozen, %")
 SHARED = Quantity("semantic_overlap", "train", label="Shared classes", digits=0)
+SCALED = "Temperature-scaled"
 AS_CLASSIFIERS = (
     percent("top1", "Top-1, %", "top1_percent"),
     percent("top5", "Top-5, %", "top5_percent"),
-    Quantity("nll", label="NLL", key="nll"),
-    percent("ece", "Calibration error, %", "ece_percent"),
+    Quantity("nll", label="NLL", key="nll", group="As it comes"),
+    percent("ece", "ECE, %", "ece_percent", group="As it comes"),
+    Quantity("nll_scaled", label="NLL", key="nll_scaled", group=SCALED, optional=True),
+    percent("ece_scaled", "ECE, %", "ece_scaled_percent", group=SCALED, optional=True),
+    Quantity("temperature", label="Temperature", key="temperature", group=SCALED, digits=2, optional=True),
+)
+CALIBRATED = (
+    "ECE: the expected calibration error, over 15 bins of equal width. Temperature scaling: all logits"
+    " divided by the number that makes the labels of held-out images most likely (above 1: the network is"
+    " too sure). Without a holdout, each half of the test images is scaled by the temperature that suits the"
+    " other half."
 )
 
 
@@ -219,7 +229,7 @@ def _classifiers(measurements: Measurements) -> Piece:
     alike = ExhibitTable(
         "classifiers_alike", "How often two networks predict the same class", "Networks", heads, rows
     )
-    return Piece((table, *([shared] if shared else []), *([alike] if rows else [])))
+    return Piece((table, *([shared] if shared else []), *([alike] if rows else [])), method=(CALIBRATED,))
 
 
 def _basis(measurements: Measurements) -> Piece:
@@ -282,7 +292,39 @@ def _basis(measurements: Measurements) -> Piece:
     )
     heads = (Column("from", "From"), Column("final", "Final layer"))
     networks = ExhibitTable("basis_networks", "The networks", "Network", heads, of_networks)
-    return Piece((data, networks), notes=tuple(notes), method=METHOD)
+    prepared = _prepared(measurements)
+    return Piece((data, networks, *([prepared] if prepared else [])), notes=tuple(notes), method=METHOD)
+
+
+def _prepared(measurements: Measurements) -> ExhibitTable | None:
+    """How each network is shown its images."""
+    known = measurements.results.provenance.get("prepared", {})
+    rows = []
+    for each in measurements.objectives:
+        if each.spec not in known:
+            continue
+        found = known[each.spec]
+        resized = f"both sides {found['resize']}" if found["squash"] else f"shorter side {found['resize']}"
+        numbers = [
+            ", ".join(fixed(value, 3) for value in found["statistics"][name]) for name in ("mean", "std")
+        ]
+        cells = (resized, f"{found['crop']} x {found['crop']}", found["interpolation"], *numbers)
+        rows.append(
+            TableRow(each.label, tuple(Cell(text) for text in (*cells, plain(found["from"]))), each.slug)
+        )
+    columns = tuple(
+        Column(key, label)
+        for key, label in (
+            ("resized", "Resized to, pixels"),
+            ("crop", "Crop in the middle"),
+            ("interpolation", "Interpolation"),
+            ("mean", "Mean"),
+            ("std", "Deviation"),
+            ("from", "As in"),
+        )
+    )
+    title = "How each network is shown its images"
+    return ExhibitTable("basis_prepared", title, "Network", columns, tuple(rows)) if rows else None
 
 
 METHOD = (
@@ -349,7 +391,8 @@ FINE_TUNED = Exhibit(
 CLASSIFIERS = Exhibit(
     name="classifiers",
     title="As classifiers of the source",
-    caption="How well and how surely the networks' own final layers classify {source}, as the networks come.",
+    caption="How well and how surely the networks' own final layers classify {source}, as the networks"
+    " come and with their probabilities scaled by one number.",
     parts=(Bespoke(_classifiers),),
     place=18,
     measured_by=EVALUATE,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
+from penultimate.report.cautions import cautions
 from penultimate.report.evaluated import PROBES, Board, Task, boards_of, is_evaluation, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import MINUS, fixed, listed, p_value
+from penultimate.report.text import MINUS, fixed, listed, p_value, plain
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.resampling import DRAWS
@@ -17,6 +18,8 @@ BOLD_NOTE = (
     "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
     f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm)."
 )
+COMPARED = {"linear": "comparisons", "tuned": "comparisons_tuned"}
+"""The table of paired comparisons of a probe."""
 
 
 def _ranking(measurements: Measurements) -> Piece:
@@ -24,10 +27,11 @@ def _ranking(measurements: Measurements) -> Piece:
     if not is_evaluation(measurements):
         return Piece(wanted=False)
     tasks = tasks_of(measurements)
-    tables = [table for probe in PROBES if (table := _table(tasks, probe, measurements))]
+    tables = [table for probe in PROBES if (table := _table(tasks_of(measurements, probe), probe))]
     lacking = _lacking(measurements, tasks)
-    per_class = [task.title for task in tasks if task.answers["linear"].per_class]
+    per_class = [task.title for task in tasks if task.answers.per_class]
     notes = [BOLD_NOTE] if tables else []
+    notes += map(str, cautions(measurements))
     if per_class:
         notes.append(
             f"{MEAN_PER_CLASS} mean of the classes' accuracies; all others are shares of the images."
@@ -35,8 +39,8 @@ def _ranking(measurements: Measurements) -> Piece:
     return Piece(tuple(tables), notes=(*notes, *lacking))
 
 
-def _table(tasks: tuple[Task, ...], probe: str, measurements: Measurements) -> ExhibitTable | None:
-    boards = boards_of(tasks, probe)
+def _table(tasks: tuple[Task, ...], probe: str) -> ExhibitTable | None:
+    boards = boards_of(tasks)
     if not boards:
         return None
     order = dict.fromkeys(standing.network for board in boards for standing in board.standings)
@@ -63,7 +67,7 @@ def _table(tasks: tuple[Task, ...], probe: str, measurements: Measurements) -> E
 
 
 def _is_per_class(board: Board) -> bool:
-    return bool(board.name) and board.tasks[0].answers["linear"].per_class
+    return bool(board.name) and board.tasks[0].answers.per_class
 
 
 def _place(board: Board, network: StudyObjective) -> Cell:
@@ -86,23 +90,31 @@ def _cell(board: Board, network: StudyObjective) -> Cell:
 def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
     """Which networks and tasks have no number, and why where that is known."""
     said = []
-    undefined = {
-        str(step): str(why) for step, why in measurements.results.provenance.get("undefined", {}).items()
-    }
     by_name = {task.name: task for task in tasks}
     for target in measurements.targets:
         task = by_name.get(target)
         there = {each.spec for each in task.networks} if task else set()
-        absent = [each.label for each in measurements.objectives if each.spec not in there]
-        reasons = {
-            str(why)
-            for step, why in undefined.items()
-            if str(step).startswith("probed.") and f"'{target}'" in str(why)
-        }
-        if absent:
-            why = f": {'; '.join(sorted(reasons))}" if reasons else ""
-            said.append(f"No number of {listed(absent)} on {target}{why}.")
+        by_reason: dict[str, list[str]] = {}
+        for each in measurements.objectives:
+            if each.spec not in there:
+                by_reason.setdefault(_why(measurements, target, each.spec), []).append(each.label)
+        said += [f"No number of {listed(labels)} on {target}{why}." for why, labels in by_reason.items()]
     return said
+
+
+def _why(measurements: Measurements, target: str, network: str) -> str:
+    """Why a network has no number on a target, after a colon; empty where that is not known."""
+    provenance = measurements.results.provenance
+    reasons = {
+        str(why)
+        for step, why in provenance.get("undefined", {}).items()
+        if str(step).startswith("probed.") and f"'{target}'" in str(why)
+    }
+    for step, failure in provenance.get("failed", {}).items():
+        of_target = step.startswith("given.") or failure["target"] == target
+        if of_target and failure["network"] in (None, network):
+            reasons.add(plain(failure["why"]).rstrip("."))
+    return f": {'; '.join(sorted(reasons))}" if reasons else ""
 
 
 def signed(points: float) -> str:
@@ -119,9 +131,17 @@ def _pairs(measurements: Measurements) -> Piece:
     """A row for each two networks: by how much the better one is ahead, over all tasks and on each."""
     if not is_evaluation(measurements):
         return Piece(wanted=False)
-    boards = boards_of(tasks_of(measurements))
+    tables = [table for probe in COMPARED if (table := _compared(measurements, probe))]
+    if tables:
+        return Piece(tuple(tables))
+    alone = bool(tasks_of(measurements))
+    return Piece(notes=("One network alone has nothing to be compared with.",), wanted=alone)
+
+
+def _compared(measurements: Measurements, probe: str) -> ExhibitTable | None:
+    boards = boards_of(tasks_of(measurements, probe))
     if not boards or not boards[0].pairs:
-        return Piece(notes=("One network alone has nothing to be compared with.",), wanted=bool(boards))
+        return None
     columns = tuple(
         column
         for board in boards
@@ -138,8 +158,8 @@ def _pairs(measurements: Measurements) -> Piece:
         )
         for one, other, _ in sorted(boards[0].pairs, key=lambda entry: -entry[2].difference)
     ]
-    title = "Linear probe: the first network's accuracy less the second's, on the same test images"
-    return Piece((ExhibitTable("comparisons", title, "Networks", columns, tuple(rows)),))
+    title = f"{PROBES[probe]}: the first network's accuracy less the second's, on the same test images"
+    return ExhibitTable(COMPARED[probe], title, "Networks", columns, tuple(rows))
 
 
 def _difference(board: Board, one: StudyObjective, other: StudyObjective) -> tuple[Cell, Cell]:
@@ -156,10 +176,10 @@ def _difference(board: Board, one: StudyObjective, other: StudyObjective) -> tup
 RANKING = Exhibit(
     name="ranking",
     title="Which network serves which task best",
-    caption="Accuracy on each task's test images of a classifier on the frozen features, with 95 % intervals"
-    " from resampling these images. The place is that of the mean over tasks, each of which weighs the same:"
-    " the"
-    " places that a network takes in 95 % of the resamples, of which all networks see the same.",
+    caption="Accuracy on each task's test images of a classifier on the frozen features (and, where it was"
+    " asked for, after fine-tuning), with 95 % intervals from resampling these images. The place is that of"
+    " the mean over tasks, each of which weighs the same: the places that a network takes in 95 % of the"
+    " resamples, of which all networks see the same.",
     parts=(Bespoke(_ranking),),
     place=11,
     measured_by=EVALUATE,

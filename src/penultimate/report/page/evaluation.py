@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from penultimate.report.base import Built
+from penultimate.report.cautions import cautions
 from penultimate.report.evaluated import Board, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
-from penultimate.report.text import counted, listed
+from penultimate.report.text import counted, listed, plain
 
 DEPTH = "depth"
 """The exhibit of probes of every block, where a study has them."""
@@ -51,13 +52,16 @@ def context(measurements: Measurements, exhibits: Iterable[Built]) -> dict[str, 
         Chapter(title, tuple(by_name[name] for name in names if name in by_name and _shows(by_name[name])))
         for title, names in CHAPTERS.items()
     ]
-    boards = boards_of(tasks_of(measurements))
+    boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)
     return {
         "chapters": [chapter for chapter in chapters if chapter.exhibits],
         "boards": boards,
         "answer": _answer(boards, measurements),
         "reading": _reading(boards),
         "gaps": _gaps(measurements, by_name),
+        "odd": lambda board, network: [
+            caution for caution in odd if caution.network == network and caution.task in ("", board.name)
+        ],
         "scale": lambda board, value: round(100 * _share(_ends(board), 100 * value), 2),
         "ends": _ends,
     }
@@ -116,10 +120,11 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
     asked = {text.partition("(")[0] for text in measurements.networks.asked}
     given = measurements.results.description.get("networks", ())
     gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]
-    undefined = measurements.results.provenance.get("undefined", {})
-    for step, reason in undefined.items():
+    provenance = measurements.results.provenance
+    failed = {step: plain(of["why"]).rstrip(".") for step, of in provenance.get("failed", {}).items()}
+    for step, reason in (provenance.get("undefined", {}) | failed).items():
         kind, _, rest = str(step).partition(".")
-        if kind != "probed":
+        if kind not in ("probed", "given", "extract", "data"):
             gaps.append(f"{kind} of {rest.rpartition('.')[0]}: {reason}.")
     if not any(block.get("classifies") for block in given):
         gaps.append(

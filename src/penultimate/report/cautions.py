@@ -1,0 +1,92 @@
+"""What a reader must know of single networks of an evaluation before believing their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penultimate.data.catalog import card
+from penultimate.report.evaluated import board_of, tasks_of
+from penultimate.report.measurements import Measurements
+from penultimate.report.networks import StudyObjective
+from penultimate.report.text import percent as in_percent
+
+LAMBDAS = (1e-6, 1e5)
+"""The smallest and the largest strength that the linear probe tries."""
+TINY, SAME = 1e-6, 0.5
+"""The root mean square below which features are of no size, the share of constant ones that is odd."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """What is odd of a network, on a task or (`task` is empty) on all: in two words, and in a sentence."""
+
+    network: StudyObjective
+    task: str
+    short: str
+    text: str
+
+    def __str__(self) -> str:
+        where = f" on {card(self.task).title}" if self.task else ""
+        return f"{self.network.label}{where}: {self.text}."
+
+
+def cautions(measurements: Measurements) -> tuple[Caution, ...]:
+    """All that is odd, network by network."""
+    found = [*_of_features(measurements), *_at_chance(measurements), *_at_edge(measurements)]
+    order = [each.spec for each in measurements.objectives]
+    return tuple(sorted(found, key=lambda caution: order.index(caution.network.spec)))
+
+
+def _of_features(measurements: Measurements) -> Iterator[Caution]:
+    for network in measurements.objectives:
+        size, constant, width = (
+            next((row.value for row in measurements.rows(metric) if row.objective == network.spec), None)
+            for metric in ("feature_size", "constant_features", "width")
+        )
+        if size is None or constant is None or width is None:
+            continue
+        if constant == width:
+            yield Caution(network, "", "constant", "its features are the same for all test images")
+        elif size < TINY:
+            text = (
+                f"its features are tiny (root mean square {size:.0e}): the probes' strengths are made for 1"
+            )
+            yield Caution(network, "", "tiny features", text)
+        elif constant > SAME * width:
+            text = f"{constant:,.0f} of its {width:,.0f} features are the same for all test images"
+            yield Caution(network, "", "many constant", text)
+
+
+def _at_chance(measurements: Measurements) -> Iterator[Caution]:
+    for task in tasks_of(measurements):
+        board = board_of((task,))
+        chance = task.answers.chance()
+        for standing in board.standings if board else ():
+            if standing.interval.low <= chance:
+                text = (
+                    f"its linear probe ({in_percent(standing.interval.value)} %) is not told apart from"
+                    f" always naming one class ({in_percent(chance)} %)"
+                )
+                yield Caution(standing.network, task.name, "at chance", text)
+
+
+def _at_edge(measurements: Measurements) -> Iterator[Caution]:
+    """Of probes that leave something to be gained by another strength."""
+    for target in measurements.targets:
+        perfect = {
+            str(row.objective)
+            for row in measurements.rows("linear_validation_accuracy", "train", target)
+            if row.layer is None and row.value == 1
+        }
+        for row in measurements.rows("linear_lambda", "train", target):
+            network = next((each for each in measurements.objectives if each.spec == row.objective), None)
+            if row.layer is not None or network is None or network.spec in perfect:
+                continue
+            if not LAMBDAS[0] * (1 + 1e-6) < row.value < LAMBDAS[1] * (1 - 1e-6):
+                which = "smallest" if row.value < 1 else "largest"
+                text = (
+                    f"the {which} of the linear probe's strengths (λ = {row.value:g}) is best on validation"
+                    " images; one beyond the 45 that are tried may be better"
+                )
+                yield Caution(network, target, "λ at its edge", text)
