@@ -20,6 +20,7 @@ from penultimate.report import exhibit, read_study
 from penultimate.report.evaluated import records
 from penultimate.report.measurements import admit
 from penultimate.store import Store
+from penultimate.study import Given
 from penultimate.study.evaluation import data_named, evaluation, networks_named
 from penultimate.study.unfold import unfold
 
@@ -218,6 +219,89 @@ def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path:
     assert again.computed == 6, (
         "of either network the further cell, the choice, and the network with what was chosen"
     )
+
+
+ODD = """
+import torch
+from torch import nn
+
+class Odd(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Conv2d(3, 8, 3, stride=4), nn.Conv2d(8, 8, 3)
+        self.relu, self.pool = nn.ReLU(), nn.AdaptiveAvgPool2d(1)
+        self.fc, self.kind = nn.Linear(8, 3), kind
+
+    def forward(self, images):
+        maps = self.relu(self.second(self.relu(self.first(images))))
+        features = self.pool(maps).flatten(1)
+        if self.kind == "nan":
+            features = features * float("nan")
+        if self.kind == "tiny":
+            features = features * 1e-9
+        if self.kind == "constant":
+            features = features * 0 + 1
+        logits = self.fc(features)
+        return {"tuple": (logits, features), "dict": {"logits": logits, "rest": None}}.get(self.kind, logits)
+
+def nan(): return Odd("nan")
+def tiny(): return Odd("tiny")
+def constant(): return Odd("constant")
+def of_tuple(): return Odd("tuple")
+def of_dict(): return Odd("dict")
+"""
+
+
+def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.networks.test_onnx import Small, export
+
+    (tmp_path / "odd.py").write_text(ODD)
+    export(Small("linear"), tmp_path / "small.onnx")
+    kinds = ("nan", "tiny", "constant", "of_tuple", "of_dict")
+    arguments = [f"--model={kind}={tmp_path / 'odd.py'}:{kind}" for kind in kinds]
+    arguments += [f"--model=file=onnx:{tmp_path / 'small.onnx'}", f"--data=shapes={folders['shapes']}"]
+    assert main(["evaluate", *arguments, "--out", str(tmp_path / "runs"), "--processes", "1"]) == 1
+    said = capsys.readouterr()
+    assert "Traceback" not in said.out + said.err
+    failed = [line for line in said.err.splitlines() if line.startswith("failed:")]
+    assert failed
+    assert all(".nan-" in line for line in failed)
+    ranked = {row["network"] for row in records(admit(read_study(tmp_path / "runs"))) if row["task"]}
+    assert ranked == {"tiny", "of_tuple", "of_dict", "file"}
+    page = " ".join(html.unescape((tmp_path / "runs/studies/evaluation/report.html").read_text()).split())
+    for words in (
+        ": its features are not finite for 18 images of a batch",
+        "No number of constant on shapes: probes on ‘shapes’: all 24 examples of X are one point",
+        "tiny: its features are tiny (root mean square",
+        "constant: its features are the same for all test images",
+        "grams of file-shapes: only its penultimate features are compared: network ‘network’: OnnxBody",
+        "layers of of_dict-shapes: only its penultimate features are measured",
+        "ran twice in one forward pass",
+        "How each network is shown its images",
+        "what is usual for ImageNet; its size and channels are the file",
+    ):
+        assert words in page, words
+    pairs = {
+        (row.objective, row.objective_b) for row in pu.results(tmp_path / "runs").where(metric="pair_cka")
+    }
+    assert ("of_dict", "file") in pairs
+    assert not any("nan" in pair for pair in pairs)
+
+
+def test_a_size_and_a_crop_are_told_to_all_networks_that_do_not_say_theirs(tmp_path: Path) -> None:
+    networks = {"own": "timm:test_vit(pretrained=False, crop=96)", "plain": "timm:test_resnet"}
+    study = evaluation(networks, {"digits": ""}, size=64, crop=0.8)
+    (block,) = study.networks
+    assert isinstance(block, Given)
+    assert block.networks == {
+        "own": "timm:test_vit(pretrained=False, crop=96, share=0.8)",
+        "plain": "timm:test_resnet(crop=64, share=0.8)",
+    }
+    with pytest.raises(RequestError, match="not told to a network that was trained here"):
+        evaluation({"a": "folder:runs/steps/x"}, {"digits": ""}, size=64)
 
 
 def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:

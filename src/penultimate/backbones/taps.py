@@ -13,6 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import as_tensor
 
 BLOCK = re.compile(
@@ -33,6 +34,10 @@ LISTED = 5
 """How many names an error suggests."""
 
 Observer = Callable[[str, Tensor], None]
+
+
+class UnobservableError(UndefinedError):
+    """The layers of a network cannot be observed: none has a known name, or one runs twice or never."""
 
 
 def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[str, nn.Module]:
@@ -103,7 +108,7 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
     def hook(name: str) -> Callable[[nn.Module, Any, Any], None]:
         def fire(module: nn.Module, inputs: Any, output: Any) -> None:
             if name in seen:
-                raise RequestError(
+                raise UnobservableError(
                     f"layer '{name}' ({type(module).__name__}) ran twice in one forward pass: it is reused,"
                     " so it is unclear which output is meant; tap the modules that contain its uses"
                 )
@@ -120,7 +125,7 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
             handle.remove()
     silent = [name for name in layers if name not in seen]
     if silent:
-        raise RequestError(
+        raise UnobservableError(
             f"no output of {', '.join(map(repr, silent))}: the forward pass does not call it as a module"
             " (a container, a compiled network, a branch not taken)"
         )
@@ -182,7 +187,7 @@ def _default(modules: dict[str, nn.Module], model: str) -> dict[str, nn.Module]:
                 outermost[name] = module
         if outermost:
             return outermost
-    raise RequestError(
+    raise UnobservableError(
         f"{model} has no module that is named as a block, a unit or a non-linearity; name the layers:"
         f" {', '.join(list(modules)[:LISTED]) or 'it has no named modules'}, ..."
     )

@@ -28,6 +28,7 @@ from penultimate.layers.observed import (
     draws,
     evaluating,
     examples,
+    in_context,
     observed,
 )
 from penultimate.metrics.comparison import Comparison, Doubles
@@ -132,13 +133,17 @@ class LayerGrams:
 def layer_grams(
     network: AnyNetwork,
     loader: Images | Iterable[Any],
+    layers: str | Sequence[str] | None = None,
     *,
     output: str = "",
     batch_size: int = 256,
     seed: int = 0,
 ) -> LayerGrams:
-    """What `compare_grams` compares of a network; settings as of `compare_networks`, in one pass."""
-    watched = observed({"network": network}, None, output)
+    """What `compare_grams` compares of a network; settings as of `compare_networks`, in one pass.
+
+    With no layers, (), it is the output alone.
+    """
+    watched = observed({"network": network}, layers, output)
     found = [
         (
             tuple(layer for _, layer in sheet.rows),
@@ -147,8 +152,8 @@ def layer_grams(
         )
         for _, sheet in _sheets(watched, loader, 1, batch_size, seed, "flatten")
     ]
-    layers, batches, sizes = zip(*found, strict=True)
-    return LayerGrams(layers[0], batches, sizes)
+    names, batches, sizes = zip(*found, strict=True)
+    return LayerGrams(names[0], batches, sizes)
 
 
 def compare_grams(networks: Mapping[str, LayerGrams]) -> Comparison:
@@ -196,7 +201,7 @@ def _sheets(
                     with tapped(network.layers, partial(sheet.add, network.name)):
                         network.run(batch)
             except RequestError as error:
-                raise RequestError(f"{where}: {error}") from None
+                raise in_context(error, where) from None
             yield pass_number, sheet
 
 

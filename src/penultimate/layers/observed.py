@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 
 from penultimate.backbones.ending import ending
-from penultimate.backbones.taps import taps, unwrapped
+from penultimate.backbones.taps import UnobservableError, taps, unwrapped
 from penultimate.data.images import Images
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
@@ -50,6 +50,8 @@ class ObservedNetwork:
     ) -> ObservedNetwork:
         """`output`: a name for the output of the whole module, which then counts as its last layer.
 
+        It is the only one where the patterns are ().
+
         Raises RequestError for anything but a network, and for patterns that match none of its layers.
         """
         module = unwrapped(network.body if isinstance(network, Network) else network)
@@ -57,9 +59,9 @@ class ObservedNetwork:
             what = type(network).__name__
             raise RequestError(f"network '{name}' is a {what}, not a Network or an nn.Module")
         try:
-            layers = taps(module, patterns)
+            layers = {} if patterns == () and output else taps(module, patterns)
         except RequestError as error:
-            raise RequestError(f"network '{name}': {error}") from None
+            raise in_context(error, f"network '{name}'") from None
         if output in layers:
             raise RequestError(f"network '{name}' has a layer '{output}': call its output something else")
         if output:
@@ -129,6 +131,12 @@ def observed(
             ObservedNetwork.of(name, network, layers.get(name), output) for name, network in networks.items()
         ]
     return [ObservedNetwork.of(name, network, layers, output) for name, network in networks.items()]
+
+
+def in_context(error: RequestError, where: str) -> RequestError:
+    """The error with where it was raised; that layers cannot be observed is still told from what is wrong."""
+    kind = UnobservableError if isinstance(error, UnobservableError) else RequestError
+    return kind(f"{where}: {error}")
 
 
 def inputs(batch: Any) -> Tensor | dict[str, Any]:

@@ -14,7 +14,14 @@ from torch import Tensor
 from penultimate.backbones.taps import flattened, tapped
 from penultimate.data.images import Images, one_class_each
 from penultimate.errors import RequestError
-from penultimate.layers.observed import LABELS, AnyNetwork, ObservedNetwork, evaluating, expect_batches
+from penultimate.layers.observed import (
+    LABELS,
+    AnyNetwork,
+    ObservedNetwork,
+    evaluating,
+    expect_batches,
+    in_context,
+)
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import nonzero_share
 from penultimate.metrics.inputs import as_classes, whole_number
@@ -98,7 +105,7 @@ def profile_layers(
                 if wanted and features is not None:
                     observe(PENULTIMATE, features)
             except RequestError as error:
-                raise RequestError(f"batch {number}: {error}") from None
+                raise in_context(error, f"batch {number}") from None
     if not gauges:
         raise RequestError("no batch to measure layers on, or no output of a network that is a tensor")
     return [gauge.profile(layer) for layer, gauge in gauges.items()]

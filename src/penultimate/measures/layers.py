@@ -25,13 +25,18 @@ def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
     """The share of non-zero activations and the class separation of every block, on the test images.
 
     The penultimate features are those of the bank. A separation that has no value (constant activations) is
-    left out.
+    left out. Of a network whose layers cannot be observed there are the penultimate features alone.
     """
+    from penultimate.backbones.taps import UnobservableError
     from penultimate.layers.profiles import LayerProfile, profile_layers
     from penultimate.metrics.activations import nonzero_share
     from penultimate.metrics.separation import class_separation
 
-    *profiles, _ = profile_layers(inputs.network, inputs.shown("test"))
+    try:
+        *profiles, _ = profile_layers(inputs.network, inputs.shown("test"))
+    except UnobservableError as error:
+        profiles = []
+        yield Undefined(f"only its penultimate features are measured: {error}")
     bank = inputs.features("test")
     separation, undefined = None, ""
     try:

@@ -34,17 +34,26 @@ GRAMS = "grams.npz"
     stage=True,
     seconds=4.0,
 )
-def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact]:
-    """The Gram matrices of every layer on some test images, the same for all networks."""
+def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
+    """The Gram matrices of every layer on some test images, the same for all networks.
+
+    Of a network whose layers cannot be observed (an ONNX file) those of the penultimate features alone.
+    """
     import numpy as np
 
+    from penultimate.backbones.taps import UnobservableError
     from penultimate.layers.comparison import layer_grams
     from penultimate.metrics.similarity import FEWEST
 
     shown = inputs.shown("test")
     if len(shown) < FEWEST:
         raise UndefinedError(f"CKA needs {FEWEST} test images; '{inputs.target}' has {len(shown)}")
-    made = layer_grams(inputs.network, shown.subset(sample(len(shown), images)), output=PENULTIMATE)
+    shown = shown.subset(sample(len(shown), images))
+    try:
+        made = layer_grams(inputs.network, shown, output=PENULTIMATE)
+    except UnobservableError as error:
+        yield Undefined(f"only its penultimate features are compared: {error}")
+        made = layer_grams(inputs.network, shown, (), output=PENULTIMATE)
     batches = {f"batch_{number}": batch for number, batch in enumerate(made.batches)}
     np.savez(inputs.folder / GRAMS, layers=np.array(made.layers), sizes=np.array(made.sizes), **batches)  # type: ignore[arg-type]
     yield Fact("images", int(sum(made.sizes)))

@@ -50,7 +50,8 @@ def _of_features(measurements: Measurements) -> Iterator[Caution]:
             yield Caution(network, "", "constant", "its features are the same for all test images")
         elif size < TINY:
             text = (
-                f"its features are tiny (root mean square {size:.0e}): the probes' strengths are made for 1"
+                f"its features are tiny (root mean square {size:.0e}); the linear probe's strengths suit a"
+                " size of about 1"
             )
             yield Caution(network, "", "tiny features", text)
         elif constant > SAME * width:

@@ -90,10 +90,13 @@ def listed(words: list[str]) -> str:
 
 
 def typeset(text: str) -> str:
-    """Text as a page sets it: curved apostrophes, no line break inside "p = 0.01" or before a per cent sign.
+    """Text as a page sets it: curved quotes, no line break inside "p = 0.01" or before a per cent sign.
 
     >>> typeset("the paper's p = 0.01").replace("\N{NO-BREAK SPACE}", "~")
     'the paper’s p~=~0.01'
+    >>> typeset("networks' features of 'a b'")
+    'networks’ features of ‘a b’'
     """
-    curved = re.sub(r"(?<=\w)'", "’", text)
+    quoted = re.sub(r"(?<!\w)'([^']*)'(?!\w)", r"‘\1’", text)
+    curved = re.sub(r"(?<=\w)'", "’", quoted)
     return re.sub(r"(?<=[=<±≥≤]) | (?=[=<±≥≤%])", "\N{NO-BREAK SPACE}", curved)

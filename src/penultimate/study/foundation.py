@@ -80,7 +80,7 @@ class Foundation:
                 config |= filled(content=fingerprint_of() if fingerprint_of else None)
             priority = {self.study.source: 0}.get(name, NOW if name in self.study.targets else LATER)
             columns = {"draw": draw, "target": name}
-            step = self._core("data", config, columns, f"d{draw}-{_word(name)}", priority)
+            step = self._core("data", config, columns, f"d{draw}-{word(name)}", priority)
             self._known[name, draw] = self.add(step)
         return self._known[name, draw]
 
@@ -90,7 +90,7 @@ class Foundation:
         found = self.study.located[name]
         config = {"name": name, "draw": draw, "where": where, "splits": list(found.asked)}
         config["content"] = found.fingerprint
-        return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{_word(name)}", 0)
+        return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{word(name)}", 0)
 
     def pictures(self) -> None:
         """Every draw's data, and one picture of the first draw's; none where some are of one's own."""
@@ -120,7 +120,7 @@ class Foundation:
         identity = {"name": key.objective, "source": source, **content}
         config = {**identity, "classes": self.study.card(self.study.source).classes}
         columns = self.columns((key,), "network", self.study.source)
-        return self._core("given", config, columns, _word(key.objective), 0, (), identity)
+        return self._core("given", config, columns, word(key.objective), 0, (), identity)
 
     def _trained(self, key: NetworkKey, block: Runs) -> Step:
         composition = self._compositions[key.objective]
@@ -249,7 +249,7 @@ class Foundation:
             parts.append(f"s{first.seed}")
         parts.append(target)
         parts += [f"{name}{value}" for name, value in cell]
-        return "-".join(_word(str(part)) for part in parts if part)
+        return "-".join(word(str(part)) for part in parts if part)
 
 
 def _short(composition: Composition) -> str:
@@ -257,7 +257,7 @@ def _short(composition: Composition) -> str:
 
 
 @functools.cache
-def _word(text: str) -> str:
+def word(text: str) -> str:
     """A text as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", text)[:40]
 

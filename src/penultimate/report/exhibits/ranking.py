@@ -13,11 +13,14 @@ from penultimate.report.text import MINUS, fixed, listed, p_value, plain
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.resampling import DRAWS
+from penultimate.study.foundation import word
 
 BOLD_NOTE = (
     "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
     f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm)."
 )
+UNDER_PROBES = ("data", "extract", "probed")
+"""The steps without which a network has no number on a task, besides that it is loaded."""
 COMPARED = {"linear": "comparisons", "tuned": "comparisons_tuned"}
 """The table of paired comparisons of a probe."""
 
@@ -105,13 +108,15 @@ def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
 def _why(measurements: Measurements, target: str, network: str) -> str:
     """Why a network has no number on a target, after a colon; empty where that is not known."""
     provenance = measurements.results.provenance
+    probed = f"probed.{word(network)}-{word(target)}."
     reasons = {
-        str(why)
+        plain(why).rstrip(".")
         for step, why in provenance.get("undefined", {}).items()
-        if str(step).startswith("probed.") and f"'{target}'" in str(why)
+        if step.startswith(probed)
     }
     for step, failure in provenance.get("failed", {}).items():
-        of_target = step.startswith("given.") or failure["target"] == target
+        kind = step.partition(".")[0]
+        of_target = kind == "given" or (kind in UNDER_PROBES and failure["target"] == target)
         if of_target and failure["network"] in (None, network):
             reasons.add(plain(failure["why"]).rstrip("."))
     return f": {'; '.join(sorted(reasons))}" if reasons else ""
