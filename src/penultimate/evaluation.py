@@ -12,6 +12,7 @@ from penultimate.errors import RequestError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import nn
 
     from penultimate.engine.observer import Engine, Observer, Summary
     from penultimate.report.base import Built
@@ -69,7 +70,7 @@ class Evaluation:
 
 
 def evaluate(
-    networks: Mapping[str, str],
+    networks: Mapping[str, str | nn.Module],
     data: Mapping[str, str | Path],
     *,
     source: str = "",
@@ -89,6 +90,8 @@ def evaluate(
 
     A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build", "onnx:net.onnx" or the folder of a
     network that was trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')".
+    A module (nn.Module) is evaluated as it is, in this process, one step after another; its attribute
+    `preparation` or timm's `pretrained_cfg` says how it wants images, `size` another size.
     A place is a folder that holds a folder for each class, or folders of splits that do, a table of paths and
     labels, arrays, or, under the name of a published data set, where that lies; "" stands for one that the
     package makes.
@@ -99,14 +102,30 @@ def evaluate(
 
     Raises RequestError for names and folders that cannot be used.
     """
+    from penultimate.engine.inprocess import InProcessEngine
     from penultimate.engine.run import run
     from penultimate.report import read_study, write_report
     from penultimate.study.evaluation import NAME, evaluation
 
     folders = {each: str(where) for each, where in data.items()}
-    study = evaluation(networks, folders, source, classifies, fine_tune, name or NAME, size, crop)
-    summary = run(study, out, processes, observer, command, engine, verify)
+    live = [each for each, what in networks.items() if not isinstance(what, str)]
+    if live and engine != "local":
+        raise RequestError(f"'{live[0]}' is a module, which no other process knows: only engine='local' does")
+    sources = {each: _source(each, what, size, crop) for each, what in networks.items()}
+    study = evaluation(sources, folders, source, classifies, fine_tune, name or NAME, size, crop)
+    command = command or "penultimate.evaluate(...) in Python"
+    summary = run(study, out, processes, observer, command, InProcessEngine() if live else engine, verify)
     page = Path(out) / "studies" / study.name / "report.html"
     if summary.computed or not page.is_file():
         write_report(read_study(out, study.name), page)
     return Evaluation(Path(out), study.name, page, summary)
+
+
+def _source(name: str, what: str | nn.Module, size: int | None, crop: float | None) -> str:
+    """The source of a network; a module is kept in this process, to be found by its own."""
+    if isinstance(what, str):
+        return what
+    from penultimate.networks.live import keep
+
+    said = {"crop": size, "share": None if crop is None else float(crop)}
+    return keep(name, what, {each: value for each, value in said.items() if value is not None})

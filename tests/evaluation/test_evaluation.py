@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from tests.evaluation.pictures import class_folders, fill, split_folders
 from tests.inprocess import InProcess
+from torch import Tensor, nn
 
 import penultimate as pu
 from penultimate.cli import main
@@ -302,6 +304,49 @@ def test_a_size_and_a_crop_are_told_to_all_networks_that_do_not_say_theirs(tmp_p
     }
     with pytest.raises(RequestError, match="not told to a network that was trained here"):
         evaluation({"a": "folder:runs/steps/x"}, {"digits": ""}, size=64)
+
+
+class Live(nn.Module):
+    """A module of this session that scales its features by a number which its weights do not hold."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.convolution, self.last, self.scale = nn.Conv2d(3, 8, 5, stride=4), nn.Linear(8, 3), scale
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.last(self.scale * self.convolution(images).relu().mean((2, 3)))
+        return logits
+
+
+def test_a_module_of_this_session_is_evaluated_as_what_it_is(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, data, threads = Live(1.0).train(), {"shapes": folders["shapes"]}, torch.get_num_threads()
+    done = pu.evaluate({"mine": module}, data, size=64, out=tmp_path)
+    assert done.summary.complete
+    assert module.training
+    assert torch.get_num_threads() == threads
+    assert {row["network"] for row in done} == {"mine"}
+    again = pu.evaluate({"mine": Live(1.0)}, data, size=64, out=tmp_path)
+    assert again.summary.computed == 0
+    other = pu.evaluate({"mine": Live(2.0)}, data, size=64, out=tmp_path)
+    assert len(steps(tmp_path, "given")) == 2, "other features of the same weights are another network"
+    assert other.summary.complete
+    source = read_study(tmp_path).description["networks"][0]["given"]["mine"]
+    assert main(["evaluate", "--model", source, "--data", f"few={folders['<i>few</i>']}", "--plan"]) == 0
+    monkey = source.replace("Live-", "Live-0")
+    assert main(["evaluate", "--model", monkey, "--data", "digits_smoke", "--out", str(tmp_path / "o")]) == 1
+    assert "is a module of the Python session that evaluated it" in capsys.readouterr().err
+
+
+def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
+    with pytest.raises(RequestError, match=r"or is an nn\.Module, not a int"):
+        pu.evaluate({"a": 3}, {"digits": ""})  # type: ignore[dict-item]
+    with pytest.raises(RequestError, match="'a' is a module, which no other process knows"):
+        pu.evaluate({"a": Live(1.0)}, {"digits": ""}, engine="ray")
+    with pytest.raises(RequestError, match=r"'flat' cannot be copied and run.*size=64 says 64 x 64"):
+        pu.evaluate({"flat": nn.Linear(3, 4)}, {"digits": ""})
 
 
 def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:

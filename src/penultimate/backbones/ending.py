@@ -124,7 +124,7 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
     finally:
         for handle in handles:
             handle.remove()
-    for tensor in _tensors(output):
+    for tensor in tensors_of(output):
         found = _found(tensor, calls, last)
         if found is not None:
             return found
@@ -299,15 +299,15 @@ def _side_by_side(parts: list[Tensor], shared: bool) -> Tensor:
     return parts[0] if shared or len(parts) == 1 else torch.cat(parts, 1)
 
 
-def _tensors(output: Any) -> Iterator[Tensor]:
+def tensors_of(output: Any) -> Iterator[Tensor]:
     """The tensors of an output, those called logits first."""
     if isinstance(output, Tensor):
         yield output
     elif isinstance(output, Mapping):
         for _, value in sorted(output.items(), key=lambda item: item[0] != "logits"):
-            yield from _tensors(value)
+            yield from tensors_of(value)
     elif isinstance(output, tuple | list):
         for value in output:
-            yield from _tensors(value)
+            yield from tensors_of(value)
     elif isinstance(getattr(output, "logits", None), Tensor):
         yield output.logits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 import warnings
 from collections.abc import Mapping
@@ -138,6 +139,9 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
             if kind == "timm":
                 import timm
 
+                logging.getLogger("huggingface_hub").setLevel(
+                    logging.ERROR
+                )  # the caller says what came of it
                 module: nn.Module = timm.create_model(name, pretrained=bool(weights), **made_with)
             else:
                 from torchvision import models

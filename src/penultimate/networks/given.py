@@ -34,8 +34,9 @@ from penultimate.networks.architectures import (
     preparation,
     with_told,
 )
+from penultimate.networks.live import kept
 from penultimate.networks.onnx import OnnxBody, with_features
-from penultimate.networks.sources import GIVEN, Source, read_source
+from penultimate.networks.sources import GIVEN, LIVE, Source, read_source
 from penultimate.networks.trained import load_network
 from penultimate.networks.weights import load_weights, read_weights, restore
 from penultimate.userfile import first_line
@@ -156,7 +157,10 @@ def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | 
     """The body and the final layer."""
     if card["kind"] == "onnx":
         return OnnxBody(folder / GRAPH), None
-    module = create(card["kind"], card["name"], card["options"], file=folder / CODE).eval()
+    if card["kind"] == LIVE:
+        module = kept(card["name"])
+    else:
+        module = create(card["kind"], card["name"], card["options"], file=folder / CODE).eval()
     tensors = safetensors.torch.load_file(folder / WEIGHTS)
     if tensors.keys() != module.state_dict().keys():
         raise KeyError(f"{WEIGHTS} is of another network than {GIVEN}")
@@ -173,6 +177,8 @@ def _built(source: Source) -> nn.Module:
     library = source.kind in ("timm", "torchvision")
     if library and source.weights is None and source.settings.get("pretrained", True):
         return download(source).eval()
+    if source.kind == LIVE:
+        return kept(source.name)
     module = create(source.kind, source.name, options(source), source.settings.get("seed", 0))
     if source.weights is not None:
         tensors = read_weights(source.weights, source.settings.get("ema", False))

@@ -24,6 +24,8 @@ from penultimate.files import digest_file, read_sealed
 from penultimate.registry import parse
 from penultimate.store import META, SCHEMA
 
+LIVE = "live"
+"""The kind of a module of this session (see `networks.live`)."""
 GIVEN = "given.json"
 """The file that distinguishes a given network's folder from a trained one's."""
 PREPARING: Mapping[str, type] = {
@@ -42,6 +44,7 @@ SETTINGS: Mapping[str, Mapping[str, type]] = {
     "timm": {**NAMED, **BUILDING, **PREPARING},
     "torchvision": {**NAMED, **BUILDING, **PREPARING},
     "onnx": PREPARING,
+    LIVE: PREPARING,
     "folder": {},
     "file": {**BUILDING, **PREPARING},
 }

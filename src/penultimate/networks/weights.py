@@ -149,5 +149,8 @@ def _misfit(
     if not missing and not extra and len(rows) == 1 and len(shapes) <= 4:
         classes = rows.pop()
         if all(tensors[name].shape[1:] == own[name].shape[1:] for name in shapes):
-            return f"{text}; a final layer for {classes} classes? num_classes={classes} makes one"
+            return (
+                f"{text}; a final layer for {classes} classes? num_classes={classes} makes one, as in"
+                f" timm:NAME(num_classes={classes})"
+            )
     return text if 2 * fitting >= len(own) else f"{text}; is it of another architecture?"

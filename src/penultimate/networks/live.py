@@ -1,0 +1,80 @@
+"""Modules of this session as networks of a study: kept by what they are, and found again by their name.
+
+Its source is live:CLASS-DIGEST. The digest is of its weights, and of what it makes of two images of noise, so
+that other weights and another forward pass are another network. Another process knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from penultimate.backbones.ending import tensors_of
+from penultimate.backbones.taps import unwrapped
+from penultimate.data.seeding import derived_generator
+from penultimate.errors import RequestError, legible, shortened
+from penultimate.files import digest_arrays, digest_bytes
+from penultimate.networks.architectures import preparation
+from penultimate.networks.sources import LIVE, Source
+from penultimate.userfile import first_line
+
+_KEPT: dict[str, nn.Module] = {}
+
+
+def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
+    """Keep a copy of a module, on the CPU and in evaluation mode; returns its source.
+
+    `settings` is what is said of its images. Raises RequestError for what is no module, cannot be copied or
+    refuses them.
+    """
+    if not isinstance(module, nn.Module):
+        raise RequestError(
+            f"'{name}' comes from a source such as 'timm:resnet18', or is an nn.Module, not a"
+            f" {type(module).__name__}"
+        )
+    try:
+        own = copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
+        prepared, _ = preparation(Source(LIVE, name, dict(settings)), own)
+        channels, side = len(prepared.statistics.mean), prepared.crop
+        images = torch.randn(2, channels, side, side, generator=derived_generator("live"))
+        found = [value.numpy() for value in own.state_dict().values()]
+        found += [value.float().numpy() for value in _outputs(own, images)]
+    except RequestError:
+        raise
+    except Exception as error:  # a user's module raises whatever it does
+        said = shortened(legible(first_line(error) or type(error).__name__), 300)
+        raise RequestError(
+            f"the module '{name}' cannot be copied and run on images like those of its preparation: {said}."
+            " size=64 says 64 x 64 pixels; a Python file that builds it is given as 'FILE.py:build' with"
+            " weights='FILE'"
+        ) from error
+    names = "\n".join((type(own).__qualname__, repr(prepared), *own.state_dict()))
+    digest = digest_bytes(f"{names}\n{digest_arrays(*found)}".encode())[:32]
+    text = f"{type(own).__name__}-{digest}"
+    _KEPT[text] = own
+    return f"{LIVE}:{text}"
+
+
+def kept(name: str) -> nn.Module:
+    """A copy of a module that is kept; raises RequestError where this process has kept none of the name."""
+    if name not in _KEPT:
+        raise RequestError(
+            f"'{name}' is a module of the Python session that evaluated it, and unknown to this one: evaluate"
+            " it there again, or give a Python file that builds it, 'FILE.py:build', with weights='FILE'"
+        )
+    return copy.deepcopy(_KEPT[name])
+
+
+@torch.no_grad()
+def _outputs(module: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
+    """What a module makes of images on one thread, whose number changes the last bits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return list(tensors_of(module(images)))
+    finally:
+        torch.set_num_threads(threads)
