@@ -69,7 +69,7 @@ def test_images_are_shown_as_the_network_wants_them(tmp_path: Path, workers: int
     from torchvision.transforms import v2
 
     root = split_folders(tmp_path / "e", ("ape", "bee"), 5, 2)
-    manifest, left_out = leave_listing(located("e", str(root)), tmp_path / "left", 0, quietly)
+    manifest, left_out, _ = leave_listing(located("e", str(root)), tmp_path / "left", 0, quietly)
     assert (manifest["class_names"], left_out) == (["ape", "bee"], {})
     shown = listed_images(tmp_path / "left", "train", PREPARATION, workers)
     small = load_images(tmp_path / "left", "train")
@@ -94,12 +94,17 @@ def test_an_image_that_cannot_be_read_is_left_out_and_named_and_shifts_no_label(
     root = split_folders(tmp_path / "f", ("ape", "bee"), 3, 2)
     file = root / "train" / "ape" / "001.jpg"
     file.write_bytes(file.read_bytes()[:200])
-    _, left_out = leave_listing(located("f", str(root)), tmp_path / "left", 0, quietly)
-    assert list(left_out) == ["train"]
+    still = Image.open(root / "train" / "bee" / "000.jpg")
+    still.save(root / "train" / "bee" / "moving.gif", save_all=True, append_images=[still.rotate(90)])
+    _, left_out, remarks = leave_listing(located("f", str(root)), tmp_path / "left", 0, quietly)
+    assert list(left_out) == list(remarks) == ["train"]
+    assert remarks["train"] == [
+        "1 of 7 images hold several frames, of which the first is read; the first is train/bee/moving.gif"
+    ]
     assert str(file) in left_out["train"][0]
     shown = listed_images(tmp_path / "left", "train", PREPARATION)
-    assert shown.labels.tolist() == [0, 0, 1, 1, 1]
-    assert len(shown.in_memory()) == 5
+    assert shown.labels.tolist() == [0, 0, 1, 1, 1, 1]
+    assert len(shown.in_memory()) == 6
     assert np.array_equal(load_images(tmp_path / "left", "train").labels, shown.labels)
 
 

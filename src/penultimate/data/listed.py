@@ -91,33 +91,43 @@ class ListedImages:
 
 def leave_listing(
     found: Located, folder: Path, draw: int, progress: Callable[[dict[str, object]], None]
-) -> tuple[Manifest, dict[str, list[str]]]:
+) -> tuple[Manifest, dict[str, list[str]], dict[str, list[str]]]:
     """Decode every image once and leave in a folder what this module says.
 
     Returns the manifest and, of each split that has any, the images that cannot be read, named up to NAMED
-    with the reasons. They are left out, and no label is shifted. Raises RequestError if none can be read.
+    with the reasons, and what of others is not read. Those that cannot be are left out, and no label is
+    shifted. Raises RequestError if none can be read.
     """
     left_out: dict[str, list[int]] = {}
     told: dict[str, list[str]] = {}
+    remarked: dict[str, list[str]] = {}
     manifest: Manifest = {}
     for split, listing in found.splits.items():
         pictures, rows = [], []
+        remarks: dict[str, list[int]] = {}
         for batch in decoded(listing, [_PICTURE], workers=0, upright=True):
             pictures.append(batch.images[_PICTURE.geometry])
             rows.append(batch.rows)
             left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
             told.setdefault(split, []).extend(why for _, why in batch.left_out)
+            for row, what in batch.remarks:
+                remarks.setdefault(what, []).append(row)
             progress({"dataset": found.name, "split": split, "images": batch.stop})
         kept = listing.subset(np.concatenate(rows))
         if not len(kept):
             raise RequestError(
                 f"data '{found.name}': none of {len(listing)} {split} images can be read; {told[split][0]}"
             )
+        remarked[split] = [
+            f"{len(of):,} of {len(listing):,} images {what}; the first is {listing.name(of[0])}"
+            for what, of in remarks.items()
+        ]
         small = ImageSet(np.concatenate(pictures), kept.labels, kept.ids, kept.class_names)
         manifest = save_images(folder, split, small, name=found.name, draw=draw)
     where = {"name": found.name, "where": found.where, "splits": list(found.asked)}
     write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": left_out}, SCHEMA)
-    return manifest, {split: _named(reasons) for split, reasons in told.items() if reasons}
+    named = {split: _named(reasons) for split, reasons in told.items() if reasons}
+    return manifest, named, {split: these for split, these in remarked.items() if these}
 
 
 def _named(reasons: list[str]) -> list[str]:

@@ -112,7 +112,8 @@ class Display:
             self.progress.advance(self.overall)
         took = seconds_text(meta["seconds"])
         if step.name == "data":
-            self.say(f"{escape(step.config['name'])} rendered in {took}")
+            done = "looked at" if "where" in step.config else "rendered"
+            self.say(f"{escape(step.config['name'])} {done} in {took}")
         elif meta["status"] == "diverged":
             reason = escape(str(meta.get("reason", "")))
             self.say(f"{self._who(step)} [bold red]diverged[/]: {reason}; the study goes on without it")

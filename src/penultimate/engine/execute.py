@@ -8,6 +8,7 @@ import platform
 import subprocess
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -70,9 +71,10 @@ def _located(inputs: Inputs) -> Outcome:
         raise RequestError(
             f"the images in '{config['where']}' were changed since the study began; start it again"
         )
-    manifest, left_out = leave_listing(found, inputs.folder, config["draw"], inputs.progress)
-    facts = {"content_digest": manifest["digest"], **({"left_out": left_out} if left_out else {})}
-    return Outcome(facts=facts)
+    manifest, left_out, remarks = leave_listing(found, inputs.folder, config["draw"], inputs.progress)
+    told = {"left_out": left_out, "remarks": remarks}
+    known = {name: what for name, what in told.items() if what}
+    return Outcome(facts={"content_digest": manifest["digest"], **known})
 
 
 def sheet(inputs: Inputs) -> Outcome:
@@ -151,16 +153,18 @@ def extract(inputs: Inputs) -> Outcome:
     loaded, shown = inputs.load_from(network), inputs.shown(split)
     if isinstance(shown, ListedImages):
         name = str(inputs.step.columns["objective"])
-        banks = extract_files(
-            {name: loaded},
-            shown.listing,
-            inputs.folder,
-            workers=shown.workers,
-            upright=True,
-            identities={name: network.parent},
-            images=images.parent,
-            show=False,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of images: the data's own step has told them
+            banks = extract_files(
+                {name: loaded},
+                shown.listing,
+                inputs.folder,
+                workers=shown.workers,
+                upright=True,
+                identities={name: network.parent},
+                images=images.parent,
+                show=False,
+            )
         if len(banks[name]) < len(shown):
             raise RequestError(f"images of '{images.of}' can no longer be read; start the study again")
     else:

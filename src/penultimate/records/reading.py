@@ -175,10 +175,13 @@ class StudyFolder:
         for meta in metas.values():
             seconds[meta.step] += meta.content["seconds"]
         data = [meta.content for meta in metas.values() if meta.step == "data"]
-        left_out = {
-            f"{of['config']['name']}, {split}": images
-            for of in data
-            for split, images in of.get("left_out", {}).items()
+        of_images = {
+            what: {
+                f"{of['config']['name']}, {split}": told
+                for of in data
+                for split, told in of.get(what, {}).items()
+            }
+            for what in ("left_out", "remarks")
         }
         prepared = {
             content["columns"]["objective"]: content["preparation"]
@@ -200,7 +203,7 @@ class StudyFolder:
             **{name: first.get(name, "") for name in ("processor", "device", "threads", "python")},
             "packages": first.get("packages", {}),
             "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
-            **({"left_out": left_out} if left_out else {}),
+            **{what: told for what, told in of_images.items() if told},
             **({"prepared": prepared} if prepared else {}),
             **({"failed": failed} if failed else {}),
             "seconds": {name: round(value, 1) for name, value in seconds.items()},

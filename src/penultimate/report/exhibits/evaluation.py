@@ -243,6 +243,10 @@ def _basis(measurements: Measurements) -> Piece:
         f"Left out of {plain(split)}, for they cannot be read: {plain('; '.join(images))}."
         for split, images in left_out.items()
     ]
+    notes += [
+        f"{split}: {plain('; '.join(remarks))}."
+        for split, remarks in measurements.results.provenance.get("remarks", {}).items()
+    ]
     rows = []
     for name in names:
         known = card(name)

@@ -133,9 +133,12 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
             " they take a source whose classes the networks tell apart (--source FOLDER --classifies all)."
         )
     if DEPTH not in by_name or not _shows(by_name[DEPTH]):
-        gaps.append(
-            "Which layer serves each task best: no probe of the layers before the last was asked for."
+        why = (
+            "the networks have no layers before the last that can be probed"
+            if DEPTH in asked
+            else "not asked for"
         )
+        gaps.append(f"Which layer serves each task best: {why}.")
     if "given_fine_tuning" not in asked:
         gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
     return gaps
