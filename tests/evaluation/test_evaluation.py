@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 import penultimate as pu
 from penultimate.cli import main
+from penultimate.engine.observer import Silent
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
 from penultimate.report import exhibit, read_study
@@ -358,6 +359,25 @@ def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:
     assert found["softmax-s0"] == f"folder:{tmp_path / 'steps' / 'train.softmax-s0.0123'}"
 
 
+def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) -> None:
+    class Noting(Silent):
+        def noticed(self, message: str) -> None:
+            said.append(message)
+
+    said: list[str] = []
+    root, other = class_folders(tmp_path / "x", ("a", "b"), 5), class_folders(tmp_path / "y", ("a", "b"), 5)
+    study = evaluation({"vit": NETWORKS["vit"]}, {"x": str(root), "y": str(other)})
+    study = replace(study, measure=("probed",))
+    for _ in range(2):
+        pu.run(study, tmp_path / "runs", observer=Noting(), engine=InProcess())
+    assert said == []
+    fill(root / "a", 6, 0, seed=8)
+    changed = replace(study, name=study.name)  # which looks at the folders anew
+    assert pu.run(changed, tmp_path / "runs", observer=Noting(), engine=InProcess()).computed == 4
+    assert said[0].startswith("the images of 'x' are not what they were when the study was last run")
+    assert not any("'y'" in message for message in said)
+
+
 def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path) -> None:
     root = class_folders(tmp_path / "x", ("a", "b"), 5)
     first = unfold(evaluation({"vit": NETWORKS["vit"]}, {"x": str(root)}))
@@ -423,6 +443,11 @@ def test_a_plan_times_each_network_and_calls_it_a_guess(
     assert not made["transferability"].is_guess
     images = (24 + 18) / 2
     assert 1e-5 < (made["extract"].seconds_each or 0) / images < 5
+    tuned = evaluation({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])}, fine_tune=True)
+    costs = {cost.name: cost for cost in pu.plan(tuned, tmp_path / "runs").costs}
+    assert costs["given_tune_cell"].is_guess
+    assert costs["given_tune_cell"].total == 2
+    assert (costs["given_tune_cell"].seconds_each or 0) > (costs["extract"].seconds_each or 0)
     arguments = ["--model", NETWORKS["vit"], "--data", f"shapes={folders['shapes']}", "--out", str(tmp_path)]
     assert main(["evaluate", "--plan", *arguments]) == 0
     assert "~ is a guess" in capsys.readouterr().out

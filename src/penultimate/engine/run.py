@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,12 +167,26 @@ def exclusively(store: Store, folder: Path) -> Iterator[None]:
         yield
 
 
+def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
+    """The data sets on disk that were in a study before, with other images."""
+    earlier = {step_id.rpartition(".")[0]: step_id for step_id in before}
+    found = [step for step in graph.steps.values() if step.name == "data" and "where" in step.config]
+    return [
+        step.config["name"] for step in found if earlier.get(step.id.rpartition(".")[0], step.id) != step.id
+    ]
+
+
 def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
     """Record which steps make up the study, so that results and reports can be read while it runs.
 
     Returns what was recorded, and the study's place in the order.
     """
     before = claim(store, graph.study.name, False, observer.noticed)
+    for name in _changed(graph, before.description["steps"]):
+        observer.noticed(
+            f"the images of '{name}' are not what they were when the study was last run; what rests on them"
+            " is computed anew"
+        )
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:
         observer.noticed(

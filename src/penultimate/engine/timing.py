@@ -30,6 +30,8 @@ DECODING = 0.01
 """Seconds for an image file."""
 PASSES = {"extract": 1.0, "layers": 1.5, "grams": 1.5}
 """Steps that run a network, and how many times as long as its features alone they take."""
+TUNING, STEP = ("given_tune_cell", "given_fine_tuning"), 3.0
+"""Steps that train a network further, and how many times as long as its features a step on an image takes."""
 MOST_GRAMS = 1024
 PROBING = 4 * 45 * 6 / 2e10
 """Seconds for an example, a feature and a class: 45 strengths, some passes each, at the rate of a core."""
@@ -96,7 +98,9 @@ def given_seconds(graph: Graph, done: Mapping[str, float]) -> dict[str, float]:
     blocks = [block for block in study.networks if isinstance(block, Given)]
     sources = {key: block.networks[key.objective] for block in blocks for key in block.keys()}
     left = [(step, _network_of(step)) for step_id, step in graph.steps.items() if step_id not in done]
-    running = {key for step, key in left if step.name in PASSES and key is not None and key in sources}
+    running = {
+        key for step, key in left if step.name in (*PASSES, *TUNING) and key is not None and key in sources
+    }
     known = {key: timed for key in running if (timed := _timed(sources[key])) is not None}
     guessed = {step.id: _guess(step, study, known.get(key) if key else None) for step, key in left}
     return {step_id: seconds for step_id, seconds in guessed.items() if seconds is not None}
@@ -119,6 +123,9 @@ def _guess(step: Step, study: Study, timed: tuple[float, int] | None) -> float |
     known = study.card(name)
     if step.name == "probed":
         return 0.5 + PROBING * known.sizes["train"] * known.classes * width
+    if step.name in TUNING:
+        shown = step.config["steps"] * min(step.config["batch_size"], known.sizes["train"])
+        return each * (STEP * shown + known.sizes["test"])
     if step.name not in PASSES:
         return None
     images = known.sizes[step.config["split"] if step.name == "extract" else "test"]
