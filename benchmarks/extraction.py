@@ -8,8 +8,8 @@ either side. The peers' outputs are compared with ours before anything is timed.
 one network      `extract_files` (digests, journal and files included) against a loop over a DataLoader of
                  torchvision's ImageFolder with timm's transform; and against timm's `create_loader`, as its
                  inference.py uses it
-two networks     one pass of `extract_files` against two. Of networks that take r and v seconds, where decoding
-                 takes d, that gains (2 d + r + v) / (d + r + v) at most
+two networks     one pass of `extract_files` against two: where decoding takes d seconds, and the networks r
+                 and v, that gains (2 d + r + v) / (d + r + v) at most
 two cheap ones   the same of two that cost no more than decoding (lcnet_050, mobilenetv3_small_050)
 decoding         images a second of one core: our reader against ImageFolder's `__getitem__`, equal to the bit
 """

@@ -21,8 +21,11 @@ from tests.data.published import CHOSEN, MAKERS, WNIDS, colour, shade
 
 from penultimate import RequestError
 from penultimate.data.entries import ENTRIES, entry
+from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
+from penultimate.data.loading import decoded
 from penultimate.data.opening import open_dataset
+from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError
 from penultimate.published import table
 
@@ -155,6 +158,17 @@ def test_every_arrangement_of_imagenet_is_the_same_data(maker: str, tmp_path: Pa
             for d in (plain, other)
         ]
         assert content[0] == content[1]
+
+
+def test_imagenet_c_is_shown_as_it_is_published(tmp_path: Path) -> None:
+    """Its own test.py crops to 224 x 224 and does not resize: the images are so large already."""
+    path = tmp_path / "fog/3" / WNIDS[3] / "ILSVRC2012_val_00000001.JPEG"
+    path.parent.mkdir(parents=True)
+    Image.effect_noise((224, 224), 60).convert("RGB").save(path)
+    listing = open_dataset("imagenet_c", tmp_path).splits["fog/3"]
+    preparation = Preparation(256, 224, "bilinear", ChannelStatistics((0.5,) * 3, (0.5,) * 3))
+    (batch,) = decoded(listing, [preparation], workers=0)
+    np.testing.assert_array_equal(batch.prepared(preparation)[0], Image.open(path))
 
 
 def test_imagenets_archives_are_read_where_they_lie(tmp_path: Path) -> None:

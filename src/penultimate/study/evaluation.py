@@ -31,7 +31,7 @@ MEASURE = (
 )
 """What is measured of each network that can give what it takes; the last five take a final layer."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
-"""Probes of every block, training of all weights on each task, and areas under the ROC curve of each label."""
+"""Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OF_TRAINING = "network.json"
 """The file by which a folder holds a network that was trained here."""
 QUESTION = "Which network serves which task best?"
