@@ -129,8 +129,10 @@ def check(
 def _check_split(
     opened: OpenedDataset, split: str, listing: Listing, say: Say, progress: Callable[[int], None] | None
 ) -> bool:
-    one_each = listing.labels.ndim == 1
-    classes = f"{np.unique(listing.labels).size:,} classes" if one_each else ", ".join(listing.class_names)
+    one_each, count = listing.labels.ndim == 1, np.unique(listing.labels).size
+    classes = f"{count:,} {'class' if count == 1 else 'classes'}"
+    if not one_each:
+        classes = ", ".join(listing.class_names)
     expected = len(listing) + len(listing.missing)
     if opened.entry is not None:
         expected = opened.entry.card.sizes[split]

@@ -62,7 +62,10 @@ class Files:
         return len(self.paths)
 
     def __getitem__(self, place: int) -> Path:
-        return self.root / self.paths[place]
+        path = self.root / self.paths[place]
+        if not path.is_file() and path.exists():  # reading one might not come to an end
+            raise DamagedFileError(f"'{path}' is no file, but a pipe or a device: remove it")
+        return path
 
     def name(self, place: int) -> str:
         return self.paths[place]
