@@ -148,6 +148,8 @@ def test_a_name_that_is_no_text_is_read(tmp_path: Path) -> None:
     train = open_dataset(str(tmp_path)).splits["train"]
     assert len(train.digest) == 64
     assert len(pickle.dumps(train)) > 0
+    (tmp_path / "bee").rename(tmp_path / os.fsdecode(b"b\xffe"))
+    assert open_dataset(str(tmp_path)).splits["train"].class_names == ("ant", "b\\xffe")
 
 
 def test_links(tmp_path: Path) -> None:

@@ -95,19 +95,26 @@ def leave_listing(
     """Decode every image once and leave in a folder what this module says.
 
     Returns the manifest and, of each split that has any, the images that cannot be read, named up to NAMED
-    with the reasons. They are left out, and no label is shifted. Raises RequestError if none can be read.
+    with the reasons. They are left out, and no label is shifted. What others hold beyond what is read is a
+    notice. Raises RequestError if none can be read.
     """
     left_out: dict[str, list[int]] = {}
     told: dict[str, list[str]] = {}
     manifest: Manifest = {}
     for split, listing in found.splits.items():
         pictures, rows = [], []
+        remarked: dict[str, list[int]] = {}
         for batch in decoded(listing, [_PICTURE], workers=0, upright=True):
             pictures.append(batch.images[_PICTURE.geometry])
             rows.append(batch.rows)
             left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
             told.setdefault(split, []).extend(why for _, why in batch.left_out)
+            for row, remark in batch.remarks:
+                remarked.setdefault(remark, []).append(row)
             progress({"dataset": found.name, "split": split, "images": batch.stop})
+        for remark, where in remarked.items():
+            first = f"the first is '{listing.name(where[0])}'"
+            progress({"notice": f"{len(where):,} of {len(listing):,} {split} images {remark}; {first}"})
         kept = listing.subset(np.concatenate(rows))
         if not len(kept):
             raise RequestError(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from penultimate.data.listing import Chain, Listing
-from penultimate.data.reading import ENDINGS, SPAN, is_image, listed, text_of, visible
+from penultimate.data.reading import ENDINGS, SPAN, class_of, is_image, listed, text_of, visible
 from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
@@ -168,7 +168,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
             if not entry.is_dir():
                 seen.outside += [entry.name] if is_image(entry.name) else []
                 continue
-            name = unicodedata.normalize("NFC", entry.name)
+            name = class_of(entry)
             if name in classes.setdefault(part, set()):
                 raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
             classes[part].add(name)

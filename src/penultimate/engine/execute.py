@@ -8,6 +8,7 @@ import platform
 import subprocess
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -151,16 +152,18 @@ def extract(inputs: Inputs) -> Outcome:
     loaded, shown = inputs.load_from(network), inputs.shown(split)
     if isinstance(shown, ListedImages):
         name = str(inputs.step.columns["objective"])
-        banks = extract_files(
-            {name: loaded},
-            shown.listing,
-            inputs.folder,
-            workers=shown.workers,
-            upright=True,
-            identities={name: network.parent},
-            images=images.parent,
-            show=False,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the step that listed the images has said it
+            banks = extract_files(
+                {name: loaded},
+                shown.listing,
+                inputs.folder,
+                workers=shown.workers,
+                upright=True,
+                identities={name: network.parent},
+                images=images.parent,
+                show=False,
+            )
         if len(banks[name]) < len(shown):
             raise RequestError(f"images of '{images.of}' can no longer be read; start the study again")
     else:
