@@ -5,11 +5,12 @@ Every image of a class is of the class's colour, so that a label that is shifted
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import pickle
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
+from penultimate.data.chexpert import COLUMNS, COMPETITION, OBSERVATIONS
 from penultimate.data.imagenet import _timm_words
 
 WNIDS = sorted(_timm_words())
@@ -363,10 +365,58 @@ def imagenet_c(root: Path) -> None:
             put_image(root / "imagenet-c" / folder / WNIDS[label] / "ILSVRC2012_val_00000001.JPEG", label)
 
 
+def shade(present: Sequence[bool]) -> int:
+    """The grey of a radiograph with these of the competition's findings."""
+    return 20 + sum(6 << place for place, there in enumerate(present) if there)
+
+
+def chexpert_rows(part: str, patients: Sequence[int]) -> list[dict[str, str]]:
+    """Rows as they are: one to three studies' images a patient, blanks where nothing is mentioned."""
+    random = np.random.default_rng(len(patients))
+    rows = []
+    for patient in patients:
+        for view in range(1, 2 + patient % 3):
+            side = "Lateral" if view == 3 else "Frontal"
+            path = f"CheXpert-v1.0-small/{part}/patient{patient:05d}/study1/view{view}_{side.lower()}.jpg"
+            choices = ("1.0", "0.0", "-1.0", "") if part == "train" else ("1.0", "0.0")
+            values = {name: str(random.choice(choices)) for name in OBSERVATIONS}
+            facts = {"Path": path, "Sex": "Female", "Age": "68", "Frontal/Lateral": side, "AP/PA": "AP"}
+            rows.append({**facts, **values})
+    return rows
+
+
+def chexpert_files(
+    root: Path,
+    train: Sequence[Mapping[str, str]],
+    valid: Sequence[Mapping[str, str]],
+    columns: Sequence[str] = COLUMNS,
+) -> Path:
+    """A folder in CheXpert's layout: the tables, and a grey JPEG for every row whose path lies in it."""
+    folder = root / "CheXpert-v1.0-small"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in {"train.csv": train, "valid.csv": valid}.items():
+        with (folder / name).open("w", newline="") as file:
+            table = csv.DictWriter(file, columns, extrasaction="ignore")
+            table.writeheader()
+            table.writerows(rows)
+        for row in rows:
+            path = root / row["Path"]
+            if "patient" in row["Path"] and ".." not in row["Path"]:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                grey = shade([row.get(finding) == "1.0" for finding in COMPETITION])
+                Image.new("L", (39, 32), grey).save(path)
+    return folder
+
+
+def chexpert(root: Path) -> None:
+    train, valid = chexpert_rows("train", range(1, 31)), chexpert_rows("valid", range(64541, 64547))
+    chexpert_files(root, train, valid)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     maker.__name__: maker
     for maker in (
         imagenet, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch, imagenet_c,
-        food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102,
+        food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102, chexpert,
     )
 }  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from tests.data.published import chexpert_files, chexpert_rows, shade
 
 from penultimate import register, registry
 from penultimate.data.chexpert import COLUMNS, COMPETITION, HELD_OUT, OBSERVATIONS, Chexpert
@@ -17,47 +17,13 @@ from penultimate.data.images import load_images
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 
 Rows = list[dict[str, str]]
-CHOICES = ("1.0", "0.0", "-1.0", "")
 
-
-def rows_of(part: str, patients: Sequence[int]) -> Rows:
-    """Rows as they are: one to three studies' images a patient, blanks where nothing is mentioned."""
-    random = np.random.default_rng(len(patients))
-    rows = []
-    for patient in patients:
-        for view in range(1, 2 + patient % 3):
-            side = "Lateral" if view == 3 else "Frontal"
-            path = f"CheXpert-v1.0-small/{part}/patient{patient:05d}/study1/view{view}_{side.lower()}.jpg"
-            choices = CHOICES if part == "train" else CHOICES[:2]
-            values = {name: str(random.choice(choices)) for name in OBSERVATIONS}
-            facts = {"Path": path, "Sex": "Female", "Age": "68", "Frontal/Lateral": side, "AP/PA": "AP"}
-            rows.append({**facts, **values})
-    return rows
-
-
-def written(root: Path, train: Rows, valid: Rows, columns: Sequence[str] = COLUMNS) -> Path:
-    """A folder in CheXpert's layout: the tables, and a grey JPEG for every row whose path lies in it."""
-    folder = root / "CheXpert-v1.0-small"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in {"train.csv": train, "valid.csv": valid}.items():
-        with (folder / name).open("w", newline="") as file:
-            table = csv.DictWriter(file, columns, extrasaction="ignore")
-            table.writeheader()
-            table.writerows(rows)
-        for place, row in enumerate(rows):
-            path = root / row["Path"]
-            if "patient" in row["Path"] and ".." not in row["Path"]:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                Image.new("L", (39, 32), place % 256).save(path)
-    return folder
-
-
-TRAIN, VALID = rows_of("train", range(1, 31)), rows_of("valid", range(64541, 64547))
+TRAIN, VALID = chexpert_rows("train", range(1, 31)), chexpert_rows("valid", range(64541, 64547))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return written(tmp_path, TRAIN, VALID)
+    return chexpert_files(tmp_path, TRAIN, VALID)
 
 
 def value(text: str) -> int:
@@ -97,7 +63,7 @@ def test_the_paper_s_split_of_tables_of_real_size(tmp_path: Path) -> None:
         for study in range(1, 2 + patient % 6)
     ][:223_414]
     folder = tmp_path / "CheXpert-v1.0-small"
-    written(tmp_path, [], VALID)
+    chexpert_files(tmp_path, [], VALID)
     blanks = "," * len(OBSERVATIONS)
     (folder / "train.csv").write_text("\n".join([",".join(COLUMNS), *(row + blanks for row in rows)]))
     card = Chexpert(tmp_path).card
@@ -134,8 +100,7 @@ def test_a_study_can_read_it(folder: Path, tmp_path: Path) -> None:
     listing = source.listing("test")
     assert images.images.shape == (20, 16, 16, 3)
     np.testing.assert_array_equal(images.labels, listing.labels)
-    order = {row["Path"].partition("/")[2]: place for place, row in enumerate(TRAIN)}
-    shades = [order[listing.name(index)] for index in range(20)]
+    shades = [shade(row > 0) for row in listing.labels]
     assert images.images[:, 8, 8, 0].astype(int) == pytest.approx(shades, abs=2)
     before = source.fingerprint()
     Image.effect_noise((60, 50), 50).save(folder / listing.name(0))
@@ -195,7 +160,12 @@ PATH_OF = "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg"
         (first(Path=PATH_OF.replace("train/", "train/../train/")), VALID, COLUMNS, "nothing else is read"),
         (first(Path=PATH_OF.replace("train", "valid")), VALID, COLUMNS, "CheXpert's folder 'train', such as"),
         ([*TRAIN, TRAIN[0]], VALID, COLUMNS, "stands on line 2 already"),
-        (TRAIN, rows_of("valid", [1]), COLUMNS, "patient00001 is in train.csv and in valid.csv (1 patients"),
+        (
+            TRAIN,
+            chexpert_rows("valid", [1]),
+            COLUMNS,
+            "patient00001 is in train.csv and in valid.csv (1",
+        ),
         (TRAIN, [], COLUMNS, "lists no image of the views 'all'"),
         (TRAIN[:3], VALID, COLUMNS, "20 images of whole patients cannot be held out of the 3 that"),
     ],
@@ -203,7 +173,7 @@ PATH_OF = "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg"
 def test_what_is_not_as_it_should_be_is_told(
     tmp_path: Path, train: Rows, valid: Rows, columns: Sequence[str], said: str
 ) -> None:
-    source = Chexpert(written(tmp_path, train, valid, columns), held_out=20)
+    source = Chexpert(chexpert_files(tmp_path, train, valid, columns), held_out=20)
     with pytest.raises(RequestError) as told:
         source.listing("test")
     assert said in str(told.value)

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from penultimate import RequestError
-from penultimate.data.decoding import MOST_PIXELS, ROTATED, middle_square, read_colours
+from penultimate.data.decoding import MOST_PIXELS, ROTATED, TURNED, middle_square, read_colours
 from penultimate.errors import DamagedFileError
 
 SIDE = 16
@@ -90,8 +90,8 @@ def test_rotations_are_said_and_applied_on_request(tmp_path: Path, noise: np.nda
         Image.fromarray(noise).save(path, exif=exif)
         np.testing.assert_array_equal(read(path), noise)
         np.testing.assert_array_equal(read(path, upright=True), turn(noise))
-        assert read_colours(path)[1] == ([ROTATED] if orientation > 1 else [])
-        assert read_colours(path, upright=True)[1] == []
+        assert read_colours(path)[1] == ([TURNED] if orientation > 1 else [])
+        assert read_colours(path, upright=False)[1] == ([ROTATED] if orientation > 1 else [])
 
 
 def test_whatever_pillow_says_of_a_damaged_file_is_about_that_file(

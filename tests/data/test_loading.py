@@ -9,17 +9,19 @@ import subprocess
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from tests.data.photographs import folder_of, hard_files, listing_of, photograph
 from timm.data import create_transform
 from torchvision import transforms
+from torchvision.datasets import ImageFolder
 
-from penultimate.data.decoding import Interpolation
+from penultimate.data.decoding import TURNED, Interpolation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.loading import decoded, normalised
 from penultimate.data.preparation import Preparation
@@ -74,6 +76,36 @@ def test_bit_for_bit_as_by_timm(
     preparation = Preparation(int(32 / share), 32, interpolation, IMAGENET, squash)
     (batch,) = decoded(listing_of(tmp_path, names, np.zeros(len(names))), [preparation], workers=0)
     assert torch.equal(normalised(batch.prepared(preparation), IMAGENET), wanted)
+
+
+def test_photographs_are_upright_unless_torchvisions_reading_is_asked_for(tmp_path: Path) -> None:
+    lying, exif = photograph(0, 90, 70), Image.Exif()
+    exif[0x0112] = 6
+    (tmp_path / "folder/class").mkdir(parents=True)
+    lying.save(tmp_path / "folder/class/x.jpg", exif=exif)
+    chain = transforms.Compose([transforms.Resize(40), transforms.CenterCrop(32), transforms.PILToTensor()])
+    listing = listing_of(tmp_path / "folder", ("class/x.jpg",), np.zeros(1))
+    folder = ImageFolder(tmp_path / "folder", chain)
+    plain = folder[0][0]
+    turned = chain(ImageOps.exif_transpose(Image.open(folder.samples[0][0])))
+    assert not torch.equal(plain, turned)
+    for upright, wanted in ((True, turned), (False, plain)):
+        (batch,) = decoded(listing, [SMALL], workers=0, upright=upright)
+        assert torch.equal(batch.prepared(SMALL)[0].permute(2, 0, 1), wanted)
+    (usual,) = decoded(listing, [SMALL], workers=0)
+    assert torch.equal(usual.prepared(SMALL)[0].permute(2, 0, 1), turned)
+    assert usual.remarks == [(0, TURNED)]
+
+
+@pytest.mark.parametrize("crop", [32, 48])
+def test_images_that_are_cropped_already_are_not_cropped_again(tmp_path: Path, crop: int) -> None:
+    photograph(0, 32, 32).save(tmp_path / "x.png")
+    listing = replace(listing_of(tmp_path, ("x.png",), np.zeros(1)), cropped=True)
+    preparation = Preparation(crop + 8, crop, "bicubic", IMAGENET)
+    (batch,) = decoded(listing.subset([0]), [preparation], workers=0)
+    whole = Image.open(tmp_path / "x.png").resize((crop, crop), Image.Resampling.BICUBIC)
+    np.testing.assert_array_equal(batch.prepared(preparation)[0], whole)
+    assert replace(listing, cropped=False).digest != listing.digest
 
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:

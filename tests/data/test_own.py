@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import unicodedata
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from tests.data.published import colour, jpeg, put, put_image
 from tests.data.test_published import assert_shows_its_labels, seen
 
 from penultimate import RequestError
+from penultimate.data.inspection import decode_all
 from penultimate.data.listing import Listing
 from penultimate.data.opening import OpenedDataset, open_dataset
 from penultimate.data.own import stratified
@@ -146,6 +148,8 @@ def test_a_name_that_is_no_text_is_read(tmp_path: Path) -> None:
     train = open_dataset(str(tmp_path)).splits["train"]
     assert len(train.digest) == 64
     assert len(pickle.dumps(train)) > 0
+    (tmp_path / "bee").rename(tmp_path / os.fsdecode(b"b\xffe"))
+    assert open_dataset(str(tmp_path)).splits["train"].class_names == ("ant", "b\\xffe")
 
 
 def test_links(tmp_path: Path) -> None:
@@ -175,16 +179,33 @@ def test_links(tmp_path: Path) -> None:
         (lambda root: put_image(root / "x.jpg", 0), r"folders; 1 lies \('x.jpg'\) in no class"),
         (lambda root: make(root, {"ant": 0, "bee": 0}), "holds no images in class folders"),
         (lambda root: make(root, {"ant": 1}), "holds 1 image; there is none to be tested on"),
-        (lambda root: put(root, "x"), "is none of: a folder of images"),
+        (lambda root: put(root, "x"), "is none of: a folder of images.*unpack an archive"),
         (lambda root: None, "is neither a published data set"),
         (lambda root: make(root / "train", {"a": 1}) and make(root / "test", {"a": 0}), "no image of the"),
         (lambda root: make(root / "test", {"a": 1}), "holds test images only"),
+        (lambda root: make(root, {"a": 1, "b": 1}), "no class has two images, one to train on and one"),
+        (
+            lambda root: [make(root / part, {"a": 2}) for part in ("train", "val", "validation")],
+            "'val' and 'validation' both stand for the validation images; keep one",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_said(build: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
     build(tmp_path / "set")
     with pytest.raises(RequestError, match=message):
         open_dataset(str(tmp_path / "set"))
+
+
+def test_a_pipe_or_a_device_is_no_image_and_is_not_waited_for(tmp_path: Path) -> None:
+    root = make(tmp_path, {"ant": 9, "bee": 9})
+    os.mkfifo(root / "ant/pipe.jpg")
+    (root / "bee/endless.jpg").symlink_to("/dev/zero")
+    listings = open_dataset(str(root)).splits.values()
+    reasons = [reason for listing in listings for reason in decode_all(listing).reasons]
+    assert len(reasons) == 2
+    assert all("is no file, but a pipe or a device" in reason for reason in reasons)
+    with pytest.raises(DamagedFileError, match="is no file, but a pipe or a device: remove it"):
+        [listing.digest for listing in listings]
 
 
 def test_one_class_is_read_and_said(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from tests.data.published import chexpert_files, chexpert_rows
 from tests.evaluation.pictures import class_folders, fill, split_folders
 from tests.inprocess import InProcess
 from torch import Tensor, nn
@@ -460,3 +461,36 @@ def test_an_evaluation_is_read_from_its_rows_alone(evaluated: Evaluation) -> Non
     measurements = admit(results)
     assert measurements.targets == ("shapes", "<i>few</i>")
     assert [objective.label for objective in measurements.objectives] == [*NETWORKS]
+
+
+def radiographs(root: Path) -> str:
+    train, valid = chexpert_rows("train", range(1, 61)), chexpert_rows("valid", range(64541, 64571))
+    return str(chexpert_files(root, train, valid))
+
+
+def test_each_label_of_images_of_several_is_scored_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = pu.evaluate(
+        {"vit": NETWORKS["vit"]},
+        {"chexpert": radiographs(tmp_path)},
+        out=tmp_path / "runs",
+        engine=InProcess(),
+    )
+    assert done.summary.complete
+    areas = pu.results(done.out).where(metric="multilabel_auc", target="chexpert")
+    assert {row.split for row in areas} == {"test", "validation"}
+    assert len({row.setting for row in areas}) > 1
+    assert "CheXpert, validation images: AUC" in done.report.read_text()
+
+
+def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    chexpert = {"chexpert": radiographs(tmp_path)}
+    alone = evaluation(NETWORKS, chexpert)
+    measured = {step.name for step in unfold(alone).steps.values()}
+    assert measured == {"data", "given", "extract", "grams", "pair_cka", "multilabel"}
+    beside = evaluation(NETWORKS, {**chexpert, "few": str(folders["<i>few</i>"])})
+    assert beside.source == "few"
+    assert "multilabel" not in evaluation(NETWORKS, {"few": str(folders["<i>few</i>"])}).measure

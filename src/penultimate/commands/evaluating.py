@@ -125,7 +125,9 @@ def _evaluate(options: argparse.Namespace) -> int:
         command=options.line,
         verify=options.verify,
     )
-    say(render_exhibit_text(exhibit("ranking", options.out, done.study)))
+    for shown in (exhibit(name, options.out, done.study) for name in ("ranking", "tableD1")):
+        if shown.is_measured:
+            say(render_exhibit_text(shown))
     tell(done.summary, done.report)
     return 0 if done.summary.complete else 1
 

@@ -8,7 +8,8 @@ as in Kornblith et al. (2021). Splits are theirs: "validation" is the official o
 22,431 images of the training set, and "train" the others. Which these are the paper does not say: ours are
 of patients drawn once and for all, and no patient is in two splits.
 
-A study reads it by a plug-in:
+`penultimate data check chexpert --root DIR` looks at it, and --data chexpert=DIR evaluates networks on it. A
+study with other labels or views reads it by a plug-in:
 
     from penultimate import register
     from penultimate.data.chexpert import Chexpert
@@ -28,7 +29,7 @@ import csv
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -38,6 +39,7 @@ import torch
 
 from penultimate.data.catalog import DatasetCard
 from penultimate.data.decoding import middle_square, read_colours
+from penultimate.data.entries import Entry, entry
 from penultimate.data.images import ImageSet
 from penultimate.data.listing import Files, Listing
 from penultimate.data.seeding import derived_generator
@@ -81,7 +83,8 @@ class Chexpert:
     root      CheXpert-v1.0 or CheXpert-v1.0-small, or the folder that holds it
     labels    which of the 14 observations are the labels
     views     "all", "frontal" or "lateral" images; the paper's 234 official ones are all
-    held_out  how many images of the training set are the split "test", of patients drawn once
+    held_out  how many images of the training set are the split "test", of patients drawn once; None: the
+              paper's share of however many there are
     side      of the images of a call: the shorter side is resized to it, and the middle square cut out. They
               are held in memory, 150 kB each at 224: all of CheXpert at that size is read by its listings
 
@@ -93,7 +96,7 @@ class Chexpert:
     root: Path | str
     labels: Sequence[str] = COMPETITION
     views: Literal["all", "frontal", "lateral"] = "all"
-    held_out: int = HELD_OUT
+    held_out: int | None = HELD_OUT
     side: int = 224
 
     def __post_init__(self) -> None:
@@ -106,6 +109,8 @@ class Chexpert:
             raise unknown("views of CheXpert", self.views, VIEWS)
         for what in ("held_out", "side"):
             value = getattr(self, what)
+            if what == "held_out" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise RequestError(f"{what} is a whole number from 1 up, not {value!r}")
         object.__setattr__(self, "labels", tuple(self.labels))
@@ -210,13 +215,14 @@ class Chexpert:
     def _held_out(self, patients: Sequence[str]) -> np.ndarray:
         """Which rows are tested on: those of patients in a random order, each whole, while there is room."""
         names, of_row, counts = np.unique(patients, return_inverse=True, return_counts=True)
-        chosen, left = np.zeros(len(names), bool), self.held_out
+        held_out = self.held_out or max(1, round(HELD_OUT * len(patients) / OFFICIAL["train"]))
+        chosen, left = np.zeros(len(names), bool), held_out
         for place in torch.randperm(len(names), generator=derived_generator("chexpert", "test")).tolist():
             if counts[place] <= left:
                 chosen[place], left = True, left - int(counts[place])
         if left or chosen.all():
             raise RequestError(
-                f"{self.held_out:,} images of whole patients cannot be held out of the {len(patients):,} that"
+                f"{held_out:,} images of whole patients cannot be held out of the {len(patients):,} that"
                 f" '{self.folder / TABLES['train']}' lists, of {len(names):,} patients, with some left to"
                 " train on: is it complete? For a part of CheXpert say how many: held_out=..."
             )
@@ -259,7 +265,7 @@ class Chexpert:
     def card(self) -> DatasetCard:
         """What it is, with the sizes that the tables say."""
         counts = {part: len(table.paths) for part, table in self._tables.items()}
-        note = "Uncertain labels are -1; what is not mentioned is absent. No patient is in two splits."
+        note = entry("chexpert").card.note
         if self.views != "all":
             note += f" Of the views only the {self.views} ones."
         elif counts != OFFICIAL:
@@ -267,18 +273,8 @@ class Chexpert:
                 f" The tables list {counts['train']:,} and {counts['valid']:,} images; officially"
                 f" {OFFICIAL['train']:,} and {OFFICIAL['valid']:,}."
             )
-        return DatasetCard(
-            "chexpert",
-            "CheXpert",
-            len(self.labels),
-            {split: len(self._rows[split][1]) for split in SPLITS},
-            "auc",
-            "chest radiographs: another kind of image, and labels that are findings",
-            "Stanford University School of Medicine, CheXpert Dataset Research Use Agreement",
-            "Irvin et al., CheXpert: A Large Chest Radiograph Dataset with Uncertainty Labels and Expert"
-            " Comparison, AAAI 2019",
-            note,
-        )
+        sizes = {split: len(self._rows[split][1]) for split in SPLITS}
+        return replace(entry("chexpert").card, classes=len(self.labels), sizes=sizes, note=note)
 
     def fingerprint(self) -> str:
         """sha256 of the tables, the size of every image, and how they are read."""
@@ -307,3 +303,8 @@ class Chexpert:
                 file = self.folder / listing.name(index)
                 pixels[index] = middle_square(file, read_colours(file)[0], self.side, self.side)
             yield split, ImageSet(pixels, listing.labels, listing.ids, listing.class_names)
+
+
+def chexpert(known: Entry, root: Path, split: str) -> Listing:
+    """A split of CheXpert, or of a part of it, with the labels and the views of its entry."""
+    return Chexpert(root, held_out=None).listing(split)

@@ -1,4 +1,7 @@
-"""Image files as colours of 8 bits: as torchvision's ImageFolder reads them, and what that leaves out.
+"""Image files as colours of 8 bits: as torchvision's ImageFolder reads them, but upright.
+
+ImageFolder and timm leave a photograph as the camera's sensor lay. Here the rotation in its EXIF data is
+applied, wherever an image is read: it was labelled as a person saw it.
 
 The content decides the format, not the file's ending (ImageNet holds a PNG named .JPEG). Grey is repeated,
 the colours of CMYK and of palettes are converted, and alpha is dropped, whatever colour lies beneath. Levels
@@ -39,20 +42,22 @@ TURNS = {
 PARSING = (OSError, SyntaxError, ValueError, TypeError, RuntimeError, LookupError, EOFError, struct.error)
 """What Pillow's parsers raise for files that are damaged."""
 
-ROTATED = "carry a rotation in their EXIF data, which is not applied (upright=True applies it)"
+_ROTATION = "carry a rotation in their EXIF data, which is"
+TURNED = f"{_ROTATION} applied (torchvision's ImageFolder and timm do not apply it)"
+ROTATED = f"{_ROTATION} not applied (upright=True applies it)"
 SEVERAL = "hold several frames, of which the first is read"
 TRANSPARENT = "have an alpha channel, which is dropped"
 
 
 def read_colours(
-    path: Path, upright: bool = False, content: bytes | None = None
+    path: Path, upright: bool = True, content: bytes | None = None
 ) -> tuple[Image.Image, list[str]]:
     """The image in a file, mode "RGB", and remarks: what the file holds beyond it.
 
-    `upright` applies the rotation in its EXIF data; `content` is what the file holds, where it is read
-    already (a member of an archive). Raises DamagedFileError for a file that is gone or is not
-    a complete image, RequestError for more than MOST_PIXELS, and for levels of more than 8 bits that are not
-    a PNG's: what is white among them is unknown.
+    `upright` applies the rotation in its EXIF data, as everywhere in this package; `content` is what the file
+    holds, where it is read already (a member of an archive). Raises DamagedFileError for a file that is gone
+    or is not a complete image, RequestError for more than MOST_PIXELS, and for levels of more than 8 bits
+    that are not a PNG's: what is white among them is unknown.
     """
     try:
         with warnings.catch_warnings():
@@ -64,7 +69,7 @@ def read_colours(
             turn = TURNS.get(file.getexif().get(ORIENTATION, 1))
             transparent = "A" in file.getbands() or "transparency" in file.info
             present = {
-                ROTATED: turn is not None and not upright,
+                TURNED if upright else ROTATED: turn is not None,
                 SEVERAL: getattr(file, "is_animated", False),
                 TRANSPARENT: transparent,
             }

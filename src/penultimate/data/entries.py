@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from penultimate.data.catalog import Accuracy, DatasetCard
+from penultimate.data.catalog import DatasetCard
 from penultimate.data.corruptions.catalogue import SEVERITIES, TITLES
 from penultimate.errors import unknown
 
@@ -20,7 +20,7 @@ class Entry:
     """A published data set that a user has on disk.
 
     card          what it is, with the official number of images of each split and the official score
-    reader        "module:function", which gives the `Listing` of a split: (entry, root, split)
+    reader        "module:function" of this room, which gives the `Listing` of a split: (entry, root, split)
     folder        what its folder is called; --root is that folder, or the one that holds it
     layout        which files go where in it
     obtain        where to get it
@@ -37,64 +37,24 @@ class Entry:
     torchvision: str = ""
 
 
-def _entry(
-    name: str,
-    title: str,
-    classes: int,
-    sizes: Mapping[str, int],
-    relation: str,
-    licence: str,
-    citation: str,
-    reader: str,
-    folder: str,
-    layout: tuple[str, ...],
-    obtain: str,
-    archives: tuple[str, ...] = (),
-    torchvision: str = "",
-    accuracy: Accuracy = "top1",
-    note: str = "",
-    source: str = "",
-) -> Entry:
-    card = DatasetCard(name, title, classes, sizes, accuracy, relation, licence, citation, note, source)
-    module = "imagenet" if "imagenet" in name else "readers"
-    reader = f"penultimate.data.{module}:{reader}"
-    return Entry(card, reader, folder, layout, obtain, archives, torchvision)
-
-
-def _shift(
-    name: str,
-    title: str,
-    classes: int,
-    sizes: Mapping[str, int],
-    relation: str,
-    licence: str,
-    citation: str,
-    folder: str,
-    layout: tuple[str, ...],
-    obtain: str,
-    archives: tuple[str, ...],
-    reader: str = "wnid_folders",
-) -> Entry:
-    note = "Scored among the classes that occur in it." if classes < 1000 else ""
-    return _entry(
-        name, title, classes, sizes, relation, licence, citation, reader, folder, layout, obtain, archives,
-        note=note, source="imagenet",
-    )  # fmt: skip
-
-
 _NONE = "none stated"
 _BY_WNID = ("n01440764/*.JPEG ... (a folder for each class, named by its WordNet id)",)
+_SUBSET = "Scored among the classes that occur in it."
 _FLICKR = "the photographers' licences (images from Flickr)"
 
-_IMAGENET = _entry(
-    "imagenet",
-    "ImageNet (ILSVRC 2012)",
-    1000,
-    {"train": 1281167, "test": 50000},
-    "the pretraining set",
-    "ImageNet's terms of access: research and education that is not commercial",
-    "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015",
-    "imagenet",
+_IMAGENET = Entry(
+    DatasetCard(
+        "imagenet",
+        "ImageNet (ILSVRC 2012)",
+        1000,
+        {"train": 1281167, "test": 50000},
+        "top1",
+        "the pretraining set",
+        "ImageNet's terms of access: research and education that is not commercial",
+        "Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015",
+        note="Tested on its validation images; the labels of its test images were never published.",
+    ),
+    "imagenet:imagenet",
     "imagenet",
     (
         "train/n01440764/*.JPEG ... (1000 folders), or ILSVRC2012_img_train.tar as it comes",
@@ -104,166 +64,209 @@ _IMAGENET = _entry(
     ),
     "register at https://image-net.org/download.php (ILSVRC 2012, tasks 1 and 2); the archives are read as"
     " they are, nothing has to be unpacked",
-    note="Tested on its validation images; the labels of its test images were never published.",
 )
 
 _SHIFTS = (
-    _shift(
-        "imagenet_v2",
-        "ImageNet-V2 (matched frequency)",
-        1000,
-        {"test": 10000},
-        "ImageNet's classes, collected anew",
-        f"MIT; {_FLICKR}",
-        "Recht et al., Do ImageNet Classifiers Generalize to ImageNet?, ICML 2019",
+    Entry(
+        DatasetCard(
+            "imagenet_v2",
+            "ImageNet-V2 (matched frequency)",
+            1000,
+            {"test": 10000},
+            "top1",
+            "ImageNet's classes, collected anew",
+            f"MIT; {_FLICKR}",
+            "Recht et al., Do ImageNet Classifiers Generalize to ImageNet?, ICML 2019",
+            source="imagenet",
+        ),
+        "imagenet:wnid_folders",
         "imagenetv2-matched-frequency-format-val",
         ("0/*.jpeg ... 999/*.jpeg (a folder for each class, numbered in the order of the WordNet ids)",),
         "imagenetv2-matched-frequency.tar.gz from https://huggingface.co/datasets/vaishaal/ImageNetV2",
         ("imagenetv2-matched-frequency.tar.gz",),
     ),
-    _shift(
-        "imagenet_a",
-        "ImageNet-A",
-        200,
-        {"test": 7500},
-        "images of 200 of ImageNet's classes that a ResNet-50 gets wrong",
-        "MIT",
-        "Hendrycks et al., Natural Adversarial Examples, CVPR 2021",
+    Entry(
+        DatasetCard(
+            "imagenet_a",
+            "ImageNet-A",
+            200,
+            {"test": 7500},
+            "top1",
+            "images of 200 of ImageNet's classes that a ResNet-50 gets wrong",
+            "MIT",
+            "Hendrycks et al., Natural Adversarial Examples, CVPR 2021",
+            note=_SUBSET,
+            source="imagenet",
+        ),
+        "imagenet:wnid_folders",
         "imagenet-a",
         _BY_WNID,
         "https://people.eecs.berkeley.edu/~hendrycks/imagenet-a.tar",
         ("imagenet-a.tar",),
     ),
-    _shift(
-        "imagenet_r",
-        "ImageNet-R",
-        200,
-        {"test": 30000},
-        "200 of ImageNet's classes as art, cartoons, toys, tattoos, ...",
-        "MIT",
-        "Hendrycks et al., The Many Faces of Robustness, ICCV 2021",
+    Entry(
+        DatasetCard(
+            "imagenet_r",
+            "ImageNet-R",
+            200,
+            {"test": 30000},
+            "top1",
+            "200 of ImageNet's classes as art, cartoons, toys, tattoos, ...",
+            "MIT",
+            "Hendrycks et al., The Many Faces of Robustness, ICCV 2021",
+            note=_SUBSET,
+            source="imagenet",
+        ),
+        "imagenet:wnid_folders",
         "imagenet-r",
         _BY_WNID,
         "https://people.eecs.berkeley.edu/~hendrycks/imagenet-r.tar",
         ("imagenet-r.tar",),
     ),
-    _shift(
-        "imagenet_sketch",
-        "ImageNet-Sketch",
-        1000,
-        {"test": 50889},
-        "ImageNet's classes as sketches",
-        "MIT",
-        "Wang et al., Learning Robust Global Representations by Penalizing Local Predictive Power,"
-        " NeurIPS 2019",
+    Entry(
+        DatasetCard(
+            "imagenet_sketch",
+            "ImageNet-Sketch",
+            1000,
+            {"test": 50889},
+            "top1",
+            "ImageNet's classes as sketches",
+            "MIT",
+            "Wang et al., Learning Robust Global Representations by Penalizing Local Predictive Power,"
+            " NeurIPS 2019",
+            source="imagenet",
+        ),
+        "imagenet:wnid_folders",
         "sketch",
         _BY_WNID,
         "ImageNet-Sketch.zip, by https://github.com/HaohanWang/ImageNet-Sketch",
         ("ImageNet-Sketch.zip",),
     ),
-    _shift(
-        "imagenet_c",
-        "ImageNet-C",
-        1000,
-        {f"{corruption}/{severity}": 50000 for corruption in TITLES for severity in SEVERITIES},
-        "ImageNet's validation images, corrupted in 19 ways of 5 severities",
-        "CC BY 4.0",
-        "Hendrycks and Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and"
-        " Perturbations, ICLR 2019",
+    Entry(
+        DatasetCard(
+            "imagenet_c",
+            "ImageNet-C",
+            1000,
+            {f"{corruption}/{severity}": 50000 for corruption in TITLES for severity in SEVERITIES},
+            "top1",
+            "ImageNet's validation images, corrupted in 19 ways of 5 severities",
+            "CC BY 4.0",
+            "Hendrycks and Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and"
+            " Perturbations, ICLR 2019",
+            source="imagenet",
+        ),
+        "imagenet:corrupted",
         "imagenet-c",
         ("gaussian_noise/1/n01440764/*.JPEG ... (or noise/gaussian_noise/1/..., as the archives unpack)",),
         "https://zenodo.org/records/2235448: noise.tar, blur.tar, weather.tar, digital.tar (and extra.tar)",
         ("noise.tar", "blur.tar", "weather.tar", "digital.tar", "extra.tar"),
-        "corrupted",
     ),
 )
 
 _TRANSFER = (
-    _entry(
-        "food101",
-        "Food-101",
-        101,
-        {"train": 75750, "test": 25250},
-        "dishes",
-        "scientific fair use (images from foodspotting.com)",
-        "Bossard et al., Food-101: Mining Discriminative Components with Random Forests, ECCV 2014",
-        "food101",
+    Entry(
+        DatasetCard(
+            "food101",
+            "Food-101",
+            101,
+            {"train": 75750, "test": 25250},
+            "top1",
+            "dishes",
+            "scientific fair use (images from foodspotting.com)",
+            "Bossard et al., Food-101: Mining Discriminative Components with Random Forests, ECCV 2014",
+        ),
+        "readers:food101",
         "food-101",
         ("images/apple_pie/*.jpg ...", "meta/classes.txt", "meta/train.txt", "meta/test.txt"),
         "http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz",
         ("food-101.tar.gz",),
         "Food101",
     ),
-    _entry(
-        "cifar10",
-        "CIFAR-10",
-        10,
-        {"train": 50000, "test": 10000},
-        "objects and animals, 32 x 32",
-        _NONE,
-        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
-        "cifar10",
+    Entry(
+        DatasetCard(
+            "cifar10",
+            "CIFAR-10",
+            10,
+            {"train": 50000, "test": 10000},
+            "top1",
+            "objects and animals, 32 x 32",
+            _NONE,
+            "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        ),
+        "readers:cifar10",
         "cifar-10-batches-py",
         ("data_batch_1 ... data_batch_5", "test_batch", "batches.meta"),
         "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
         ("cifar-10-python.tar.gz",),
         "CIFAR10",
     ),
-    _entry(
-        "cifar100",
-        "CIFAR-100",
-        100,
-        {"train": 50000, "test": 10000},
-        "objects and animals, 32 x 32",
-        _NONE,
-        "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
-        "cifar100",
+    Entry(
+        DatasetCard(
+            "cifar100",
+            "CIFAR-100",
+            100,
+            {"train": 50000, "test": 10000},
+            "top1",
+            "objects and animals, 32 x 32",
+            _NONE,
+            "Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        ),
+        "readers:cifar100",
         "cifar-100-python",
         ("train", "test", "meta"),
         "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
         ("cifar-100-python.tar.gz",),
         "CIFAR100",
     ),
-    _entry(
-        "birdsnap",
-        "Birdsnap",
-        500,
-        {"train": 47386, "test": 2443},
-        "species of North American birds",
-        _FLICKR,
-        "Berg et al., Birdsnap: Large-Scale Fine-Grained Visual Categorization of Birds, CVPR 2014",
-        "birdsnap",
+    Entry(
+        DatasetCard(
+            "birdsnap",
+            "Birdsnap",
+            500,
+            {"train": 47386, "test": 2443},
+            "top1",
+            "species of North American birds",
+            _FLICKR,
+            "Berg et al., Birdsnap: Large-Scale Fine-Grained Visual Categorization of Birds, CVPR 2014",
+        ),
+        "readers:birdsnap",
         "birdsnap",
         ("images.txt", "species.txt", "test_images.txt", "download/images/Acadian_Flycatcher/*.jpg ..."),
         "http://thomasberg.org/datasets/birdsnap/1.1/birdsnap.tgz, whose get_birdsnap.py gets the images;"
         " many of their links are gone, and what is missing is counted",
         ("birdsnap.tgz",),
     ),
-    _entry(
-        "sun397",
-        "SUN397",
-        397,
-        {"train": 19850, "test": 19850},
-        "scenes",
-        "research only",
-        "Xiao et al., SUN Database: Large-scale Scene Recognition from Abbey to Zoo, CVPR 2010",
-        "sun397",
+    Entry(
+        DatasetCard(
+            "sun397",
+            "SUN397",
+            397,
+            {"train": 19850, "test": 19850},
+            "top1",
+            "scenes",
+            "research only",
+            "Xiao et al., SUN Database: Large-scale Scene Recognition from Abbey to Zoo, CVPR 2010",
+            note="The first of the ten official splits.",
+        ),
+        "readers:sun397",
         "SUN397",
         ("a/abbey/sun_*.jpg ...", "ClassName.txt", "Training_01.txt", "Testing_01.txt"),
         "SUN397.tar.gz, and Partitions.zip for the two lists, by https://vision.princeton.edu/projects/2010/SUN"
         " (the links to the files are gone; copies of them serve)",
         ("SUN397.tar.gz", "Partitions.zip"),
-        note="The first of the ten official splits.",
     ),
-    _entry(
-        "cars",
-        "Stanford Cars",
-        196,
-        {"train": 8144, "test": 8041},
-        "makes and models of cars",
-        "research that is not commercial",
-        "Krause et al., 3D Object Representations for Fine-Grained Categorization, 3dRR 2013",
-        "cars",
+    Entry(
+        DatasetCard(
+            "cars",
+            "Stanford Cars",
+            196,
+            {"train": 8144, "test": 8041},
+            "top1",
+            "makes and models of cars",
+            "research that is not commercial",
+            "Krause et al., 3D Object Representations for Fine-Grained Categorization, 3dRR 2013",
+        ),
+        "readers:cars",
         "stanford_cars",
         (
             "cars_train/00001.jpg ...",
@@ -276,44 +279,73 @@ _TRANSFER = (
         " cars_test_annos_withlabels.mat are in other people's copies",
         ("cars_train.tgz", "cars_test.tgz", "car_devkit.tgz"),
     ),
-    _entry(
-        "pets",
-        "Oxford-IIIT Pets",
-        37,
-        {"train": 3680, "test": 3669},
-        "breeds of cats and dogs, most of them ImageNet's",
-        "CC BY-SA 4.0",
-        "Parkhi et al., Cats and Dogs, CVPR 2012",
-        "pets",
+    Entry(
+        DatasetCard(
+            "pets",
+            "Oxford-IIIT Pets",
+            37,
+            {"train": 3680, "test": 3669},
+            "mean_per_class",
+            "breeds of cats and dogs, most of them ImageNet's",
+            "CC BY-SA 4.0",
+            "Parkhi et al., Cats and Dogs, CVPR 2012",
+            note="The paper prints 3,369 test images, a misprint.",
+        ),
+        "readers:pets",
         "oxford-iiit-pet",
         ("images/Abyssinian_1.jpg ...", "annotations/trainval.txt", "annotations/test.txt"),
         "https://www.robots.ox.ac.uk/~vgg/data/pets: images.tar.gz and annotations.tar.gz",
         ("images.tar.gz", "annotations.tar.gz"),
         "OxfordIIITPet",
-        "mean_per_class",
-        "The paper prints 3,369 test images, a misprint.",
     ),
-    _entry(
-        "flowers102",
-        "Oxford 102 Flowers",
-        102,
-        {"train": 2040, "test": 6149},
-        "species of flowers",
-        _NONE,
-        "Nilsback and Zisserman, Automated Flower Classification over a Large Number of Classes, ICVGIP 2008",
-        "flowers102",
+    Entry(
+        DatasetCard(
+            "flowers102",
+            "Oxford 102 Flowers",
+            102,
+            {"train": 2040, "test": 6149},
+            "mean_per_class",
+            "species of flowers",
+            _NONE,
+            "Nilsback and Zisserman, Automated Flower Classification over a Large Number of Classes,"
+            " ICVGIP 2008",
+            note="Its 1,020 training and 1,020 validation images are trained on, as in the paper.",
+        ),
+        "readers:flowers102",
         "flowers-102",
         ("jpg/image_00001.jpg ...", "imagelabels.mat", "setid.mat"),
         "https://www.robots.ox.ac.uk/~vgg/data/flowers/102: 102flowers.tgz, imagelabels.mat, setid.mat",
         ("102flowers.tgz",),
         "Flowers102",
-        "mean_per_class",
-        "Its 1,020 training and 1,020 validation images are trained on, as in the paper.",
     ),
 )
 
+_CHEXPERT = Entry(
+    DatasetCard(
+        "chexpert",
+        "CheXpert",
+        5,
+        {"train": 200983, "test": 22431, "validation": 234},
+        "auc",
+        "chest radiographs: another kind of image, and labels that are findings",
+        "Stanford University School of Medicine, CheXpert Dataset Research Use Agreement",
+        "Irvin et al., CheXpert: A Large Chest Radiograph Dataset with Uncertainty Labels and Expert"
+        " Comparison, AAAI 2019",
+        "Uncertain labels are -1; what is not mentioned is absent. No patient is in two splits.",
+    ),
+    "chexpert:chexpert",
+    "CheXpert-v1.0-small",
+    (
+        "train.csv, valid.csv",
+        "train/patient00001/study1/view1_frontal.jpg ..., valid/patient64541/study1/view1_frontal.jpg ...",
+        "(or a folder CheXpert-v1.0 with the same)",
+    ),
+    "register at https://stanfordmlgroup.github.io/competitions/chexpert for CheXpert-v1.0-small.zip",
+    ("CheXpert-v1.0-small.zip",),
+)
+
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
-    {entry.card.name: entry for entry in (_IMAGENET, *_SHIFTS, *_TRANSFER)}
+    {entry.card.name: entry for entry in (_IMAGENET, *_SHIFTS, *_TRANSFER, _CHEXPERT)}
 )
 
 
@@ -327,7 +359,7 @@ def entry(name: str) -> Entry:
 def listed() -> list[str]:
     """What `penultimate list datasets` says of the published sets, a line each.
 
-    >>> listed()[-1]
+    >>> listed()[-2]
     'flowers102       Oxford 102 Flowers: species of flowers; 102 classes, train 2,040, test 6,149'
     """
     width = max(map(len, ENTRIES)) + 1
@@ -336,6 +368,7 @@ def listed() -> list[str]:
 
 def _told(card: DatasetCard) -> str:
     splits = ", ".join(f"{split} {count:,}" for split, count in card.sizes.items())
-    if len(card.sizes) > 2:
+    if len(card.sizes) > 2 and "train" not in card.sizes:
         splits = f"{len(card.sizes)} test sets of {max(card.sizes.values()):,}"
-    return f"{card.title}: {card.relation}; {card.classes} classes, {splits}"
+    what = "labels" if card.has_several_labels else "classes"
+    return f"{card.title}: {card.relation}; {card.classes} {what}, {splits}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tarfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,7 +75,11 @@ def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def corrupted(entry: Entry, root: Path, split: str) -> Listing:
-    """A corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it."""
+    """A corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
+
+    The images are the middle 224 x 224 pixels already, corrupted after the crop: the data set's own code
+    (ImageNet-C/test.py) crops them to 224 x 224 and does not resize them.
+    """
     base = base_of(entry, root, "")
     corruption, _, severity = split.partition("/")
     check_corruption(corruption, int(severity))
@@ -82,7 +87,7 @@ def corrupted(entry: Entry, root: Path, split: str) -> Listing:
     folder = first_of(*(path / split for path in above))
     if folder is None:
         raise not_there(entry, root, f"'{base}' holds no folder {split}")
-    return _by_wnid(entry, base, folder, split, *_imagenet_classes(root))
+    return replace(_by_wnid(entry, base, folder, split, *_imagenet_classes(root)), cropped=True)
 
 
 def _by_wnid(

@@ -20,7 +20,11 @@ from penultimate.data.reading import what_goes_where
 from penultimate.data.unpacking import unpack
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 
-SCORES = {"top1": "top-1 accuracy", "mean_per_class": "mean per-class accuracy"}
+SCORES = {
+    "top1": "top-1 accuracy",
+    "mean_per_class": "mean per-class accuracy",
+    "auc": "area under the ROC curve of each label",
+}
 STRETCH = 64
 """Images that a process decodes before it tells of them."""
 
@@ -125,11 +129,14 @@ def check(
 def _check_split(
     opened: OpenedDataset, split: str, listing: Listing, say: Say, progress: Callable[[int], None] | None
 ) -> bool:
-    classes = f"{np.unique(listing.labels).size:,} classes"
+    one_each, count = listing.labels.ndim == 1, np.unique(listing.labels).size
+    classes = f"{count:,} {'class' if count == 1 else 'classes'}"
+    if not one_each:
+        classes = ", ".join(listing.class_names)
     expected = len(listing) + len(listing.missing)
     if opened.entry is not None:
         expected = opened.entry.card.sizes[split]
-        classes += f" of {opened.entry.card.classes:,}"
+        classes += f" of {opened.entry.card.classes:,}" if one_each else ""
     found = decode_all(listing, progress)
     say(f"{split}: {len(listing):,} of {expected:,} images, {classes}; {len(found.reasons):,} cannot be read")
     if listing.missing:

@@ -62,7 +62,10 @@ class Files:
         return len(self.paths)
 
     def __getitem__(self, place: int) -> Path:
-        return self.root / self.paths[place]
+        path = self.root / self.paths[place]
+        if not path.is_file() and path.exists():  # reading one might not come to an end
+            raise DamagedFileError(f"'{path}' is no file, but a pipe or a device: remove it")
+        return path
 
     def name(self, place: int) -> str:
         return self.paths[place]
@@ -106,6 +109,7 @@ class Listing:
     class_names   of every class, whether the split holds images of it or not
     missing       the names of images that the data set lists but that are not there
     cache         the folder in which the digests of the images are kept, so that they are read for it once
+    cropped       whether the images were published as networks see them: they are not cropped a second time
     """
 
     source: Source
@@ -115,6 +119,7 @@ class Listing:
     class_names: tuple[str, ...]
     missing: tuple[str, ...] = ()
     cache: Path | None = None
+    cropped: bool = False
 
     def __post_init__(self) -> None:
         for name in ("places", "ids"):
@@ -151,9 +156,9 @@ class Listing:
         changes.
         """
         names = "\0".join(self.name(index) for index in range(len(self)))
+        told = [names, list(self.class_names), *(["cropped"] if self.cropped else [])]
         return digest_bytes(
-            canonical_json([names, list(self.class_names)]).encode()
-            + digest_arrays(self.image_digests, self.labels, self.ids).encode()
+            canonical_json(told).encode() + digest_arrays(self.image_digests, self.labels, self.ids).encode()
         )
 
     @cached_property

@@ -83,12 +83,14 @@ def decoded(
     batch_size: int = 64,
     workers: int | None = None,
     start: int = 0,
-    upright: bool = False,
+    upright: bool = True,
 ) -> Generator[Decoded, None, None]:
     """The images of a listing from `start` on, in order, batch by batch, as each preparation wants them.
 
     An image is decoded once, and resized once for each geometry. `workers` is the number of processes that
-    decode (0: this one; None: one for each core); it changes no bit of what comes. What cannot be read is in
+    decode (0: this one; None: one for each core); it changes no bit of what comes. `upright=False` leaves the
+    rotations in EXIF data unapplied, as torchvision's ImageFolder and timm do. Of a listing whose images are
+    `cropped` already, each is resized to the crop whole. What cannot be read is in
     `Decoded.left_out`, and its row is missing from the images. Raises PenultimateError if a worker is killed.
     """
     if workers is None:
@@ -155,7 +157,10 @@ class _Reader:
             try:
                 image, remarked = self._colours(row)
                 path = Path(self.listing.name(row))
-                framed = [middle_square(path, image, *each) for each in self.geometries]
+                framed = [
+                    middle_square(path, image, crop if self.listing.cropped else resize, crop, how, squash)
+                    for resize, crop, how, squash in self.geometries
+                ]
             except (DamagedFileError, RequestError) as error:
                 left_out.append((row, str(error)))
                 continue

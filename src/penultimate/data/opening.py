@@ -93,7 +93,9 @@ def open_dataset(
 
         def read(split: str) -> Listing:
             module, _, function = entry.reader.partition(":")
-            listing: Listing = getattr(importlib.import_module(module), function)(entry, folder, split)
+            listing: Listing = getattr(importlib.import_module(f"penultimate.data.{module}"), function)(
+                entry, folder, split
+            )
             return replace(listing, cache=cache)
 
         return OpenedDataset(name, card.title, card.accuracy, _Lazily(card.splits, read), (), entry)

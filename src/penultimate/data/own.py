@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from penultimate.data.listing import Chain, Listing
-from penultimate.data.reading import ENDINGS, SPAN, is_image, listed, text_of, visible
+from penultimate.data.reading import ENDINGS, SPAN, class_of, is_image, listed, text_of, visible
 from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
@@ -61,7 +61,7 @@ def read_own(path: Path, seed: int = 0, test_share: float = TEST_SHARE) -> tuple
     elif path.exists():
         raise RequestError(
             f"'{path}' is none of: a folder of images, a table (.csv, .tsv) of paths and labels, arrays"
-            " (.npz, or a folder of .npy), a data set that Hugging Face's save_to_disk wrote"
+            " (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an archive first"
         )
     else:
         raise RequestError(f"'{path}' does not exist")
@@ -98,6 +98,8 @@ def _trained_and_tested(
         if len(whole) < 2:
             raise RequestError(f"'{path}' holds {len(whole)} image; there is none to be tested on")
         tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
+        if not tested.any():
+            raise RequestError(f"'{path}': no class has two images, one to train on and one to test on")
         notes.append(
             f"nothing says which images are tested on: {share:.0%} of each class, {tested.sum():,} of"
             f" {len(whole):,} images, were drawn with seed {seed}"
@@ -154,6 +156,10 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
         named = {path: ""}
     elif set(named.values()) == {"train"}:
         named = dict.fromkeys(named, "")
+    for part in set(named.values()) - {""}:
+        same = [repr(folder.name) for folder, its in named.items() if its == part]
+        if len(same) > 1:
+            raise RequestError(f"'{path}': {' and '.join(same)} both stand for the {part} images; keep one")
     seen = _Seen(path)
     found: dict[str, list[tuple[str, str]]] = {}
     classes: dict[str, set[str]] = {}
@@ -162,7 +168,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
             if not entry.is_dir():
                 seen.outside += [entry.name] if is_image(entry.name) else []
                 continue
-            name = unicodedata.normalize("NFC", entry.name)
+            name = class_of(entry)
             if name in classes.setdefault(part, set()):
                 raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
             classes[part].add(name)

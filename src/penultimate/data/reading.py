@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import unicodedata
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -123,6 +124,15 @@ def visible(folder: Path) -> list[Path]:
 def names_in(folder: Path) -> list[str]:
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
+
+
+def class_of(folder: Path) -> str:
+    r"""What the class of a folder is called: bytes in its name that are no text are spelt, \xff.
+
+    >>> class_of(Path(os.fsdecode(b"caf\xc3\xa9"))), class_of(Path(os.fsdecode(b"caf\xe9")))
+    ('café', 'caf\\xe9')
+    """
+    return unicodedata.normalize("NFC", os.fsencode(folder.name).decode(errors="backslashreplace"))
 
 
 def images_in(folder: Path) -> list[str]:

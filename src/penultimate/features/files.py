@@ -39,7 +39,7 @@ def extract_files(
     batch_size: int = 64,
     workers: int | None = None,
     precision: Precision = "float32",
-    upright: bool = False,
+    upright: bool = True,
     identities: Mapping[str, str] | None = None,
     images: str = "",
     show: bool | None = None,
@@ -53,7 +53,8 @@ def extract_files(
 
     Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
     is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
-    0: this process decodes) change no bit. `identities` say what each network is; by default the sha256 of
+    0: this process decodes) change no bit. Rotations in EXIF data are applied, unless `upright` is False.
+    `identities` say what each network is; by default the sha256 of
     its weights; and `images` what the listing is, by default its digest, for which every file is read. `show`
     draws a bar, by default in a terminal.
 

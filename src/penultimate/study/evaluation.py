@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate import registry
+from penultimate.data.catalog import card
 from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.sources import KINDS, read_source
@@ -30,8 +31,8 @@ MEASURE = (
     "leep",
 )
 """What is measured of each network that can give what it takes; the last five take a final layer."""
-BY_LAYER, FINE_TUNING = "depth", "given_fine_tuning"
-"""Probes of every block, and training of all weights on each task."""
+BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
+"""Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OF_TRAINING = "network.json"
 """The file by which a folder holds a network that was trained here."""
 QUESTION = "Which network serves which task best?"
@@ -52,9 +53,9 @@ def evaluation(
 
     A data set that penultimate knows by its name has "" for a folder. `source` is the one of them whose
     classes the networks were trained on, and no task; those that `classifies` names (True: all) have final
-    layers for these classes. Without a source, what needs no task is measured on the first data set. `size`
-    in pixels, and the share of the resized image that a `crop` in the middle takes, are told to all networks
-    whose source does not say them.
+    layers for these classes. Without a source, what needs no task is measured on the first data set, or the
+    first whose images have one class each. `size` in pixels, and the share of the resized image that a `crop`
+    in the middle takes, are told to all networks whose source does not say them.
 
     >>> study = evaluation({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs")
     >>> study.source, study.targets, study.title
@@ -79,17 +80,25 @@ def evaluation(
         for of_source in (True, False)
         if any((each in chosen) == of_source for each in networks)
     ]
-    further = (BY_LAYER, *([FINE_TUNING] if fine_tune else []))
+    several = [each for each in targets if _has_several_labels(each)]
+    further = (BY_LAYER, *([FINE_TUNING] if fine_tune else []), *([OF_LABELS] if several else []))
     return Study(
         name,
         f"{_counted(len(networks), 'network')} on {_counted(len(targets), 'task')}",
         QUESTION,
-        source or targets[0],
+        source or next((each for each in targets if each not in several), targets[0]),
         targets,
         tuple(blocks),
         (*MEASURE, *(name for name in further if name in registry.names("measurement"))),
         data={each: where for each, where in data.items() if where},
     )
+
+
+def _has_several_labels(name: str) -> bool:
+    known = ENTRIES[name].card if name in ENTRIES else None
+    if name in registry.names("dataset"):
+        known = card(name)
+    return known is not None and known.has_several_labels
 
 
 def _classifying(networks: Mapping[str, str], classifies: bool | Sequence[str]) -> set[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.networks.key import NetworkKey
@@ -177,7 +178,8 @@ class Study:
     def _splits_of(self, name: str) -> tuple[str, ...]:
         """The splits of a data set on disk that are looked at: of the source, what is measured on it."""
         if name in self.targets:
-            return ("train", "test")
+            validated = name in ENTRIES and "validation" in ENTRIES[name].card.sizes
+            return ("train", "test", *(["validation"] if validated else []))
         asked = {
             split
             for requests in self.measured().values()

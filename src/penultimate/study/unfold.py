@@ -92,9 +92,15 @@ class _Unfolding:
                 self._step(request.measurement, _Place(request, networks, target, cell))
 
     def _targets(self, what: Measurement) -> tuple[str, ...]:
-        """What it is measured on: the source, or those targets whose images have labels of its kind."""
+        """What it is measured on: the source, or those targets whose images have labels of its kind.
+
+        Of a source whose images have several labels no features are measured, for what is measured of these
+        on a source takes a class for each image.
+        """
         if not what.of_targets:
-            return (self.study.source,)
+            several = self.study.card(self.study.source).has_several_labels
+            takes_classes = any(isinstance(need, needs.Features) for need in what.needs)
+            return () if several and takes_classes else (self.study.source,)
         return tuple(
             target
             for target in self.study.targets

@@ -17,6 +17,7 @@ DEPTH = "depth"
 """The exhibit of probes of every block, where a study has them."""
 CHAPTERS = {
     "Task by task": ("ranking", "comparisons"),
+    "Several labels": ("tableD1",),
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),
     "Layer by layer": (DEPTH,),
@@ -49,7 +50,7 @@ def context(measurements: Measurements, exhibits: Iterable[Built]) -> dict[str, 
     """What the template is given besides what every page is."""
     by_name = {built.name: built for built in exhibits}
     chapters = [
-        Chapter(title, tuple(by_name[name] for name in names if name in by_name and _shows(by_name[name])))
+        Chapter(title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name])))
         for title, names in CHAPTERS.items()
     ]
     boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)
@@ -67,11 +68,14 @@ def context(measurements: Measurements, exhibits: Iterable[Built]) -> dict[str, 
     }
 
 
-def _shows(built: Built) -> bool:
-    return bool(built.tables or built.figures or built.galleries)
+def shows(built: Built) -> bool:
+    """Whether an exhibit shows anything of this evaluation, and not the paper's numbers alone."""
+    return built.is_measured or bool(built.galleries)
 
 
 def _answer(boards: list[Board], measurements: Measurements) -> str:
+    if not boards and measurements.several_labels:
+        return "Of images of several labels each label is scored by itself: Table D.1."
     if not boards:
         return "No network has been tested on any task yet."
     single = boards[0]
@@ -132,11 +136,11 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
             " LEEP:"
             " they take a source whose classes the networks tell apart (--source FOLDER --classifies all)."
         )
-    if DEPTH not in by_name or not _shows(by_name[DEPTH]):
+    if DEPTH not in by_name or not shows(by_name[DEPTH]):
         why = (
             "the networks have no layers before the last that can be probed"
             if DEPTH in asked
-            else "not asked for"
+            else "no probe of the layers before the last was asked for"
         )
         gaps.append(f"Which layer serves each task best: {why}.")
     if "given_fine_tuning" not in asked:

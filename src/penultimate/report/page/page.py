@@ -174,7 +174,7 @@ def render_report(results: StudyResults, stem: str = "report") -> dict[str, byte
     ]
     evaluates = is_evaluation(measurements)
     made = [(section, built) for section, built in made if not evaluates or built.name in evaluation.SHOWN]
-    exhibits = [built for _, built in made if built.wanted]
+    exhibits = [built for _, built in made if built.wanted and (not evaluates or evaluation.shows(built))]
     curves = None if evaluates else training_curves(measurements)
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
     drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
