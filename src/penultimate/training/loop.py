@@ -1,4 +1,4 @@
-"""The one training loop: any objective, any backbone, data in memory, bit-identical when resumed."""
+"""The one training loop: any objective and backbone, images in memory or on disk, the same bits on resuming."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics, ImageSet, one_class_each
+from penultimate.data.listed import ListedImages
 from penultimate.data.transforms import normalise
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
@@ -22,7 +23,7 @@ from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.feed import Feed
+from penultimate.training.feed import DTYPES, feed, on_device
 from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
@@ -36,6 +37,8 @@ LONG_ENOUGH = 2.0
 """Seconds after which the timing of steps stops."""
 
 Progress = Callable[[dict[str, Any]], None]
+Examples: TypeAlias = ImageSet | ListedImages
+"""Images in memory, or on disk."""
 
 
 @dataclass
@@ -52,8 +55,8 @@ class TrainingResult:
 def train(
     objective: str,
     backbone: str,
-    train: ImageSet,
-    holdout: ImageSet | None,
+    train: Examples,
+    holdout: Examples | None,
     recipe: Recipe,
     seed: int,
     folder: Path,
@@ -150,8 +153,8 @@ class _Run:
         self,
         objective: str,
         backbone: str,
-        train: ImageSet,
-        holdout: ImageSet | None,
+        train: Examples,
+        holdout: Examples | None,
         recipe: Recipe,
         seed: int,
         folder: Path,
@@ -159,23 +162,26 @@ class _Run:
         start: Start | None = None,
     ) -> None:
         self.recipe, self.seed, self.folder, self.device = recipe, seed, folder, torch.device(device)
-        self.statistics = start.network.statistics if start else ChannelStatistics.of(train.images)
+        self.statistics = start.network.statistics if start else _statistics(train)
+        num_classes = len(train.class_names)
         self.card = {
             "objective": objective,
             "backbone": backbone,
-            "num_classes": train.num_classes,
+            "num_classes": num_classes,
             "class_names": list(train.class_names),
             "seed": seed,
         }
-        body, head = build(objective, backbone, train.num_classes, seed)
+        if isinstance(train, ListedImages):
+            self.card |= {"resize": train.preparation.resize, "crop": train.preparation.crop}
+        body, head = build(objective, backbone, num_classes, seed)
         self.card["num_features"] = head.num_features
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)
         if recipe.ghost_batch is not None:
             by_ghost_batches(body, recipe.ghost_batch)
         self.network = _Whole(body, head).to(self.device)
-        self.feed = Feed(train, self.statistics, recipe, seed, self.device)
-        self.holdout = holdout
+        self.feed = feed(train, self.statistics, recipe, seed, self.device)
+        self.train_shape, self.holdout = _shape(train), holdout
         self.steps = recipe.steps or self.feed.steps_per_epoch * recipe.epochs
         self.epochs = math.ceil(self.steps / self.feed.steps_per_epoch)
         self.optimiser = torch.optim.SGD(
@@ -275,17 +281,16 @@ class _Run:
         self.curves.append({"epoch": self.epoch, "metric": metric, "split": split, "value": value})
 
     @torch.inference_mode()
-    def _evaluate(self, holdout: ImageSet, batch_size: int = 256) -> float:
+    def _evaluate(self, holdout: Examples, batch_size: int = 256) -> float:
         """The top-1 accuracy of the averaged weights on the holdout."""
         self.average.synchronise()
         body, head = self.average.module.backbone, self.average.module.objective
         correct = 0
-        for first in range(0, len(holdout), batch_size):
-            part = slice(first, first + batch_size)
-            images = torch.from_numpy(holdout.images[part]).to(self.device)
+        for images, places in holdout.batches(batch_size):
+            pixels = on_device(images, self.device)
             with self._autocast():
-                features = body(normalise(images, self.statistics, self.feed.dtype))
-            labels = torch.from_numpy(holdout.labels[part])
+                features = body(normalise(pixels, self.statistics, DTYPES[self.recipe.precision]))
+            labels = torch.from_numpy(holdout.labels[places])
             correct += int((head(features).argmax(1).cpu() == labels).sum())
         return correct / len(holdout)
 
@@ -304,7 +309,7 @@ class _Run:
         save_network(folder, body, head, self.statistics, {**self.card, "epoch": epoch})
 
     def _identity(self) -> str:
-        sizes = [list(self.feed.images.shape), 0 if self.holdout is None else len(self.holdout)]
+        sizes = [self.train_shape, 0 if self.holdout is None else len(self.holdout)]
         return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
 
     def save(self) -> None:
@@ -378,6 +383,22 @@ def _parameter_groups(network: nn.Module, recipe: Recipe, decay: float) -> list[
         {"params": decayed, "weight_decay": decay},
         {"params": undecayed, "weight_decay": 0.0},
     ]
+
+
+def _statistics(images: Examples) -> ChannelStatistics:
+    return (
+        images.preparation.statistics
+        if isinstance(images, ListedImages)
+        else ChannelStatistics.of(images.images)
+    )
+
+
+def _shape(images: Examples) -> list[int]:
+    """Images, height, width and channels of what the network is shown."""
+    if isinstance(images, ImageSet):
+        return list(images.images.shape)
+    side = images.preparation.crop
+    return [len(images), side, side, 3]
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -35,6 +35,8 @@ class Recipe:
     averaging_window            an exponential moving average of the weights over this share of all steps
                                 (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
                                 directly (the paper's 0.9999); 0 and None: none
+    size, resize                of images on disk: the pixels of a side of what the network is shown; in tests
+                                that is the middle, once the shorter side has `resize` pixels
     precision                   of the backbone: "bfloat16" (autocast) or "float32"; float32 from features on
     augmentation                `Augmentation`, or its fields as a mapping
     stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
@@ -75,6 +77,8 @@ class Recipe:
     patience: int = 0
     evaluate_every: int = 1
     snapshot_every: int = 0
+    size: int = 224
+    resize: int = 256
 
     def __post_init__(self) -> None:
         if isinstance(self.augmentation, Mapping):
@@ -85,8 +89,12 @@ class Recipe:
             ("patience", 0),
             ("evaluate_every", 1),
             ("snapshot_every", 0),
+            ("size", 1),
+            ("resize", 1),
         ):
             self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
+        fits = self.size <= self.resize
+        self._check("size", fits, f"at most resize={self.resize}, of which it is the middle")
         fits = self.steps is None or _is_whole(self.steps, 1)
         self._check("steps", fits, "a whole number, 1 or more, or None")
         ghost = self.ghost_batch
