@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SIDE = 24
 """Pixels of a side of the embedded world's images."""
+MOST_PIXELS = 2**20
+"""Of the images of a training step that is timed; a larger batch takes as many times as long."""
 TIMED, LARGE = 8, 224
 """Images of a batch of which a given network's cost is guessed, and the pixels of their sides."""
 DECODING = 0.01
@@ -63,26 +65,30 @@ def training_seconds(study: Study) -> float:
 def _seconds(study: Study, block: Runs, backbone: str) -> float:
     from penultimate.training.loop import seconds_per_step
 
-    recipe, sizes = block.recipe, card(study.source).sizes
-    images = _images(study.source, min(recipe.batch_size, sizes["train"]))
-    step = seconds_per_step(block.objectives[0], backbone, images, recipe)
+    recipe, known = block.recipe, study.card(study.source)
+    sizes = known.sizes
+    side = recipe.size if study.source in study.data else SIDE
+    batch = min(recipe.batch_size, sizes["train"])
+    images = _images(known, min(batch, max(2, MOST_PIXELS // side**2)), side)
+    step = seconds_per_step(block.objectives[0], backbone, images, recipe) * batch / len(images)
     trained = max(1, sizes["train"] // recipe.batch_size)
-    evaluated = sizes["holdout"] / len(images) / 3 / recipe.evaluate_every
+    evaluated = sizes["holdout"] / batch / 3 / recipe.evaluate_every
     return step * (trained + evaluated) * recipe.epochs
 
 
-def _images(name: str, count: int) -> ImageSet:
-    """Images of a plug-in's data set; noise in place of the built-in ones, which all have one size."""
+def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
+    """Images of a plug-in's data set; noise in place of all others."""
     import numpy as np
 
     from penultimate.data.generation import splits_of
     from penultimate.data.images import ImageSet
 
-    if registry.entry("dataset", name).is_plugin:
+    name = known.name
+    if name in registry.names("dataset") and registry.entry("dataset", name).is_plugin:
         _, images = next(splits_of(name, 0))
         return images.subset(slice(count))
-    names = tuple(map(str, range(card(name).classes)))
-    pixels = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3), np.uint8)
+    names = tuple(map(str, range(known.classes)))
+    pixels = np.random.default_rng(0).integers(0, 256, (count, side, side, 3), np.uint8)
     return ImageSet(pixels, np.arange(count) % len(names), np.arange(count), names)
 
 

@@ -175,7 +175,9 @@ class Study:
         return {name: located(name, where, self._splits_of(name)) for name, where in self.data.items()}
 
     def _splits_of(self, name: str) -> tuple[str, ...]:
-        """The splits of a data set on disk that are looked at: of the source, what is measured on it."""
+        """The splits of a data set on disk that are looked at: of the source, what is done with it."""
+        if name == self.source and self.runs:
+            return SOURCE_SPLITS
         if name in self.targets:
             return ("train", "test")
         asked = {

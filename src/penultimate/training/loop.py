@@ -1,4 +1,4 @@
-"""The one training loop: any objective and backbone, images in memory or on disk, the same bits on resuming."""
+"""The one training loop: any objective and backbone, images in memory or on disk, resumed bit by bit."""
 
 from __future__ import annotations
 
@@ -128,7 +128,9 @@ def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Re
     """The shortest of up to four training steps on a batch of these images, in processor time."""
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        recipe = replace(recipe, batch_size=len(images))
+        ghost = recipe.ghost_batch if recipe.ghost_batch and len(images) % recipe.ghost_batch == 0 else None
+        augmentation = replace(recipe.augmentation, crop=None)
+        recipe = replace(recipe, batch_size=len(images), ghost_batch=ghost, augmentation=augmentation)
         run = _Run(objective, backbone, images, images, recipe, 0, Path(folder), "cpu")
         while len(took) < 4 and sum(took) < LONG_ENOUGH:
             began, run.step = time.process_time(), 0
