@@ -18,7 +18,7 @@ from penultimate.data.listed import ListedImages
 from penultimate.data.loading import colours_of
 from penultimate.data.preparation import Preparation
 from penultimate.data.transforms import normalise
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.errors import DamagedFileError
 from penultimate.networks.trained import load_network
 from penultimate.training import Recipe, train
 from penultimate.training.feed import Batch, DiskFeed, feed
@@ -184,6 +184,44 @@ def test_workers_go_on_over_the_end_of_an_epoch(images: ListedImages) -> None:
     assert fed._stream is stream
 
 
-def test_crops_of_images_in_memory_are_refused() -> None:
-    with pytest.raises(RequestError, match="crop is for images on disk"):
-        feed(squares(32, 0), STATISTICS, RECIPE, 0, CPU)
+def test_resident_images_are_shown_in_the_same_parts_and_resumed(
+    tmp_path: Path, images: ListedImages
+) -> None:
+    resident = replace(RECIPE, resident=True)
+    unflipped = replace(RECIPE, augmentation=replace(RECIPE.augmentation, flip=False))
+    unshrunk = replace(images, preparation=Preparation(119, 16, "bilinear", STATISTICS))
+    asked = [(0, 0, 4)]
+    for (mine, labels), (other, others) in zip(
+        batches(unshrunk, replace(unflipped, resident=True), asked),
+        batches(images, unflipped, asked),
+        strict=True,
+    ):
+        assert torch.equal(labels, others)
+        assert (mine - other).abs().max() < 0.06  # of 2 / 255, in bfloat16
+    ours = batches(images, resident, asked)
+    assert same(batches(images, resident, [(0, 2, 4)]), ours[2:])
+    assert same(batches(replace(images, workers=2), resident, [(0, 0, 4)]), ours)
+    run(tmp_path / "whole", images, resident)
+    held = np.arange(len(images)) % 7 == 0
+    (tmp_path / "broken").mkdir()
+    broken = _Run(
+        "softmax", TINY, images.subset(~held), images.subset(held), resident, 5, tmp_path / "broken", "cpu"
+    )
+    broken.advance(next(broken.batches()))
+    broken.save()
+    run(tmp_path / "broken", images, resident)
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+
+
+def test_images_in_memory_are_cropped_too(tmp_path: Path) -> None:
+    recipe = replace(RECIPE, augmentation=Augmentation(shift=0, crop=(0.3, 1.0)))
+    result = train("softmax", TINY, squares(256, 0), squares(64, 1), recipe, 0, tmp_path)
+    losses = [point["value"] for point in result.curves if point["metric"] == "mean_loss"]
+    assert losses[-1] < losses[0]
+
+
+def test_resident_without_crops_is_the_middle_of_each(images: ListedImages) -> None:
+    plain = replace(RECIPE, augmentation=Augmentation(shift=0))
+    assert same(
+        batches(images, replace(plain, resident=True), [(0, 0, 4)]), batches(images, plain, [(0, 0, 4)])
+    )

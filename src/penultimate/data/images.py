@@ -193,7 +193,7 @@ class ChannelStatistics:
         means, deviations = [], []
         for channel in range(images.shape[-1]):
             blocks = (images[at : at + BLOCK, ..., channel] for at in range(0, len(images), BLOCK))
-            counts = sum(np.bincount(block.reshape(-1), minlength=256) for block in blocks)
+            counts = np.sum([np.bincount(block.reshape(-1), minlength=256) for block in blocks], axis=0)
             share = counts / counts.sum()
             mean = float(share @ values)
             means.append(mean)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from penultimate.data.cropping import Shown
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.listed import ListedImages
 from penultimate.data.loading import in_order
+from penultimate.data.resident import Resident
 from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import augment, mixup, normalise
-from penultimate.errors import RequestError
 from penultimate.training.recipe import Recipe
 
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
@@ -47,17 +48,13 @@ def feed(
     seed: int,
     device: torch.device,
 ) -> Feed:
-    """The feed for images in memory, or for images on disk.
+    """The feed for images in memory, or for images on disk, which a recipe may hold `resident`.
 
-    Raises RequestError for random crops of images in memory, which have the network's size.
+    Raises RequestError where these do not fit into memory.
     """
     finish = Finish(statistics, recipe, seed, len(examples.class_names))
-    if isinstance(examples, ListedImages):
+    if isinstance(examples, ListedImages) and not recipe.resident:
         return DiskFeed(examples, finish, recipe, seed, device)
-    if recipe.augmentation.crop is not None:
-        raise RequestError(
-            "augmentation: crop is for images on disk; those in memory have the network's size: shift them"
-        )
     return MemoryFeed(examples, finish, recipe, seed, device)
 
 
@@ -88,29 +85,55 @@ def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
 
 
 class MemoryFeed:
-    """The `Feed` of images in memory, which are augmented several batches at a time."""
+    """The `Feed` of images that are held on the device, and are augmented several batches at a time."""
 
     def __init__(
-        self, examples: ImageSet, finish: Finish, recipe: Recipe, seed: int, device: torch.device
+        self,
+        examples: ImageSet | ListedImages,
+        finish: Finish,
+        recipe: Recipe,
+        seed: int,
+        device: torch.device,
     ) -> None:
-        self.images = torch.from_numpy(examples.images).to(device)
+        self.images: Whole | Resident
+        if recipe.augmentation.crop is not None:
+            self.images = Resident.of(examples, recipe.augmentation.crop, seed, device)
+        else:
+            held = examples.in_memory() if isinstance(examples, ListedImages) else examples
+            self.images = Whole(torch.from_numpy(held.images).to(device))
         self.labels = torch.from_numpy(examples.labels).to(device)
         self.finish, self.augmentation, self.seed = finish, recipe.augmentation, seed
         self.batch_size = min(recipe.batch_size, len(examples))
         self.steps_per_epoch = len(examples) // self.batch_size
 
     def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
-        order = epoch_order(len(self.images), self.seed, epoch).to(self.images.device)
+        order = epoch_order(len(self.labels), self.seed, epoch).to(self.labels.device)
         size = self.batch_size
-        together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images[0].numel())))
+        together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images.values)))
         for start in range(first - first % together, end, together):
             chosen = order[start * size : min(start + together, end) * size]
             generator = derived_generator("augmentation", self.seed, epoch, start)
-            images = augment(self.images.index_select(0, chosen), self.augmentation, generator)
+            images = augment(self.images.shown(epoch, chosen), self.augmentation, generator)
             images = self.finish.normalised(images)
             for place in range(max(0, first - start), len(chosen) // size):
                 part = slice(place * size, (place + 1) * size)
                 yield self.finish.mixed(images[part], self.labels[chosen[part]], epoch, start + place)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Images on a device, which are shown as they are."""
+
+    images: UInt8[Tensor, "n h w c"]
+
+    @property
+    def values(self) -> int:
+        """Of each, what is shown."""
+        return self.images[0].numel()
+
+    def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n h w c"]:
+        """The images at these places, the same in every epoch."""
+        return self.images.index_select(0, rows)
 
 
 class DiskFeed:

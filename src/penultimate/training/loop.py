@@ -129,8 +129,7 @@ def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Re
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         ghost = recipe.ghost_batch if recipe.ghost_batch and len(images) % recipe.ghost_batch == 0 else None
-        augmentation = replace(recipe.augmentation, crop=None)
-        recipe = replace(recipe, batch_size=len(images), ghost_batch=ghost, augmentation=augmentation)
+        recipe = replace(recipe, batch_size=len(images), ghost_batch=ghost)
         run = _Run(objective, backbone, images, images, recipe, 0, Path(folder), "cpu")
         while len(took) < 4 and sum(took) < LONG_ENOUGH:
             began, run.step = time.process_time(), 0
@@ -183,6 +182,8 @@ class _Run:
             by_ghost_batches(body, recipe.ghost_batch)
         self.network = _Whole(body, head).to(self.device)
         self.feed = feed(train, self.statistics, recipe, seed, self.device)
+        if recipe.resident and isinstance(holdout, ListedImages):
+            holdout = holdout.in_memory()
         self.train_shape, self.holdout = _shape(train), holdout
         self.steps = recipe.steps or self.feed.steps_per_epoch * recipe.epochs
         self.epochs = math.ceil(self.steps / self.feed.steps_per_epoch)

@@ -37,6 +37,8 @@ class Recipe:
                                 directly (the paper's 0.9999); 0 and None: none
     size, resize                of images on disk: the pixels of a side of what the network is shown; in tests
                                 that is the middle, once the shorter side has `resize` pixels
+    resident                    whether images on disk are decoded once and held as bytes on the device, the
+                                shorter side at `resize`; crops are cut out there
     precision                   of the backbone: "bfloat16" (autocast) or "float32"; float32 from features on
     augmentation                `Augmentation`, or its fields as a mapping
     stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
@@ -79,6 +81,7 @@ class Recipe:
     snapshot_every: int = 0
     size: int = 224
     resize: int = 256
+    resident: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.augmentation, Mapping):
@@ -113,7 +116,7 @@ class Recipe:
         if self.averaging_momentum is not None:
             fits = _is_number(self.averaging_momentum, 0, 1) and self.averaging_momentum < 1
             self._check("averaging_momentum", fits, "from 0 to below 1, or None")
-        for name in ("nesterov", "decay_batch_norm", "decay_biases"):
+        for name in ("resident", "nesterov", "decay_batch_norm", "decay_biases"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         self._check("nesterov", not self.nesterov or self.momentum > 0, "False where momentum is 0")
         self._check("augmentation", isinstance(self.augmentation, Augmentation), "an Augmentation")
