@@ -28,7 +28,7 @@ import csv
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -37,6 +37,7 @@ import numpy as np
 import torch
 
 from penultimate.data.catalog import DatasetCard
+from penultimate.data.entries import Entry
 from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.images import ImageSet
 from penultimate.data.listing import Files, Listing
@@ -307,3 +308,11 @@ class Chexpert:
                 file = self.folder / listing.name(index)
                 pixels[index] = middle_square(file, read_colours(file)[0], self.side, self.side)
             yield split, ImageSet(pixels, listing.labels, listing.ids, listing.class_names)
+
+
+def listed(entry: Entry, root: Path, split: str) -> Listing:
+    """A split as the paper has it: all views, five findings. Of a part of CheXpert as large a share is tested
+    on as of the whole."""
+    whole = Chexpert(root)
+    share = HELD_OUT / OFFICIAL["train"]
+    return replace(whole, held_out=max(1, round(share * len(whole._tables["train"].paths)))).listing(split)

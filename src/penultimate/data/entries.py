@@ -7,7 +7,7 @@ so the official validation images of Flowers are in it; ImageNet is tested on it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from penultimate.data.catalog import Accuracy, DatasetCard
@@ -57,7 +57,7 @@ def _entry(
 ) -> Entry:
     card = DatasetCard(name, title, classes, sizes, accuracy, relation, licence, citation, note, source)
     module = "imagenet" if "imagenet" in name else "readers"
-    reader = f"penultimate.data.{module}:{reader}"
+    reader = f"penultimate.data.{reader}" if ":" in reader else f"penultimate.data.{module}:{reader}"
     return Entry(card, reader, folder, layout, obtain, archives, torchvision)
 
 
@@ -105,6 +105,42 @@ _IMAGENET = _entry(
     "register at https://image-net.org/download.php (ILSVRC 2012, tasks 1 and 2); the archives are read as"
     " they are, nothing has to be unpacked",
     note="Tested on its validation images; the labels of its test images were never published.",
+)
+
+HELD_OUT = 50_046
+"""Of ImageNet's training images so many are held out where the paper tunes."""
+
+
+def _part(
+    name: str, title: str, classes: int, sizes: Mapping[str, int], citation: str, reader: str, note: str
+) -> Entry:
+    """A part of ImageNet, read from the same folder."""
+    card = replace(
+        _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
+    )
+    return replace(_IMAGENET, card=card, reader=f"penultimate.data.parts:{reader}")
+
+
+_PARTS = (
+    _part(
+        "imagenet_tuning",
+        "ImageNet with a holdout",
+        1000,
+        {"train": 1281167 - HELD_OUT, "test": 50000, "holdout": HELD_OUT},
+        _IMAGENET.card.citation,
+        "held_out",
+        "Of its training images 50,046 are held out, as in Kornblith et al. (2021); which the paper does not"
+        " say: those whose names have the smallest sha256.",
+    ),
+    _part(
+        "imagenet100",
+        "ImageNet-100",
+        100,
+        {"train": 126689, "test": 5000},
+        "Tian et al., Contrastive Multiview Coding, ECCV 2020, whose hundred classes these are",
+        "hundred",
+        "A hundred of ImageNet's classes, drawn by the authors cited. Tested on its validation images.",
+    ),
 )
 
 _SHIFTS = (
@@ -312,8 +348,25 @@ _TRANSFER = (
     ),
 )
 
+_CHEXPERT = _entry(
+    "chexpert",
+    "CheXpert",
+    5,
+    {"train": 200983, "test": 22431, "validation": 234},
+    "chest radiographs, with several findings each",
+    "Stanford University Dataset Research Use Agreement",
+    "Irvin et al., CheXpert: A Large Chest Radiograph Dataset, AAAI 2019",
+    "chexpert:listed",
+    "CheXpert-v1.0-small",
+    ("train.csv", "valid.csv", "train/patient00001/study1/view1_frontal.jpg ...", "valid/patient64541/..."),
+    "register at https://stanfordmlgroup.github.io/competitions/chexpert",
+    accuracy="auc",
+    note="The five findings of its competition; what is uncertain or not mentioned is absent. Its official"
+    " 234 validation images, and 22,431 of its training set, of patients drawn once.",
+)
+
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
-    {entry.card.name: entry for entry in (_IMAGENET, *_SHIFTS, *_TRANSFER)}
+    {entry.card.name: entry for entry in (_IMAGENET, *_PARTS, *_SHIFTS, *_TRANSFER, _CHEXPERT)}
 )
 
 

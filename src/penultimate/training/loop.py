@@ -89,7 +89,7 @@ def train(
     for images in (train, holdout):
         if images is not None:
             one_class_each(images, "a network is trained on")
-    if holdout is None and (recipe.stopping == "best" or recipe.patience):
+    if holdout is None and recipe.needs_holdout:
         raise RequestError("a recipe that stops at the best, or with patience, needs images held out")
     damaged: list[str] = []
     resumed = False

@@ -128,6 +128,11 @@ class Recipe:
         if not fits:
             raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
 
+    @property
+    def needs_holdout(self) -> bool:
+        """Whether images held out say when training ends, or which weights are kept."""
+        return self.stopping == "best" or self.patience > 0
+
     def momentum_of_average(self, steps: int) -> float:
         """The momentum of the average for a run of `steps` steps; 0 means that the average is the weights.
 
