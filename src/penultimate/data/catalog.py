@@ -218,9 +218,7 @@ def shifted(source: str) -> dict[str, str]:
     ('glyphs_smoke_sketch', 'imagenet_v2', {})
     """
     return {
-        shift: f"{source}_{shift}"
-        for shift in SHIFTS
-        if source == "imagenet" or f"{source}_{shift}" in CARDS
+        shift: f"{source}_{shift}" for shift in SHIFTS if source == "imagenet" or f"{source}_{shift}" in CARDS
     }
 
 

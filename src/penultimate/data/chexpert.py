@@ -37,8 +37,8 @@ import numpy as np
 import torch
 
 from penultimate.data.catalog import DatasetCard
-from penultimate.data.entries import Entry
 from penultimate.data.decoding import middle_square, read_colours
+from penultimate.data.entries import Entry
 from penultimate.data.images import ImageSet
 from penultimate.data.listing import Files, Listing
 from penultimate.data.seeding import derived_generator

@@ -26,8 +26,9 @@ SIDE = 24
 """Pixels of a side of the embedded world's images."""
 MOST_PIXELS = 2**20
 """Of the images of a training step that is timed; a larger batch takes as many times as long."""
-TIMED, LARGE = 8, 224
-"""Images of a batch of which a given network's cost is guessed, and the pixels of their sides."""
+TIMED, LARGE, SMALL = 8, 224, 4
+"""Images of a batch of which a given network's cost is guessed, and the pixels of their sides; images of a
+batch of which that of training on images on disk is."""
 DECODING = 0.01
 """Seconds for an image file."""
 PASSES = {"extract": 1.0, "layers": 1.5, "grams": 1.5}
@@ -72,8 +73,23 @@ def _seconds(study: Study, block: Runs, backbone: str) -> float:
     images = _images(known, min(batch, max(2, MOST_PIXELS // side**2)), side)
     step = seconds_per_step(block.objectives[0], backbone, images, recipe) * batch / len(images)
     trained = max(1, sizes["train"] // recipe.batch_size)
-    evaluated = sizes["holdout"] / batch / 3 / recipe.evaluate_every
+    evaluated = sizes.get("holdout", 0) / batch / 3 / recipe.evaluate_every
     return step * (trained + evaluated) * recipe.epochs
+
+
+def seconds_per_image(study: Study, block: Runs, backbone: str) -> float:
+    """Of a training step on images on disk, without decoding them: a small batch of noise, on one core."""
+    import torch
+
+    from penultimate.training.loop import seconds_per_step
+
+    images = _images(study.card(study.source), SMALL, block.recipe.size)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(study.threads)
+    try:
+        return seconds_per_step(block.objectives[0], backbone, images, block.recipe) / SMALL
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
@@ -81,7 +97,6 @@ def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
     import numpy as np
 
     from penultimate.data.generation import splits_of
-    from penultimate.data.images import ImageSet
 
     name = known.name
     if name in registry.names("dataset") and registry.entry("dataset", name).is_plugin:

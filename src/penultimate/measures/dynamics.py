@@ -48,9 +48,7 @@ def dynamics(
     shown = {split: inputs.shown(split) for split in splits}
     places = {split: sample(len(shown[split]), images) for split in splits}
     chosen = {split: shown[split].subset(places[split]) for split in splits}
-    kept = {
-        epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0
-    }
+    kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
     for epoch, folder in kept.items():
         network = load_network(folder)
         for split in splits:

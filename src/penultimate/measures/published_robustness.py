@@ -1,4 +1,4 @@
-"""Accuracy on the published test sets that show ImageNet's classes otherwise: -V2, -A, -R, -Sketch, and -C."""
+"""Accuracy on the published test sets with ImageNet's classes: -V2, -A, -R, -Sketch, and -C."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:
 
     train, test = inputs.shown("train"), inputs.shown("test")
     last = read_card(inputs.network_folder)["epoch"]
-    kept = {
-        epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0
-    }
+    kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
     for epoch, folder in {**kept, last: inputs.network_folder}.items():
         network = load_network(folder)
         bank, queries = extract(network, train), extract(network, test)

@@ -20,8 +20,6 @@ STUDY = Study(
     question="Do objectives other than softmax do better on CIFAR-100?",
     source="cifar100",
     targets=(),
-    networks=cifar(
-        "cifar100", "wrn16_8", dataclasses.replace(CIFAR, batch_size=256, decay_batch_norm=True)
-    ),
+    networks=cifar("cifar100", "wrn16_8", dataclasses.replace(CIFAR, batch_size=256, decay_batch_norm=True)),
     measure=("accuracy", "class_separation"),
 )

@@ -13,9 +13,7 @@ from penultimate.published import table
 from penultimate.studies.paper import BY_SLUG, NINE, runs, under
 from penultimate.study.spec import Study
 
-RUNS = {
-    row["augmentation"]: range(int(row["n_runs"] or 3)) for row in table("neurips_tableC5_augmentation")
-}
+RUNS = {row["augmentation"]: range(int(row["n_runs"] or 3)) for row in table("neurips_tableC5_augmentation")}
 FOUR = {
     BY_SLUG[str(row["objective"])]: NINE[BY_SLUG[str(row["objective"])]]
     for row in table("neurips_tableC5_augmentation")

@@ -1,4 +1,4 @@
-"""Calibration: eight objectives, three seeds, trained without the 50,046 images that temperatures are fitted on.
+"""Calibration: eight objectives, three seeds, trained without the images that temperatures are fitted on.
 
     penultimate run imagenet_calibration --data imagenet_tuning=FOLDER
 

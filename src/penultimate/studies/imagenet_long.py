@@ -27,9 +27,7 @@ STUDY = Study(
     targets=(),
     networks=(
         *runs(LONG, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True), arm="long"),
-        *runs(
-            MIXED, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True, mixup=0.2), arm="long mixup"
-        ),
+        *runs(MIXED, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True, mixup=0.2), arm="long mixup"),
     ),
     measure=("accuracy", "class_separation"),
 )

@@ -138,4 +138,4 @@ CIFAR = Recipe(
 
 FINE_TUNING_RATES = tuple(round(10 ** (-5.5 + 4.5 * place / 7), 10) for place in range(8))
 FINE_TUNING_DECAYS = (0.0, *(round(10 ** (-6.5 + 3.5 * place / 7), 11) for place in range(8)))
-"""The grid of appendix A.3: eight learning rates, eight decays and none, evenly spaced in their logarithms."""
+"""The grid of appendix A.3: eight learning rates, eight decays and none, evenly spaced on a logarithm."""

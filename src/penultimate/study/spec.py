@@ -216,7 +216,7 @@ class Study:
         return tuple(name for name in names if name in ENTRIES and name not in known)
 
     def card(self, name: str) -> DatasetCard:
-        """The card of a data set of the study: of one on disk, as it is there or, until then, as published."""
+        """The card of a data set of the study; until it is said where a published one lies, as published."""
         if name in self.data:
             return self.located[name].card
         return ENTRIES[name].card if name in self.nowhere else card(name)
