@@ -17,7 +17,9 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
+from penultimate.data.chexpert import COLUMNS
 from penultimate.data.imagenet import _timm_words
+from penultimate.data.parts import HUNDRED
 
 WNIDS = sorted(_timm_words())
 """ImageNet's thousand."""
@@ -284,6 +286,37 @@ def imagenet(root: Path) -> None:
         put_image(root / f"val/{WNIDS[label]}/ILSVRC2012_val_{number:08}.JPEG", label, number)
 
 
+def imagenet100(root: Path) -> None:
+    """A few of its hundred classes, in the colours of their places among these, beside others."""
+    hundred = sorted(HUNDRED)
+    for label in (0, 7, 42, 99):
+        for number in range(3):
+            put_image(root / f"train/{hundred[label]}/{hundred[label]}_{number}.JPEG", label, number)
+        put_image(root / f"val/{hundred[label]}/ILSVRC2012_val_{label:08}.JPEG", label)
+    for part in ("train", "val"):
+        put_image(root / f"{part}/{WNIDS[3]}/{WNIDS[3]}_0.JPEG", 1)
+
+
+def imagenet_tuning(root: Path) -> None:
+    imagenet(root)
+
+
+def chexpert(root: Path) -> None:
+    """An image a patient, so that any number of them can be held out."""
+    base = root / "CheXpert-v1.0-small"
+    for part, patients in (("train", range(1, 41)), ("valid", range(64541, 64547))):
+        lines = [",".join(COLUMNS)]
+        for patient in patients:
+            path = f"{part}/patient{patient:05}/study1/view1_frontal.jpg"
+            put_image(base / path, patient, patient % 7)
+            values = [
+                ("1.0", "0.0", "-1.0", "")[(patient + place) % (4 if part == "train" else 2)]
+                for place in range(14)
+            ]
+            lines.append(",".join((f"{base.name}/{path}", "Female", "68", "Frontal", "AP", *values)))
+        put(base / f"{part}.csv", "\n".join(lines) + "\n")
+
+
 def imagenet_archives(root: Path) -> None:
     """As it is downloaded: a tar of tars, a flat tar and the devkit."""
     devkit(root)
@@ -366,7 +399,8 @@ def imagenet_c(root: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     maker.__name__: maker
     for maker in (
-        imagenet, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch, imagenet_c,
+        imagenet, imagenet_tuning, imagenet100, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch, imagenet_c,
+        chexpert,
         food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102,
     )
 }  # fmt: skip

@@ -175,8 +175,8 @@ def _expect_located(study: Study) -> Study:
     if lacking:
         named = ", ".join(f"{card.title} (--data {card.name}=FOLDER)" for card in lacking)
         raise RequestError(
-            f"where the data of '{study.name}' lie is not said: {named}; --root FOLDER says it of all that lie"
-            " there. penultimate data check NAME says what goes where"
+            f"where the data of '{study.name}' lie is not said: {named}; --root FOLDER says it of all that"
+            " lie there. penultimate data check NAME says what goes where"
         )
     return study
 

@@ -2,7 +2,7 @@
 
     penultimate run cifar100_wrn16_8 --data cifar100=FOLDER
 
-HEADER
+Computed, not measured: 312 GPU hours of training on H100s at 2,000 images a second, and 44.1 GB of files.
 
 Expect (I's table 1) from 78.9 % (logit normalisation) to 80.2 % (logit penalty, final layer L2), softmax
 79.7 %. Weight decay acts on batch normalisation too. Epochs and augmentation are not stated: 200, shifts of

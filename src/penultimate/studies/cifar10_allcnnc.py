@@ -2,7 +2,7 @@
 
     penultimate run cifar10_allcnnc --data cifar10=FOLDER
 
-HEADER
+Computed, not measured: 52 GPU hours of training on H100s at 12,000 images a second, and 13.3 GB of files.
 
 Expect (I's table 1) from 93.31 % (squared error) to 93.84 % (logit penalty), softmax 93.49 %. Learning rates,
 decays and hyperparameters are I's table A.2; that of sigmoid, 1, is hard to read there. Epochs and

@@ -2,7 +2,7 @@
 
     penultimate run imagenet64 --data imagenet100=FOLDER --root FOLDER
 
-HEADER
+Computed, not measured: 6 GPU hours of training on H100s at 15,000 images a second, and 68.8 GB of files.
 
 The regime is the paper's, softmax's (`training.regime`): as many steps, warm-up, decay and averaging as
 shares of them, and exposure to weight decay. Hyperparameters are the paper's, translated to a hundred

@@ -2,7 +2,7 @@
 
     penultimate run imagenet_calibration --data imagenet_tuning=FOLDER
 
-HEADER
+Computed, not measured: 541 GPU hours of training on H100s at 2,500 images a second, and 52.5 GB of files.
 
 Expect (table C.3) of softmax an NLL of 0.981 and an ECE of 0.073, after scaling 0.917 and 0.027. Squared
 error has no probabilities.

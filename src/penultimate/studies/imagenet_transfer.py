@@ -2,7 +2,9 @@
 
     penultimate run imagenet_transfer --data imagenet=FOLDER --root FOLDER
 
-HEADER
+Computed, not measured: 1,724 GPU hours of training on H100s at 2,500 images a second, and 534.3 GB of files.
+The networks are those of imagenet_resnet50, if that was run; fine-tuning takes 8,970 hours more, 15,552 cells
+of 20,000 batches of 256.
 
 Expect (tables 1, 2, D.1, F.1) of softmax and squared error: linear 74.6 and 39.8 % on Food-101, 60.3 and
 15.3 % on Cars; fine-tuned 88.2 and 87.8 %, 91.3 and 91.4 %. Three networks of an objective are fine-tuned, as
