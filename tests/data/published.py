@@ -399,8 +399,8 @@ def imagenet_c(root: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     maker.__name__: maker
     for maker in (
-        imagenet, imagenet_tuning, imagenet100, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch, imagenet_c,
-        chexpert,
+        imagenet, imagenet_tuning, imagenet100, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch,
+        imagenet_c, chexpert,
         food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102,
     )
 }  # fmt: skip

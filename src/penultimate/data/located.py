@@ -19,10 +19,8 @@ from penultimate.files import canonical_json, digest_bytes
 SPLITS = ("train", "test")
 """What a study asks of a data set."""
 HOLDOUT = "holdout"
-HELD_OUT = {"imagenet": 5 / 128}
-"""The share of the training images that is held out where a network is trained on a data set: of ImageNet the
-paper's, 50,046 of 1,281,167."""
-USUALLY_HELD_OUT = 0.1
+HELD_OUT = 0.1
+"""The share of the training images that is held out where a network is trained on images of one's own."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Located:
         there = {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
         if HOLDOUT not in self.asked or HOLDOUT in there or "train" not in there:
             return there
-        held = held_out(there["train"], HELD_OUT.get(self.name, USUALLY_HELD_OUT))
+        held = held_out(there["train"], HELD_OUT)
         parts = {"train": there["train"].subset(~held), HOLDOUT: there["train"].subset(held)}
         return {split: (there | parts)[split] for split in self.asked if split in there | parts}
 

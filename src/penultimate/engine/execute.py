@@ -106,7 +106,7 @@ def train(inputs: Inputs) -> Outcome:
         config["objective"],
         config["backbone"],
         _examples(folder, "train", recipe, config["threads"]),
-        _examples(folder, "holdout", recipe, config["threads"]),
+        _examples(folder, "holdout", recipe, config["threads"]) if _holds_out(folder) else None,
         recipe,
         config["seed"],
         inputs.folder,
@@ -133,6 +133,13 @@ def train(inputs: Inputs) -> Outcome:
     if result.damaged:
         facts["damaged"] = result.damaged
     return Outcome(rows, result.status, facts)
+
+
+def _holds_out(folder: Path) -> bool:
+    """Whether a data set has images held out: a published one is trained on whole."""
+    from penultimate.data.images import read_manifest
+
+    return "holdout" in read_manifest(folder)["splits"]
 
 
 def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:

@@ -97,6 +97,7 @@ def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
     import numpy as np
 
     from penultimate.data.generation import splits_of
+    from penultimate.data.images import ImageSet
 
     name = known.name
     if name in registry.names("dataset") and registry.entry("dataset", name).is_plugin:
