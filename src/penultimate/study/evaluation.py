@@ -178,7 +178,7 @@ def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
         if not where:
             raise RequestError(f"--data wants NAME=FOLDER, such as imagenet=/data/imagenet; got '{text}'")
         if name not in study.nowhere:
-            needed = f"{', '.join(study.nowhere)}" if study.nowhere else "no data on disk"
+            needed = ", ".join(study.nowhere) or "no data on disk"
             raise RequestError(f"study '{study.name}' does not need --data {name}: it takes {needed}")
         data[name] = where
     base = Path(root).expanduser()

@@ -14,6 +14,7 @@ from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
+from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import resolve
 from penultimate.study.blocks import Given, Runs, Search
@@ -182,9 +183,14 @@ class Study:
 
         return {name: located(name, where, self._splits_of(name)) for name, where in self.data.items()}
 
-    @property
+    @cached_property
     def shifts(self) -> dict[str, str]:
-        """The shifted test sets of the source, by kind of shift, and of ImageNet what is corrupted ("c")."""
+        """The shifted test sets of the source by kind of shift, where they are measured on; of ImageNet also
+        what is corrupted ("c")."""
+        requests = {one.text: one for asked in self.measured().values() for one in asked}
+        needs = (need for one in requests.values() for need in one.measurement.needs)
+        if not any(isinstance(need, Shifted) for need in needs):
+            return {}
         return {**shifted(self.source), **({"c": "imagenet_c"} if self.source == "imagenet" else {})}
 
     def _splits_of(self, name: str) -> tuple[str, ...]:
