@@ -72,8 +72,8 @@ def train(
 
     The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout derive
     from (seed, epoch, step), so a run that is killed at any moment and called again ends in the same bits. A
-    loss that is not a number ends the run as "diverged": the curves so far are returned and no network is
-    written.
+    loss that is not a number ends the run as "diverged", and so do features that are none at its end: the
+    curves so far are returned and no network is written.
 
     A checkpoint that is damaged, or of another run, is set aside: `progress` hears of it ({"notice": ...}),
     and the result names it in `damaged`.
@@ -121,6 +121,8 @@ def train(
             left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
+    if run.reason:
+        return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
     return TrainingResult("done", kept, run.curves, damaged=damaged)
 
 
@@ -248,6 +250,13 @@ class _Run:
         if not math.isfinite(float(self.loss_sum)):
             self.reason = f"the loss was no longer a number by step {self.step}, epoch {self.epoch + 1}"
 
+    @torch.inference_mode()
+    def _check_features(self) -> None:
+        """Weights that grow without bound give no features long before the loss says so."""
+        images, _ = next(self.feed.batches(0, 0, 1))
+        if not bool(self.average.module.backbone(images.float()).square().sum().isfinite()):
+            self.reason = f"the features were no longer numbers by step {self.step}, epoch {self.epoch}"
+
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.recipe.precision == "float32":
             return contextlib.nullcontext()
@@ -304,7 +313,9 @@ class _Run:
         if self.recipe.stopping == "best" and self.best is not None:
             self.average.module.load_state_dict(self.best["state"])
             kept = self.best["epoch"]
-        self._write(self.folder, kept)
+        self._check_features()
+        if not self.reason:
+            self._write(self.folder, kept)
         return kept
 
     def _write(self, folder: Path, epoch: int) -> None:
