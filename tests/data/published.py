@@ -20,6 +20,7 @@ from scipy.io import savemat
 
 from penultimate.data.chexpert import COLUMNS, COMPETITION, OBSERVATIONS
 from penultimate.data.imagenet import _timm_words
+from penultimate.data.parts import HUNDRED
 
 WNIDS = sorted(_timm_words())
 """ImageNet's thousand."""
@@ -286,6 +287,21 @@ def imagenet(root: Path) -> None:
         put_image(root / f"val/{WNIDS[label]}/ILSVRC2012_val_{number:08}.JPEG", label, number)
 
 
+def imagenet100(root: Path) -> None:
+    """A few of its hundred classes, in the colours of their places among these, beside others."""
+    hundred = sorted(HUNDRED)
+    for label in (0, 7, 42, 99):
+        for number in range(3):
+            put_image(root / f"train/{hundred[label]}/{hundred[label]}_{number}.JPEG", label, number)
+        put_image(root / f"val/{hundred[label]}/ILSVRC2012_val_{label:08}.JPEG", label)
+    for part in ("train", "val"):
+        put_image(root / f"{part}/{WNIDS[3]}/{WNIDS[3]}_0.JPEG", 1)
+
+
+def imagenet_tuning(root: Path) -> None:
+    imagenet(root)
+
+
 def imagenet_archives(root: Path) -> None:
     """As it is downloaded: a tar of tars, a flat tar and the devkit."""
     devkit(root)
@@ -416,7 +432,7 @@ def chexpert(root: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     maker.__name__: maker
     for maker in (
-        imagenet, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch, imagenet_c,
-        food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102, chexpert,
+        imagenet, imagenet_tuning, imagenet100, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch,
+        imagenet_c, food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102, chexpert,
     )
 }  # fmt: skip

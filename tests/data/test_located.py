@@ -152,3 +152,19 @@ def test_a_place_without_images_is_refused_by_name(tmp_path: Path, made: str, an
         place.mkdir()
     with pytest.raises(RequestError, match=f"(?s)data 'mine': .*({answer})"):
         located("mine", str(place))
+
+
+def test_the_images_held_out_are_a_share_of_the_training_images_by_their_names(tmp_path: Path) -> None:
+    root = split_folders(tmp_path / "s", ("ape", "bee"), 20, 3)
+    whole = located("s", str(root)).splits
+    found = located("s", str(root), ("train", "holdout", "test"))
+    assert found.card.sizes == {"train": 36, "holdout": 4, "test": 6}
+    assert "4 of 40 training images are held out" in found.told
+    names = {split: {of.name(row) for row in range(len(of))} for split, of in found.splits.items()}
+    assert names["train"] | names["holdout"] == {whole["train"].name(row) for row in range(40)}
+    assert not names["train"] & names["holdout"]
+    (root / "train" / "ape" / "019.jpg").unlink()
+    fewer = located("s", str(root), ("train", "holdout", "test")).splits["holdout"]
+    assert len({fewer.name(row) for row in range(len(fewer))} - names["holdout"]) <= 1
+    with pytest.raises(RequestError, match="data 't': 1 training images are too few"):
+        located("t", str(split_folders(tmp_path / "t", ("ape",), 1, 1)), ("train", "holdout", "test"))

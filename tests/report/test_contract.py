@@ -145,7 +145,7 @@ def _measures(sends_to: Study, quantity: Quantity) -> bool:
         for key, asked in sends_to.measured().items()
         if key.arm == quantity.arm and not key.is_given
     }
-    of_classes = tuple(target for target in sends_to.targets if not card(target).has_several_labels)
+    of_classes = tuple(target for target in sends_to.targets if not sends_to.card(target).has_several_labels)
     targets = of_classes if quantity.target == "targets" else (sends_to.source,)
     for metric in metrics(quantity, targets):
         wanted = {made.name for made, _ in yielding(metric) if _is_on(made, quantity)}

@@ -291,6 +291,15 @@ def test_a_loss_that_is_no_number_ends_the_run_as_diverged(tmp_path: Path) -> No
     assert not (tmp_path / "a" / "network.safetensors").exists()
 
 
+def test_features_that_are_no_numbers_end_the_run_as_diverged_where_its_losses_are_some(
+    tmp_path: Path,
+) -> None:
+    result = run(tmp_path / "a", replace(RECIPE, learning_rate=1e18, warmup=0.0, epochs=1, steps=1))
+    assert all(np.isfinite(point["value"]) for point in result.curves if point["metric"] == "mean_loss")
+    assert (result.status, "features were no longer numbers" in result.reason) == ("diverged", True)
+    assert not (tmp_path / "a" / "network.safetensors").exists()
+
+
 def test_the_best_epoch_on_the_holdout_is_kept_and_patience_ends_it(tmp_path: Path) -> None:
     recipe = replace(RECIPE, epochs=8, stopping="best", patience=2, averaging_window=0.0, learning_rate=0.5)
     result = run(tmp_path / "a", recipe)

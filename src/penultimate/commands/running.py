@@ -37,6 +37,7 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
         "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
     )
     takes_settings(parser)
+    _takes_data(parser)
     takes_processes(parser)
     takes_plugins(parser)
 
@@ -48,8 +49,22 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
 
 
+def _takes_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="where a published data set of the study lies (penultimate list datasets); repeatable",
+    )
+    parser.add_argument(
+        "--root", default="", metavar="FOLDER", help="where the others lie, each in its own folder"
+    )
+
+
 def _study(options: argparse.Namespace) -> Study:
     from penultimate.objectives.presets import few_classes, resolve
+    from penultimate.study.evaluation import located_in
     from penultimate.study.selection import changed, load_study, names_in
 
     load_plugins(options)
@@ -57,6 +72,7 @@ def _study(options: argparse.Namespace) -> Study:
     if options.only is not None and not only:
         raise RequestError("--only names no objective; without it, all are run")
     study = changed(load_study(options.study), options.assignments, only, seeds(options.seeds))
+    study = located_in(study, options.data, options.root)
     for term in (term for text in study.objectives for term in resolve(text).terms):
         told = few_classes(term, study.card(study.source).classes)
         if told:
@@ -103,6 +119,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 def tell_plan(study: Study, options: argparse.Namespace) -> int:
     """Say what of a study is done, and what the rest is expected to cost."""
+    from penultimate.doctor.findings import size_text
     from penultimate.engine.display import seconds_text
     from penultimate.engine.run import plan
 
@@ -115,11 +132,27 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     if any(cost.is_guess for cost in made.costs):
-        say("~ is a guess: one batch of each network that was given was timed, with first weights")
+        say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
+    steps = len(made.graph.steps) - len(made.done)
+    counts = [
+        *([f"{made.trainings:,} trainings of {made.training_steps:,} batches"] if made.trainings else []),
+        f"{steps:,} steps",
+        f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files",
+    ]
     processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
     wall = seconds_text(made.seconds_left / processes)
     more = f", and {made.unknown} steps of unknown cost" if made.unknown else ""
-    say(f"left: {seconds_text(made.seconds_left)} of work, about {wall} on {processes} processes{more}")
+    say(
+        f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
+        f" processes{more}"
+    )
+    data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
+    nowhere = [name for name in data if name in study.nowhere]
+    if nowhere:
+        say(
+            "It is not said where these lie, so their sizes are as published, and what is done is not known:"
+            f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
+        )
     return 0
 
 

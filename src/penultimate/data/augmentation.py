@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penultimate.errors import RequestError
@@ -12,11 +13,15 @@ MOST_MIXUP = 100
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random shifts of up to `shift` pixels in each direction, mirror images, AutoAugment and Mixup.
+    """Random crops or shifts, mirror images, AutoAugment and Mixup.
+
+    `crop` = (least, most) shows of an image on disk a random part of it, whose share of its area lies between
+    these and whose width is 3/4 to 4/3 of its height, resized to the network's size; the paper's are
+    (0.1, 1.0). With None it is the middle that is shown, as in tests.
 
     An image's shift is uniform on {-shift, ..., shift}^2. Pixels from outside are the image reflected at its
     edge (the edge itself not repeated), so a shifted image has no flat border. `autoaugment` is the ImageNet
-    policy, on what was mirrored and shifted; `mixup` the alpha of Mixup, last of all, 0 for none.
+    policy, on what was cropped, mirrored and shifted; `mixup` the alpha of Mixup, last of all, 0 for none.
 
     >>> Augmentation(shift=2).is_identity, Augmentation(shift=0).is_identity
     (False, True)
@@ -29,6 +34,7 @@ class Augmentation:
     flip: bool = False
     autoaugment: bool = False
     mixup: float = 0.0
+    crop: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.shift, bool) or not isinstance(self.shift, int) or self.shift < 0:
@@ -43,7 +49,24 @@ class Augmentation:
                 f" not {alpha!r}"
             )
 
+        if self.crop is not None:
+            object.__setattr__(self, "crop", _shares(self.crop))
+
     @property
     def is_identity(self) -> bool:
         """Whether every image is left unchanged."""
         return self == Augmentation(shift=0)
+
+
+def _shares(crop: object) -> tuple[float, float]:
+    pair = tuple(crop) if isinstance(crop, Sequence) else ()
+    if (
+        len(pair) != 2
+        or not all(isinstance(share, int | float) for share in pair)
+        or not (0 < pair[0] <= pair[1] <= 1)
+    ):
+        raise RequestError(
+            "augmentation: crop is (least, most), the share of an image's area that is shown, from above 0 to"
+            f" 1, or None; not {crop!r}"
+        )
+    return float(pair[0]), float(pair[1])

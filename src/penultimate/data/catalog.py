@@ -214,10 +214,12 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
 def shifted(source: str) -> dict[str, str]:
     """The shifted test sets of a pretraining set, by kind of shift; empty if it has none.
 
-    >>> shifted("glyphs_smoke")["sketch"], shifted("digits")
-    ('glyphs_smoke_sketch', {})
+    >>> shifted("glyphs_smoke")["sketch"], shifted("imagenet")["v2"], shifted("digits")
+    ('glyphs_smoke_sketch', 'imagenet_v2', {})
     """
-    return {shift: f"{source}_{shift}" for shift in SHIFTS if f"{source}_{shift}" in CARDS}
+    return {
+        shift: f"{source}_{shift}" for shift in SHIFTS if source == "imagenet" or f"{source}_{shift}" in CARDS
+    }
 
 
 _remembered: dict[str, DatasetCard] = {}

@@ -7,7 +7,7 @@ so the official validation images of Flowers are in it; ImageNet is tested on it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from penultimate.data.catalog import DatasetCard
@@ -64,6 +64,42 @@ _IMAGENET = Entry(
     ),
     "register at https://image-net.org/download.php (ILSVRC 2012, tasks 1 and 2); the archives are read as"
     " they are, nothing has to be unpacked",
+)
+
+HELD_OUT = 50_046
+"""Of ImageNet's training images so many are held out where the paper tunes."""
+
+
+def _part(
+    name: str, title: str, classes: int, sizes: Mapping[str, int], citation: str, reader: str, note: str
+) -> Entry:
+    """A part of ImageNet, read from the same folder."""
+    card = replace(
+        _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
+    )
+    return replace(_IMAGENET, card=card, reader=f"penultimate.data.parts:{reader}")
+
+
+_PARTS = (
+    _part(
+        "imagenet_tuning",
+        "ImageNet with a holdout",
+        1000,
+        {"train": 1281167 - HELD_OUT, "test": 50000, "holdout": HELD_OUT},
+        _IMAGENET.card.citation,
+        "held_out",
+        "Of its training images 50,046 are held out, as in Kornblith et al. (2021); which the paper does not"
+        " say: those whose names have the smallest sha256.",
+    ),
+    _part(
+        "imagenet100",
+        "ImageNet-100",
+        100,
+        {"train": 126689, "test": 5000},
+        "Tian et al., Contrastive Multiview Coding, ECCV 2020, whose hundred classes these are",
+        "hundred",
+        "A hundred of ImageNet's classes, drawn by the authors cited. Tested on its validation images.",
+    ),
 )
 
 _SHIFTS = (
@@ -345,7 +381,7 @@ _CHEXPERT = Entry(
 )
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType(
-    {entry.card.name: entry for entry in (_IMAGENET, *_SHIFTS, *_TRANSFER, _CHEXPERT)}
+    {entry.card.name: entry for entry in (_IMAGENET, *_PARTS, *_SHIFTS, *_TRANSFER, _CHEXPERT)}
 )
 
 

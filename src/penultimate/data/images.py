@@ -26,6 +26,8 @@ from penultimate.files import FULL, atomic_write, canonical_json, digest_arrays,
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
+BLOCK = 4096
+"""Images that are counted at once."""
 ARRAYS = ("images", "labels", "ids")
 
 Manifest = dict[str, Any]
@@ -190,7 +192,8 @@ class ChannelStatistics:
         values = np.arange(256) / 255
         means, deviations = [], []
         for channel in range(images.shape[-1]):
-            counts = np.bincount(images[..., channel].reshape(-1), minlength=256)
+            blocks = (images[at : at + BLOCK, ..., channel] for at in range(0, len(images), BLOCK))
+            counts = np.sum([np.bincount(block.reshape(-1), minlength=256) for block in blocks], axis=0)
             share = counts / counts.sum()
             mean = float(share @ values)
             means.append(mean)

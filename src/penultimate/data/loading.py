@@ -16,11 +16,12 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 
 AHEAD = 2
 """Batches that are being decoded, or wait, for each worker."""
+Piece = TypeVar("Piece")
+Read = TypeVar("Read")
 PR_SET_PDEATHSIG = 1
 """Of Linux's prctl: the signal that a process gets when its parent ends."""
 
@@ -99,14 +102,24 @@ def decoded(
         range(at, min(at + batch_size, len(listing))) for at in range(start, len(listing), batch_size)
     ]
     read = _Reader(listing, tuple(dict.fromkeys(each.geometry for each in preparations)), upright)
-    if not workers or len(stretches) < 2:
-        yield from map(read, stretches)
+    yield from in_order(read, stretches, min(workers, len(stretches)) if len(stretches) > 1 else 0)
+
+
+def in_order(
+    read: Callable[[Piece], Read], pieces: Iterable[Piece], workers: int
+) -> Generator[Read, None, None]:
+    """What is read of each piece, in their order: by so many processes, ahead of the caller (0: by this one).
+
+    The pieces may be endless. Raises what `read` raises, and PenultimateError if a worker is killed.
+    """
+    if not workers:
+        yield from map(read, pieces)
         return
-    with ProcessPoolExecutor(min(workers, len(stretches)), initializer=_serve, initargs=(read,)) as pool:
-        waiting: deque[Future[Decoded]] = deque()
+    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read,)) as pool:
+        waiting: deque[Future[Read]] = deque()
         try:
-            for stretch in stretches:
-                waiting.append(pool.submit(_served, stretch))
+            for piece in pieces:
+                waiting.append(pool.submit(_served, piece))
                 if len(waiting) > AHEAD * workers:
                     yield waiting.popleft().result()
             while waiting:
@@ -120,11 +133,11 @@ def decoded(
             pool.shutdown(cancel_futures=True)
 
 
-_reader: _Reader
+_reader: Callable[[Any], Any]
 """Of a worker process: what it reads with."""
 
 
-def _serve(reader: _Reader) -> None:
+def _serve(reader: Callable[[Any], Any]) -> None:
     """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
 
     At once: a worker holds the locks that its parent held when it was forked.
@@ -138,8 +151,8 @@ def _serve(reader: _Reader) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _served(stretch: range) -> Decoded:
-    return _reader(stretch)
+def _served(piece: Any) -> Any:
+    return _reader(piece)
 
 
 class _Reader:
@@ -155,7 +168,7 @@ class _Reader:
         remarks: list[tuple[int, str]] = []
         for row in stretch:
             try:
-                image, remarked = self._colours(row)
+                image, remarked = colours_of(self.listing, row, self.upright)
                 path = Path(self.listing.name(row))
                 framed = [
                     middle_square(path, image, crop if self.listing.cropped else resize, crop, how, squash)
@@ -174,10 +187,12 @@ class _Reader:
         }
         return Decoded(stretch.start, stretch.stop, np.array(rows, np.int64), images, left_out, remarks)
 
-    def _colours(self, row: int) -> tuple[Image.Image, list[str]]:
-        encoded = self.listing.image(row)
-        if isinstance(encoded, np.ndarray):
-            return Image.fromarray(encoded).convert("RGB"), []
-        if isinstance(encoded, bytes):
-            return read_colours(Path(self.listing.name(row)), self.upright, encoded)
-        return read_colours(encoded, self.upright)
+
+def colours_of(listing: Listing, row: int, upright: bool) -> tuple[Image.Image, list[str]]:
+    """An image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
+    encoded = listing.image(row)
+    if isinstance(encoded, np.ndarray):
+        return Image.fromarray(encoded).convert("RGB"), []
+    if isinstance(encoded, bytes):
+        return read_colours(Path(listing.name(row)), upright, encoded)
+    return read_colours(encoded, upright)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+
+import numpy as np
 
 from penultimate.data.catalog import DatasetCard
 from penultimate.data.listing import Listing
@@ -15,6 +18,9 @@ from penultimate.files import canonical_json, digest_bytes
 
 SPLITS = ("train", "test")
 """What a study asks of a data set."""
+HOLDOUT = "holdout"
+HELD_OUT = 0.1
+"""The share of the training images that is held out where a network is trained on images of one's own."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class Located:
     """A data set at a place, under the name that the study gives it; nothing of it is decoded.
 
     `asked` are the splits that the study looks at: of a source that is no task, the training images need not
-    even be listed.
+    even be listed. Where "holdout" is asked for, it is drawn from the training images.
     """
 
     name: str
@@ -33,13 +39,22 @@ class Located:
     @cached_property
     def splits(self) -> Mapping[str, Listing]:
         """The listings of those splits that there are."""
-        return {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
+        there = {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
+        if HOLDOUT not in self.asked or HOLDOUT in there or "train" not in there:
+            return there
+        held = held_out(there["train"], HELD_OUT)
+        parts = {"train": there["train"].subset(~held), HOLDOUT: there["train"].subset(held)}
+        return {split: (there | parts)[split] for split in self.asked if split in there | parts}
 
     @cached_property
     def told(self) -> str:
         """What a reader of results must know: how the splits came about, and what is not there."""
-        lacking = (self.opened.shortfall(split) for split in self.splits)
-        return "; ".join(filter(None, (*self.opened.notes, *lacking))) or "splits as it has them"
+        lacking = (self.opened.shortfall(split) for split in self.splits if split in self.opened.splits)
+        drawn = ""
+        if HOLDOUT in self.splits and HOLDOUT not in self.opened.splits:
+            count = len(self.splits[HOLDOUT])
+            drawn = f"{count:,} of {count + len(self.splits['train']):,} training images are held out"
+        return "; ".join(filter(None, (*self.opened.notes, *lacking, drawn))) or "splits as it has them"
 
     @cached_property
     def card(self) -> DatasetCard:
@@ -82,6 +97,23 @@ def located(name: str, where: str, asked: tuple[str, ...] = SPLITS) -> Located:
             f" of {', '.join(asked)}"
         )
     return found
+
+
+def held_out(listing: Listing, share: float) -> np.ndarray:
+    """Which training images are held out: the share whose names have the smallest sha256, one at least.
+
+    Raises RequestError where none would be left to train on.
+    """
+    count = max(1, round(share * len(listing)))
+    if count >= len(listing):
+        raise RequestError(f"{len(listing)} training images are too few to hold any out")
+    digests = [
+        hashlib.sha256(f"{HOLDOUT}\0{listing.name(row)}".encode(errors="surrogateescape")).digest()
+        for row in range(len(listing))
+    ]
+    held = np.zeros(len(listing), bool)
+    held[sorted(range(len(listing)), key=digests.__getitem__)[:count]] = True
+    return held
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.locks import LostLeaseError
@@ -25,6 +25,11 @@ from penultimate.metrics import UndefinedError
 from penultimate.records.table import ROWS, Row, encode_rows, setting_text
 from penultimate.store import Store
 from penultimate.study.graph import Step
+
+if TYPE_CHECKING:
+    from penultimate.data.images import ImageSet
+    from penultimate.data.listed import ListedImages
+    from penultimate.training.recipe import Recipe
 
 SCRATCH = ("checkpoint*", "*.tmp", ".lock")
 
@@ -93,19 +98,18 @@ def sheet(inputs: Inputs) -> Outcome:
 
 def train(inputs: Inputs) -> Outcome:
     """Train a network; its curves are the rows."""
-    from penultimate.data.images import load_images
     from penultimate.measures.inputs import read_card
     from penultimate.training import Recipe
     from penultimate.training import train as run_training
 
-    config = inputs.step.config
+    config, recipe = inputs.step.config, Recipe(**inputs.step.config["recipe"])
     folder = inputs.folders[inputs.step.parents[0]]
     result = run_training(
         config["objective"],
         config["backbone"],
-        load_images(folder, "train"),
-        load_images(folder, "holdout"),
-        Recipe(**config["recipe"]),
+        _examples(folder, "train", recipe, config["threads"]),
+        _examples(folder, "holdout", recipe, config["threads"]) if _holds_out(folder) else None,
+        recipe,
         config["seed"],
         inputs.folder,
         inputs.progress,
@@ -131,6 +135,26 @@ def train(inputs: Inputs) -> Outcome:
     if result.damaged:
         facts["damaged"] = result.damaged
     return Outcome(rows, result.status, facts)
+
+
+def _holds_out(folder: Path) -> bool:
+    """Whether a data set has images held out: a published one is trained on whole."""
+    from penultimate.data.images import read_manifest
+
+    return "holdout" in read_manifest(folder)["splits"]
+
+
+def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:
+    """A split to train on; images on disk are normalised by the moments of their small pictures."""
+    from penultimate.data.images import ChannelStatistics, load_images
+    from penultimate.data.listed import LISTING, listed_images
+    from penultimate.data.preparation import Preparation
+
+    if not (folder / LISTING).is_file():
+        return load_images(folder, split)
+    statistics = ChannelStatistics.of(load_images(folder, "train").images)
+    preparation = Preparation(recipe.resize, recipe.size, "bilinear", statistics)
+    return listed_images(folder, split, preparation, threads if threads > 1 else 0)
 
 
 def given(inputs: Inputs) -> Outcome:

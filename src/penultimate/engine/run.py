@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penultimate.engine import load_engine
+from penultimate.engine.estimates import disk_seconds
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
+from penultimate.engine.sizes import bytes_left
 from penultimate.engine.timing import given_seconds, training_seconds
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.locks import BusyError
@@ -46,11 +48,16 @@ class StepCost:
 
 @dataclass(frozen=True)
 class Plan:
-    """A study's graph, beside what the store already holds of it."""
+    """A study's graph, beside what the store already holds of it, and what the rest will take.
+
+    `bytes_are_whole`: nothing is left out of `bytes_left` because its size is unknown.
+    """
 
     graph: Graph
     done: frozenset[str]
     costs: tuple[StepCost, ...]
+    bytes_left: int
+    bytes_are_whole: bool
 
     @property
     def seconds_left(self) -> float:
@@ -58,9 +65,29 @@ class Plan:
         return sum(cost.seconds_left or 0.0 for cost in self.costs)
 
     @property
+    def trainings(self) -> int:
+        """How many networks are still to be trained."""
+        return sum(cost.total - cost.done for cost in self.costs if cost.name == "train")
+
+    @property
+    def training_steps(self) -> int:
+        """How many steps they take, of a batch each."""
+        return sum(
+            _training_steps(self.graph.study, step.config["recipe"])
+            for step_id, step in self.graph.steps.items()
+            if step.name == "train" and step_id not in self.done
+        )
+
+    @property
     def unknown(self) -> int:
         """How many of the remaining steps nobody knows the cost of."""
         return sum(cost.total - cost.done for cost in self.costs if cost.seconds_left is None)
+
+
+def _training_steps(study: Study, recipe: Mapping[str, Any]) -> int:
+    images = study.card(study.source).sizes["train"]
+    steps: int = recipe["steps"] or images // min(recipe["batch_size"], images) * recipe["epochs"]
+    return steps
 
 
 def _as_study(study: Study | str) -> Study:
@@ -83,9 +110,9 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
         meta = _finished(store, step_id)
         if meta is not None:
             done[step_id] = meta.content["seconds"]
-    guessed = (
-        given_seconds(graph, done) if any(isinstance(block, Given) for block in graph.study.networks) else {}
-    )
+    guessed = disk_seconds(graph, done)
+    if any(isinstance(block, Given) for block in graph.study.networks):
+        guessed |= given_seconds(graph, done)
     costs = []
     for name, ids in kinds.items():
         seconds = [done[step_id] for step_id in ids if step_id in done]
@@ -95,7 +122,8 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
         else:
             each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
         costs.append(StepCost(name, len(ids), len(seconds), each, bool(left)))
-    return Plan(graph, frozenset(done), tuple(costs))
+    taken, whole = bytes_left(graph, done)
+    return Plan(graph, frozenset(done), tuple(costs), taken, whole)
 
 
 def _finished(store: Store, step_id: str) -> Meta | None:
@@ -130,7 +158,7 @@ def run(
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    graph = unfold(_as_study(study))
+    graph = unfold(_expect_located(_as_study(study)))
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
@@ -149,6 +177,18 @@ def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
     """Why a step failed, and whose it is."""
     columns = graph.steps[step_id].columns
     return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
+
+
+def _expect_located(study: Study) -> Study:
+    """The study; raises RequestError where it is not said where its data lie."""
+    lacking = [study.card(name) for name in study.nowhere if name in (study.source, *study.targets)]
+    if lacking:
+        named = ", ".join(f"{card.title} (--data {card.name}=FOLDER)" for card in lacking)
+        raise RequestError(
+            f"where the data of '{study.name}' lie is not said: {named}; --root FOLDER says it of all that"
+            " lie there. penultimate data check NAME says what goes where"
+        )
+    return study
 
 
 @contextlib.contextmanager

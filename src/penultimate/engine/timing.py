@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 SIDE = 24
 """Pixels of a side of the embedded world's images."""
-TIMED, LARGE = 8, 224
-"""Images of a batch of which a given network's cost is guessed, and the pixels of their sides."""
+MOST_PIXELS = 2**20
+"""Of the images of a training step that is timed; a larger batch takes as many times as long."""
+TIMED, LARGE, SMALL = 8, 224, 4
+"""Images of a batch of which a given network's cost is guessed, and the pixels of their sides; images of a
+batch of which that of training on images on disk is."""
 DECODING = 0.01
 """Seconds for an image file."""
 PASSES = {"extract": 1.0, "layers": 1.5, "grams": 1.5}
@@ -65,26 +68,45 @@ def training_seconds(study: Study) -> float:
 def _seconds(study: Study, block: Runs, backbone: str) -> float:
     from penultimate.training.loop import seconds_per_step
 
-    recipe, sizes = block.recipe, card(study.source).sizes
-    images = _images(study.source, min(recipe.batch_size, sizes["train"]))
-    step = seconds_per_step(block.objectives[0], backbone, images, recipe)
+    recipe, known = block.recipe, study.card(study.source)
+    sizes = known.sizes
+    side = recipe.size if study.source in study.data else SIDE
+    batch = min(recipe.batch_size, sizes["train"])
+    images = _images(known, min(batch, max(2, MOST_PIXELS // side**2)), side)
+    step = seconds_per_step(block.objectives[0], backbone, images, recipe) * batch / len(images)
     trained = max(1, sizes["train"] // recipe.batch_size)
-    evaluated = sizes["holdout"] / len(images) / 3 / recipe.evaluate_every
+    evaluated = sizes.get("holdout", 0) / batch / 3 / recipe.evaluate_every
     return step * (trained + evaluated) * recipe.epochs
 
 
-def _images(name: str, count: int) -> ImageSet:
-    """Images of a plug-in's data set; noise in place of the built-in ones, which all have one size."""
+def seconds_per_image(study: Study, block: Runs, backbone: str) -> float:
+    """Of a training step on images on disk, without decoding them: a small batch of noise, on one core."""
+    import torch
+
+    from penultimate.training.loop import seconds_per_step
+
+    images = _images(study.card(study.source), SMALL, block.recipe.size)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(study.threads)
+    try:
+        return seconds_per_step(block.objectives[0], backbone, images, block.recipe) / SMALL
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
+    """Images of a plug-in's data set; noise in place of all others."""
     import numpy as np
 
     from penultimate.data.generation import splits_of
     from penultimate.data.images import ImageSet
 
-    if registry.entry("dataset", name).is_plugin:
+    name = known.name
+    if name in registry.names("dataset") and registry.entry("dataset", name).is_plugin:
         _, images = next(splits_of(name, 0))
         return images.subset(slice(count))
-    names = tuple(map(str, range(card(name).classes)))
-    pixels = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3), np.uint8)
+    names = tuple(map(str, range(known.classes)))
+    pixels = np.random.default_rng(0).integers(0, 256, (count, side, side, 3), np.uint8)
     return ImageSet(pixels, np.arange(count) % len(names), np.arange(count), names)
 
 
@@ -124,7 +146,7 @@ def _guess(step: Step, study: Study, timed: tuple[float, int] | None) -> float |
     if step.name == "probed":
         return 0.5 + PROBING * known.sizes["train"] * known.classes * width
     if step.name in TUNING:
-        shown = step.config["steps"] * min(step.config["batch_size"], known.sizes["train"])
+        shown: int = step.config["steps"] * min(step.config["batch_size"], known.sizes["train"])
         return each * (STEP * shown + known.sizes["test"])
     if step.name not in PASSES:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from penultimate import registry
@@ -26,7 +26,7 @@ class Requested:
     measurement: Measurement
     settings: Mapping[str, Any]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The canonical spec: settings that are what they are by default are left out."""
         return str(Spec(self.measurement.name, self.measurement.changed(self.settings)))

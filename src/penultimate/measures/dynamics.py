@@ -26,26 +26,29 @@ if TYPE_CHECKING:
         Yield("class_separation", "ratio"),
         Yield(UNBIASED, "ratio"),
     ),
-    ranges={"images": Interval(2, closed="left")},
+    ranges={"images": Interval(2, closed="left"), "every": Interval(1, closed="left")},
     seconds=2.7,
     paper="Kornblith et al., 2021, figures C.1 to C.3 and E.4",
 )
-def dynamics(inputs: Inputs, *, images: int = 5120, unbiased: bool = False) -> Iterator[Number]:
+def dynamics(
+    inputs: Inputs, *, images: int = 5120, unbiased: bool = False, every: int = 1
+) -> Iterator[Number]:
     """Top-1, top-5 and class separation of every snapshot by epoch, on some training and test images.
 
     With `unbiased` also the class separation that does not depend on how many these are. The images are the
-    same for all snapshots and networks of a draw. The finished network's own numbers come from its bank. A
-    separation that has no value yet (while features are still constant) is left out.
+    same for all snapshots and networks of a draw. Of snapshots that were kept more often, those after every
+    so many epochs. The finished network's own numbers come from its bank. A separation that has no value yet
+    (while features are still constant) is left out.
     """
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract
     from penultimate.networks.trained import load_network, snapshots
 
     splits = ("train", "test")
-    every = {split: inputs.images(split) for split in splits}
-    places = {split: sample(len(every[split]), images) for split in splits}
-    chosen = {split: every[split].subset(places[split]) for split in splits}
-    kept = snapshots(inputs.network_folder)
+    shown = {split: inputs.shown(split) for split in splits}
+    places = {split: sample(len(shown[split]), images) for split in splits}
+    chosen = {split: shown[split].subset(places[split]) for split in splits}
+    kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
     for epoch, folder in kept.items():
         network = load_network(folder)
         for split in splits:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
-from penultimate.measures.declaration import Features, Yield
+from penultimate.measures.declaration import Features, Logits, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penultimate.features.bank import FeatureBank
 
 
 @register.measurement(
@@ -41,24 +47,76 @@ def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (
     yield from _relearned(inputs, "train", shots, "relearn_training")
 
 
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(Logits("test"),),
+    yields=(
+        Yield("relearn_top1", "fraction"),
+        Yield("relearn_lambda", "lambda"),
+        Yield("relearn_original_top1", "fraction"),
+    ),
+    each=("shots",),
+    ranges={"shots": Interval(2, closed="left")},
+    seconds=3.0,
+    paper="Kornblith et al., 2021, figure 6",
+)
+def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (40,)) -> Iterator[Number]:
+    """Accuracy of a head learned anew from the first `shots` test images of each class, on the others.
+
+    For a source without images set apart; of ImageNet 40,000 validation images, and 10,000 to score. Beside
+    it the original head's accuracy on the same images.
+    """
+    assert isinstance(shots, int)
+    bank = inputs.features("test")
+    assert bank.logits is not None
+    chosen = _firsts(bank.labels, shots, "test", int(bank.labels.max()) + 1)
+    rest = ~chosen
+    if not rest.any():
+        raise RequestError(f"{shots} test images a class are all there are; none is left to score on")
+    setting = {"shots": shots}
+    yield from _probed(inputs, bank, chosen, bank.features[rest], bank.labels[rest], "test", "relearn", shots)
+    original = float((bank.logits[rest].argmax(1) == bank.labels[rest]).mean())
+    yield Number("relearn_original_top1", original, "fraction", "test", setting=setting)
+
+
 def _relearned(inputs: Inputs, split: str, shots: tuple[int, ...] | int, metric: str) -> Iterator[Number]:
+    assert isinstance(shots, int)
+    test, fresh = inputs.features("test"), inputs.features(split)
+    chosen = _firsts(fresh.labels, shots, split, int(test.labels.max()) + 1)
+    yield from _probed(inputs, fresh, chosen, test.features, test.labels, split, metric, shots)
+
+
+def _firsts(labels: np.ndarray, count: int, split: str, classes: int) -> np.ndarray:
+    """Which are the first `count` images of each class; raises RequestError for a class that has fewer."""
     import numpy as np
 
-    from penultimate.probes.linear import LinearProbe
-
-    assert isinstance(shots, int)
-    count = shots
-    test, fresh = inputs.features("test"), inputs.features(split)
-    firsts = [np.flatnonzero(fresh.labels == label)[:count] for label in range(int(test.labels.max()) + 1)]
+    firsts = [np.flatnonzero(labels == label)[:count] for label in range(classes)]
     scarce = next((label for label, places in enumerate(firsts) if len(places) < count), None)
     if scarce is not None:
         raise RequestError(
             f"{count} images a class are asked for; in the {split} split class {scarce} has"
             f" {len(firsts[scarce])}"
         )
-    chosen = np.sort(np.concatenate(firsts))
-    probe = LinearProbe(seed=inputs.seed).fit(fresh.features[chosen], fresh.labels[chosen])
-    setting = {"shots": count}
-    top1 = probe.score(test.features, test.labels)
-    yield Number(f"{metric}_top1", top1, "fraction", "test", setting=setting)
+    chosen = np.zeros(len(labels), bool)
+    chosen[np.concatenate(firsts)] = True
+    return chosen
+
+
+def _probed(
+    inputs: Inputs,
+    bank: FeatureBank,
+    chosen: np.ndarray,
+    features: np.ndarray,
+    labels: np.ndarray,
+    split: str,
+    metric: str,
+    shots: int,
+) -> Iterator[Number]:
+    """The accuracy on some images of a head learned from those chosen of a bank, and its lambda."""
+    from penultimate.probes.linear import LinearProbe
+
+    probe = LinearProbe(seed=inputs.seed).fit(bank.features[chosen], bank.labels[chosen])
+    setting = {"shots": shots}
+    yield Number(f"{metric}_top1", probe.score(features, labels), "fraction", "test", setting=setting)
     yield Number(f"{metric}_lambda", float(probe.lambda_), "lambda", split, setting=setting)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from penultimate.measures.declaration import Layers, Pixels, Yield
-from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.hyperparameters import Interval
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FINISHED, UNTRAINED = -1, -1
 """In the arrays: the epoch of a finished network, the seed of one at initialisation."""
+SETTLING = 50_000
+"""Training images on which batch-norm moments at initialisation are taken, where there are more."""
 
 
 @register.measurement(
@@ -58,8 +60,7 @@ def similarity(
     if not folders:
         return
     networks = {key: inputs.load(key) for key in folders}
-    compared = inputs.images("test")
-    compared = compared.subset(sample(len(compared), images))
+    compared = inputs.images("test", next(iter(networks.values())), images)
     named: dict[str, Any] = {str(key): network for key, network in networks.items()}
     states: dict[str, tuple[str, int, int]] = {
         str(key): (key.objective, UNTRAINED if key.seed is None else key.seed, FINISHED) for key in networks
@@ -71,7 +72,7 @@ def similarity(
         first = networks[trained]
         assert isinstance(first, TrainedNetwork)
         initial = f"{trained}, at initialisation"
-        named[initial] = at_initialisation(first, inputs.images("train"), unused)
+        named[initial] = at_initialisation(first, inputs.images("train", first, SETTLING), unused)
         states[initial] = ("", UNTRAINED, 0)
         for epoch, folder in itertools.islice(snapshots(folders[trained]).items(), 1):
             named[f"{trained}, epoch {epoch}"] = load_network(folder)

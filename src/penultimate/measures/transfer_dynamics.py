@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from penultimate.measures.declaration import Pixels, Snapshots, Yield
 from penultimate.measures.inputs import Inputs, Number, read_card
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 
@@ -14,18 +15,23 @@ from penultimate.registry import register
     per="target",
     needs=(Snapshots(), Pixels("train"), Pixels("test")),
     yields=(Yield("linear_top1", "fraction"), Yield("linear_mean_per_class", "fraction")),
+    ranges={"every": Interval(1, closed="left")},
     seconds=8.0,
     paper="Kornblith et al., 2021, figure D.2",
 )
-def transfer_dynamics(inputs: Inputs) -> Iterator[Number]:
-    """Test accuracy of logistic regression on the target's features, by epoch; the last is `linear`'s."""
+def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:
+    """Test accuracy of logistic regression on the target's features, by epoch; the last is `linear`'s.
+
+    Of snapshots that were kept more often, those after every so many epochs.
+    """
     from penultimate.features.extraction import extract
     from penultimate.networks.trained import load_network, snapshots
     from penultimate.probes.linear import LinearProbe
 
-    train, test = inputs.images("train"), inputs.images("test")
+    train, test = inputs.shown("train"), inputs.shown("test")
     last = read_card(inputs.network_folder)["epoch"]
-    for epoch, folder in {**snapshots(inputs.network_folder), last: inputs.network_folder}.items():
+    kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
+    for epoch, folder in {**kept, last: inputs.network_folder}.items():
         network = load_network(folder)
         bank, queries = extract(network, train), extract(network, test)
         probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features, bank.labels)

@@ -51,8 +51,9 @@ class TrainedNetwork:
 
     @property
     def preparation(self) -> Preparation:
-        """How image files are resized and cropped for it: as for networks of ImageNet, in its statistics."""
-        return Preparation(256, 224, "bilinear", self.statistics)
+        """How image files are resized and cropped for it: as in its tests, or as for networks of ImageNet."""
+        resize, crop = self.card.get("resize", 256), self.card.get("crop", 224)
+        return Preparation(resize, crop, "bilinear", self.statistics)
 
     def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n c h w"]:
         """Images as the body expects them."""

@@ -69,7 +69,7 @@ class Foundation:
 
     def data(self, name: str, draw: int) -> str:
         """The step that renders or reads a data set."""
-        if (name, draw) not in self._known and name in self.study.data:
+        if (name, draw) not in self._known and (name in self.study.data or name in self.study.nowhere):
             self._known[name, draw] = self.add(self._located(name, draw))
         if (name, draw) not in self._known:
             plugins = self.plugin_digest("dataset", name)
@@ -85,11 +85,13 @@ class Foundation:
         return self._known[name, draw]
 
     def _located(self, name: str, draw: int) -> Step:
-        """The step that looks at a data set on disk, where its images stay."""
-        where = str(Path(self.study.data[name]).expanduser().absolute())
-        found = self.study.located[name]
-        config = {"name": name, "draw": draw, "where": where, "splits": list(found.asked)}
-        config["content"] = found.fingerprint
+        """The step that looks at a data set on disk, where its images stay; of one that is only planned, with
+        nothing to tell one copy from another."""
+        config: dict[str, Any] = {"name": name, "draw": draw}
+        if name in self.study.data:
+            found = self.study.located[name]
+            where = str(Path(self.study.data[name]).expanduser().absolute())
+            config |= {"where": where, "splits": list(found.asked), "content": found.fingerprint}
         return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{word(name)}", 0)
 
     def pictures(self) -> None:
@@ -98,7 +100,7 @@ class Foundation:
         for draw in dict.fromkeys(map(self.draw_of, self.blocks)):
             for name in names:
                 self.data(name, draw)
-        if self.study.data:
+        if self.study.data or self.study.nowhere:
             return
         draw = self.first_draw
         supplies = [Supply("images", self.data(name, draw), "train", name) for name in names]

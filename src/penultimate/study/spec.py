@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
-from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.catalog import DatasetCard, card, shifted
+from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
+from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import resolve
 from penultimate.study.blocks import Given, Runs, Search
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
 SOURCE_SPLITS = ("train", "holdout", "test")
-"""Splits without which nothing can be trained on a data set."""
+"""Splits without which nothing can be trained on a data set; of one on disk the holdout may lack."""
+CORRUPTED = tuple(f"{name}/{severity}" for name in BENCHMARK for severity in SEVERITIES)
+"""The splits of ImageNet-C that its mean corruption error is of."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,9 @@ class Study:
     core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
     `counterparts` says which classes of the source those of a target correspond to, or are superclasses of,
     beyond the ones of equal names, {target: {class: (source class, ...)}}; with none, a name means nothing.
-    `changed_from` is the study that this one is a changed form of, if any. `data` are the data sets of one's
-    own, by name, each with the folder that it lies in; `source` and `targets` may name them.
+    `changed_from` is the study that this one is a changed form of, if any. `data` are the data sets on disk,
+    published or one's own, by name, each with the folder that it lies in; `source` and `targets` may name
+    them. Until it is said where a published one lies, the study can be planned, but not run.
     """
 
     name: str
@@ -106,7 +111,10 @@ class Study:
         self._check_counterparts()
         if any(isinstance(block, Runs) for block in self.networks):
             expect_classes(self.card(self.source), "be trained on")
-            expect_splits(self.card(self.source), SOURCE_SPLITS, "be trained on")
+            on_disk = self.source in self.data or self.source in ENTRIES
+            held_out = not on_disk or any(block.recipe.needs_holdout for block in self.runs)
+            splits = SOURCE_SPLITS if held_out else ("train", "test")
+            expect_splits(self.card(self.source), splits, "be trained on")
         for target in self.targets:
             expect_splits(self.card(target), ("train", "test"), "be a target")
         self._check_keys()
@@ -124,7 +132,7 @@ class Study:
                 raise RequestError(
                     f"'{name}' is a data set that penultimate knows already; give yours another name"
                 )
-            if name not in (self.source, *self.targets):
+            if name not in (self.source, *self.targets, *self.shifts.values()):
                 raise RequestError(f"data '{name}' is neither the source nor a target")
 
     def _check_seconds(self) -> None:
@@ -175,8 +183,26 @@ class Study:
 
         return {name: located(name, where, self._splits_of(name)) for name, where in self.data.items()}
 
+    @cached_property
+    def shifts(self) -> dict[str, str]:
+        """The shifted test sets of the source by kind of shift, where they are measured on; of ImageNet also
+        what is corrupted ("c")."""
+        requests = {one.text: one for asked in self.measured().values() for one in asked}
+        needs = (need for one in requests.values() for need in one.measurement.needs)
+        if not any(isinstance(need, Shifted) for need in needs):
+            return {}
+        return {**shifted(self.source), **({"c": "imagenet_c"} if self.source == "imagenet" else {})}
+
     def _splits_of(self, name: str) -> tuple[str, ...]:
-        """The splits of a data set on disk that are looked at: of the source, what is measured on it."""
+        """The splits of a data set on disk that are looked at: of the source, what is done with it.
+
+        A published one is trained on whole, but for the holdout that its name stands for.
+        """
+        if name == self.source and self.runs:
+            published = ENTRIES[name].card.sizes if name in ENTRIES else SOURCE_SPLITS
+            return tuple(split for split in SOURCE_SPLITS if split in published)
+        if name in self.shifts.values():
+            return CORRUPTED if name == self.shifts.get("c") else ("test",)
         if name in self.targets:
             validated = name in ENTRIES and "validation" in ENTRIES[name].card.sizes
             return ("train", "test", *(["validation"] if validated else []))
@@ -188,9 +214,18 @@ class Study:
         }
         return tuple(split for split in ("train", "test") if split in asked) or ("test",)
 
+    @cached_property
+    def nowhere(self) -> tuple[str, ...]:
+        """The published data sets of which it is not said where they lie: the study can only be planned."""
+        names = dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
+        known = (*self.data, *registry.names("dataset"))
+        return tuple(name for name in names if name in ENTRIES and name not in known)
+
     def card(self, name: str) -> DatasetCard:
-        """The card of a data set of the study."""
-        return self.located[name].card if name in self.data else card(name)
+        """The card of a data set of the study; until it is said where a published one lies, as published."""
+        if name in self.data:
+            return self.located[name].card
+        return ENTRIES[name].card if name in self.nowhere else card(name)
 
     def keys(self) -> tuple[NetworkKey, ...]:
         """All networks, each once, one seed after the other."""
@@ -286,8 +321,8 @@ class Study:
             "limited": self.limited,
             "cards": [
                 self.card(name).described()
-                for name in dict.fromkeys((self.source, *self.targets))
-                if name in self.data or registry.entry("dataset", name).is_plugin
+                for name in dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
+                if name in self.data or name in ENTRIES or registry.entry("dataset", name).is_plugin
             ],
         }
 

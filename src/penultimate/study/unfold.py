@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penultimate.data.catalog import shifted
 from penultimate.errors import RequestError
 from penultimate.measures import declaration as needs
 from penultimate.measures.catalogue import Requested, measurement, several
@@ -71,6 +70,7 @@ class _Unfolding:
                 self._asking.setdefault(request.text, []).append(key)
         self._groups: dict[tuple[str, Scope], dict[Group, tuple[NetworkKey, ...]]] = {}
         self._stages: dict[tuple[Any, ...], str | None] = {}
+        self._settings: dict[tuple[str, str], dict[str, Any]] = {}
 
     def groups(self, text: str, scope: Scope) -> dict[Group, tuple[NetworkKey, ...]]:
         """Of the networks of a request, those that a step of this scope takes together."""
@@ -117,9 +117,7 @@ class _Unfolding:
             if met is None:
                 return None
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
-        known = {setting.name for setting in what.settings}
-        asked = {name: value for name, value in place.request.settings.items() if name in known}
-        values = {**what.bound(asked), **dict(place.cell)}
+        values = {**self._bound(what, place.request), **dict(place.cell)}
         extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
         if what.of_targets:
             extra["accuracy"] = self.study.card(place.target).accuracy
@@ -145,6 +143,14 @@ class _Unfolding:
         )
         return self.base.add(step)
 
+    def _bound(self, what: Measurement, request: Requested) -> dict[str, Any]:
+        """The settings of a measurement or stage, as a request gives them: the same for all its steps."""
+        if (what.name, request.text) not in self._settings:
+            known = {setting.name for setting in what.settings}
+            asked = {name: value for name, value in request.settings.items() if name in known}
+            self._settings[what.name, request.text] = what.bound(asked)
+        return self._settings[what.name, request.text]
+
     def _supplies(self, need: Any, what: Measurement, place: _Place) -> list[Supply] | None:
         draw = self.base.draw_of(place.networks[0])
         match need:
@@ -157,8 +163,11 @@ class _Unfolding:
                 places = dict.fromkeys((self.study.source, place.target))
                 return [Supply("images", self.base.data(name, draw), "train", name) for name in places]
             case needs.Shifted():
-                name = shifted(self.study.source).get(need.shift)
-                return [Supply("images", self.base.data(name, draw), "test", name)] if name else []
+                name = self.study.shifts.get(need.shift, "")
+                lies_nowhere = self.study.source in self.study.data and name not in self.study.data
+                if not name or lies_nowhere:
+                    return []
+                return [Supply("images", self.base.data(name, draw), "test", name)]
             case needs.Layers() | needs.Weights() | needs.Head() | needs.Snapshots():
                 keys = _first_seeds(place.networks, need.seeds if isinstance(need, needs.Layers) else 0)
                 return [Supply("network", self.base.network(key), network=key) for key in keys]

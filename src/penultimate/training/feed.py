@@ -2,57 +2,197 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
+import numpy as np
 import torch
+from jaxtyping import Int, UInt8
 from torch import Tensor
 
+from penultimate.data.cropping import Shown
 from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.data.listed import ListedImages
+from penultimate.data.loading import in_order
+from penultimate.data.resident import Resident
 from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import augment, mixup, normalise
 from penultimate.training.recipe import Recipe
 
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+"""Of what the body is given, by the recipe's precision."""
 PREPARED, PREPARED_VALUES = 8, 2**20
 """How many batches are prepared at once, and of how many values at most; small images save on calls."""
+PIECE = 32
+"""Images that a worker decodes before it hands them over."""
+Batch: TypeAlias = tuple[Tensor, Tensor]
+"""Images [n c h w], and labels [n] or, mixed, [n k]."""
 
 
-class Feed:
-    """Batches of images in memory for one run; an epoch's last, incomplete one is left out."""
+class Feed(Protocol):
+    """Batches of one run; an epoch's last, incomplete one is left out."""
+
+    batch_size: int
+    steps_per_epoch: int
+
+    def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
+        """The batches `first` to `end` of an epoch."""
+
+
+def feed(
+    examples: ImageSet | ListedImages,
+    statistics: ChannelStatistics,
+    recipe: Recipe,
+    seed: int,
+    device: torch.device,
+) -> Feed:
+    """The feed for images in memory, or for images on disk, which a recipe may hold `resident`.
+
+    Raises RequestError where these do not fit into memory.
+    """
+    finish = Finish(statistics, recipe, seed, len(examples.class_names))
+    if isinstance(examples, ListedImages) and not recipe.resident:
+        return DiskFeed(examples, finish, recipe, seed, device)
+    return MemoryFeed(examples, finish, recipe, seed, device)
+
+
+class Finish:
+    """From augmented images of bytes to what the network takes: normalised, and mixed where asked for."""
+
+    def __init__(self, statistics: ChannelStatistics, recipe: Recipe, seed: int, num_classes: int) -> None:
+        self.statistics, self.seed, self.num_classes = statistics, seed, num_classes
+        self.alpha = recipe.augmentation.mixup
+        self.dtype = DTYPES[recipe.precision]
+
+    def normalised(self, images: UInt8[Tensor, "n h w c"]) -> Tensor:
+        """In the precision of the body; in float32 where they are mixed next."""
+        return normalise(images, self.statistics, torch.float32 if self.alpha else self.dtype)
+
+    def mixed(self, images: Tensor, labels: Tensor, epoch: int, place: int) -> Batch:
+        """A batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
+        if not self.alpha:
+            return images, labels
+        generator = derived_generator("mixup", self.seed, epoch, place)
+        images, targets = mixup(images, labels, self.num_classes, self.alpha, generator)
+        return images.to(self.dtype), targets
+
+
+def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
+    """The images of an epoch, in the order in which they are shown."""
+    return torch.randperm(count, generator=derived_generator("order", seed, epoch))
+
+
+class MemoryFeed:
+    """The `Feed` of images that are held on the device, and are augmented several batches at a time."""
 
     def __init__(
         self,
-        examples: ImageSet,
-        statistics: ChannelStatistics,
+        examples: ImageSet | ListedImages,
+        finish: Finish,
         recipe: Recipe,
         seed: int,
         device: torch.device,
     ) -> None:
-        self.images = torch.from_numpy(examples.images).to(device)
+        self.images: Whole | Resident
+        if recipe.augmentation.crop is not None:
+            self.images = Resident.of(examples, recipe.augmentation.crop, seed, device)
+        else:
+            held = examples.in_memory() if isinstance(examples, ListedImages) else examples
+            self.images = Whole(torch.from_numpy(held.images).to(device))
         self.labels = torch.from_numpy(examples.labels).to(device)
-        self.num_classes = examples.num_classes
-        self.statistics, self.augmentation, self.seed = statistics, recipe.augmentation, seed
-        self.dtype = torch.bfloat16 if recipe.precision == "bfloat16" else torch.float32
+        self.finish, self.augmentation, self.seed = finish, recipe.augmentation, seed
         self.batch_size = min(recipe.batch_size, len(examples))
         self.steps_per_epoch = len(examples) // self.batch_size
 
-    def batches(self, epoch: int, first: int, end: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """The batches `first` to `end` of an epoch: images [n c h w], labels [n] or, mixed, [n k]."""
-        generator = derived_generator("order", self.seed, epoch)
-        order = torch.randperm(len(self.images), generator=generator).to(self.images.device)
-        size, alpha = self.batch_size, self.augmentation.mixup
-        together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images[0].numel())))
+    def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
+        order = epoch_order(len(self.labels), self.seed, epoch).to(self.labels.device)
+        size = self.batch_size
+        together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images.values)))
         for start in range(first - first % together, end, together):
             chosen = order[start * size : min(start + together, end) * size]
             generator = derived_generator("augmentation", self.seed, epoch, start)
-            images = augment(self.images.index_select(0, chosen), self.augmentation, generator)
-            images = normalise(images, self.statistics, torch.float32 if alpha else self.dtype)
+            images = augment(self.images.shown(epoch, chosen), self.augmentation, generator)
+            images = self.finish.normalised(images)
             for place in range(max(0, first - start), len(chosen) // size):
                 part = slice(place * size, (place + 1) * size)
-                batch = images[part], self.labels[chosen[part]]
-                yield self._mixed(*batch, epoch, start + place) if alpha else batch
+                yield self.finish.mixed(images[part], self.labels[chosen[part]], epoch, start + place)
 
-    def _mixed(self, images: Tensor, labels: Tensor, epoch: int, place: int) -> tuple[Tensor, Tensor]:
-        """A batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
-        generator = derived_generator("mixup", self.seed, epoch, place)
-        images, targets = mixup(images, labels, self.num_classes, self.augmentation.mixup, generator)
-        return images.to(self.dtype), targets
+
+@dataclass(frozen=True)
+class Whole:
+    """Images on a device, which are shown as they are."""
+
+    images: UInt8[Tensor, "n h w c"]
+
+    @property
+    def values(self) -> int:
+        """Of each, what is shown."""
+        return self.images[0].numel()
+
+    def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n h w c"]:
+        """The images at these places, the same in every epoch."""
+        return self.images.index_select(0, rows)
+
+
+class DiskFeed:
+    """The `Feed` of images on disk: worker processes decode, crop and resize; the device does the rest.
+
+    The workers go on into the next epoch while the loop closes this one. Raises DamagedFileError for an image
+    that cannot be read, and PenultimateError if a worker is killed.
+    """
+
+    def __init__(
+        self, examples: ListedImages, finish: Finish, recipe: Recipe, seed: int, device: torch.device
+    ) -> None:
+        geometry = examples.preparation.geometry
+        self.shown = Shown(examples.listing, geometry, recipe.augmentation.crop, seed)
+        self.labels = torch.from_numpy(examples.labels).to(device)
+        self.finish, self.augmentation, self.seed, self.device = finish, recipe.augmentation, seed, device
+        self.workers = examples.workers
+        self.batch_size = min(recipe.batch_size, len(examples))
+        self.steps_per_epoch = len(examples) // self.batch_size
+        self._stream: Iterator[UInt8[Tensor, "n size size 3"]] = iter(())
+        self._next = -1
+
+    def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
+        begun = epoch * self.steps_per_epoch
+        order = epoch_order(len(self.labels), self.seed, epoch)
+        if self._next != begun + first:
+            self._stream = self._decoded(begun + first)
+        for place in range(first, end):
+            self._next = -1  # until it is here, whatever happens on the way
+            images = on_device(next(self._stream), self.device)
+            self._next = begun + place + 1
+            generator = derived_generator("augmentation", self.seed, epoch, place)
+            images = self.finish.normalised(augment(images, self.augmentation, generator))
+            chosen = order[place * self.batch_size : (place + 1) * self.batch_size]
+            yield self.finish.mixed(images, self.labels[chosen.to(self.device)], epoch, place)
+
+    def _decoded(self, step: int) -> Iterator[UInt8[Tensor, "n size size 3"]]:
+        """The batches from a step on, epoch after epoch."""
+        size, length = self.shown.geometry[1], self.batch_size
+        pieces = in_order(self.shown, self._pieces(step), self.workers)
+        while True:
+            batch = torch.empty((length, size, size, 3), dtype=torch.uint8)
+            for at in range(0, length, PIECE):
+                batch[at : at + PIECE] = torch.from_numpy(next(pieces))
+            yield batch
+
+    def _pieces(self, step: int) -> Iterable[tuple[int, np.ndarray]]:
+        first = step % self.steps_per_epoch
+        for epoch in itertools.count(step // self.steps_per_epoch):
+            order = epoch_order(len(self.labels), self.seed, epoch).numpy()
+            for place in range(first, self.steps_per_epoch):
+                batch = order[place * self.batch_size : (place + 1) * self.batch_size]
+                for at in range(0, self.batch_size, PIECE):
+                    yield epoch, batch[at : at + PIECE]
+            first = 0
+
+
+def on_device(images: Tensor, device: torch.device) -> Tensor:
+    """Images on their way to a device, while it computes something else."""
+    if device.type == "cuda":
+        images = images.pin_memory()
+    return images.to(device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""The one training loop: any objective, any backbone, data in memory, bit-identical when resumed."""
+"""The one training loop: any objective and backbone, images in memory or on disk, resumed bit by bit."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics, ImageSet, one_class_each
+from penultimate.data.listed import ListedImages
 from penultimate.data.transforms import normalise
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
@@ -22,7 +23,7 @@ from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.feed import Feed
+from penultimate.training.feed import DTYPES, feed, on_device
 from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
@@ -36,6 +37,8 @@ LONG_ENOUGH = 2.0
 """Seconds after which the timing of steps stops."""
 
 Progress = Callable[[dict[str, Any]], None]
+Examples: TypeAlias = ImageSet | ListedImages
+"""Images in memory, or on disk."""
 
 
 @dataclass
@@ -52,8 +55,8 @@ class TrainingResult:
 def train(
     objective: str,
     backbone: str,
-    train: ImageSet,
-    holdout: ImageSet | None,
+    train: Examples,
+    holdout: Examples | None,
     recipe: Recipe,
     seed: int,
     folder: Path,
@@ -69,8 +72,8 @@ def train(
 
     The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout derive
     from (seed, epoch, step), so a run that is killed at any moment and called again ends in the same bits. A
-    loss that is not a number ends the run as "diverged": the curves so far are returned and no network is
-    written.
+    loss that is not a number ends the run as "diverged", and so do features that are none at its end: the
+    curves so far are returned and no network is written.
 
     A checkpoint that is damaged, or of another run, is set aside: `progress` hears of it ({"notice": ...}),
     and the result names it in `damaged`.
@@ -86,7 +89,7 @@ def train(
     for images in (train, holdout):
         if images is not None:
             one_class_each(images, "a network is trained on")
-    if holdout is None and (recipe.stopping == "best" or recipe.patience):
+    if holdout is None and recipe.needs_holdout:
         raise RequestError("a recipe that stops at the best, or with patience, needs images held out")
     damaged: list[str] = []
     resumed = False
@@ -118,6 +121,8 @@ def train(
             left = images_left / rate if rate else math.inf
             progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
+    if run.reason:
+        return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
     return TrainingResult("done", kept, run.curves, damaged=damaged)
 
 
@@ -125,7 +130,8 @@ def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Re
     """The shortest of up to four training steps on a batch of these images, in processor time."""
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        recipe = replace(recipe, batch_size=len(images))
+        ghost = recipe.ghost_batch if recipe.ghost_batch and len(images) % recipe.ghost_batch == 0 else None
+        recipe = replace(recipe, batch_size=len(images), ghost_batch=ghost)
         run = _Run(objective, backbone, images, images, recipe, 0, Path(folder), "cpu")
         while len(took) < 4 and sum(took) < LONG_ENOUGH:
             began, run.step = time.process_time(), 0
@@ -150,8 +156,8 @@ class _Run:
         self,
         objective: str,
         backbone: str,
-        train: ImageSet,
-        holdout: ImageSet | None,
+        train: Examples,
+        holdout: Examples | None,
         recipe: Recipe,
         seed: int,
         folder: Path,
@@ -159,23 +165,28 @@ class _Run:
         start: Start | None = None,
     ) -> None:
         self.recipe, self.seed, self.folder, self.device = recipe, seed, folder, torch.device(device)
-        self.statistics = start.statistics if start else ChannelStatistics.of(train.images)
+        self.statistics = start.statistics if start else _statistics(train)
+        num_classes = len(train.class_names)
         self.card = {
             "objective": objective,
             "backbone": backbone,
-            "num_classes": train.num_classes,
+            "num_classes": num_classes,
             "class_names": list(train.class_names),
             "seed": seed,
         }
-        body, head = build(objective, backbone, train.num_classes, seed, start.body() if start else None)
+        if isinstance(train, ListedImages):
+            self.card |= {"resize": train.preparation.resize, "crop": train.preparation.crop}
+        body, head = build(objective, backbone, num_classes, seed, start.body() if start else None)
         self.card["num_features"] = head.num_features
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)
         if recipe.ghost_batch is not None:
             by_ghost_batches(body, recipe.ghost_batch)
         self.network = _Whole(body, head).to(self.device)
-        self.feed = Feed(train, self.statistics, recipe, seed, self.device)
-        self.holdout = holdout
+        self.feed = feed(train, self.statistics, recipe, seed, self.device)
+        if recipe.resident and isinstance(holdout, ListedImages):
+            holdout = holdout.in_memory()
+        self.train_shape, self.holdout = _shape(train), holdout
         self.steps = recipe.steps or self.feed.steps_per_epoch * recipe.epochs
         self.epochs = math.ceil(self.steps / self.feed.steps_per_epoch)
         self.optimiser = torch.optim.SGD(
@@ -241,6 +252,13 @@ class _Run:
         if not math.isfinite(float(self.loss_sum)):
             self.reason = f"the loss was no longer a number by step {self.step}, epoch {self.epoch + 1}"
 
+    @torch.inference_mode()
+    def _check_features(self) -> None:
+        """Weights that grow without bound give no features long before the loss says so."""
+        images, _ = next(self.feed.batches(0, 0, 1))
+        if not bool(self.average.module.backbone(images.float()).square().sum().isfinite()):
+            self.reason = f"the features were no longer numbers by step {self.step}, epoch {self.epoch}"
+
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.recipe.precision == "float32":
             return contextlib.nullcontext()
@@ -277,17 +295,16 @@ class _Run:
         self.curves.append({"epoch": self.epoch, "metric": metric, "split": split, "value": value})
 
     @torch.inference_mode()
-    def _evaluate(self, holdout: ImageSet, batch_size: int = 256) -> float:
+    def _evaluate(self, holdout: Examples, batch_size: int = 256) -> float:
         """The top-1 accuracy of the averaged weights on the holdout."""
         self.average.synchronise()
         body, head = self.average.module.backbone, self.average.module.objective
         correct = 0
-        for first in range(0, len(holdout), batch_size):
-            part = slice(first, first + batch_size)
-            images = torch.from_numpy(holdout.images[part]).to(self.device)
+        for images, places in holdout.batches(batch_size):
+            pixels = on_device(images, self.device)
             with self._autocast():
-                features = body(normalise(images, self.statistics, self.feed.dtype))
-            labels = torch.from_numpy(holdout.labels[part])
+                features = body(normalise(pixels, self.statistics, DTYPES[self.recipe.precision]))
+            labels = torch.from_numpy(holdout.labels[places])
             correct += int((head(features).argmax(1).cpu() == labels).sum())
         return correct / len(holdout)
 
@@ -298,7 +315,9 @@ class _Run:
         if self.recipe.stopping == "best" and self.best is not None:
             self.average.module.load_state_dict(self.best["state"])
             kept = self.best["epoch"]
-        self._write(self.folder, kept)
+        self._check_features()
+        if not self.reason:
+            self._write(self.folder, kept)
         return kept
 
     def _write(self, folder: Path, epoch: int) -> None:
@@ -306,7 +325,7 @@ class _Run:
         save_network(folder, body, head, self.statistics, {**self.card, "epoch": epoch})
 
     def _identity(self) -> str:
-        sizes = [list(self.feed.images.shape), 0 if self.holdout is None else len(self.holdout)]
+        sizes = [self.train_shape, 0 if self.holdout is None else len(self.holdout)]
         return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
 
     def save(self) -> None:
@@ -380,6 +399,22 @@ def _parameter_groups(network: nn.Module, recipe: Recipe, decay: float) -> list[
         {"params": decayed, "weight_decay": decay},
         {"params": undecayed, "weight_decay": 0.0},
     ]
+
+
+def _statistics(images: Examples) -> ChannelStatistics:
+    return (
+        images.preparation.statistics
+        if isinstance(images, ListedImages)
+        else ChannelStatistics.of(images.images)
+    )
+
+
+def _shape(images: Examples) -> list[int]:
+    """Images, height, width and channels of what the network is shown."""
+    if isinstance(images, ImageSet):
+        return list(images.images.shape)
+    side = images.preparation.crop
+    return [len(images), side, side, 3]
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

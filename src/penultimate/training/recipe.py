@@ -35,6 +35,10 @@ class Recipe:
     averaging_window            an exponential moving average of the weights over this share of all steps
                                 (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
                                 directly (the paper's 0.9999); 0 and None: none
+    size, resize                of images on disk: the pixels of a side of what the network is shown; in tests
+                                that is the middle, once the shorter side has `resize` pixels
+    resident                    whether images on disk are decoded once and held as bytes on the device, the
+                                shorter side at `resize`; crops are cut out there
     precision                   of the backbone: "bfloat16" (autocast) or "float32"; float32 from features on
     augmentation                `Augmentation`, or its fields as a mapping
     stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
@@ -75,6 +79,9 @@ class Recipe:
     patience: int = 0
     evaluate_every: int = 1
     snapshot_every: int = 0
+    size: int = 224
+    resize: int = 256
+    resident: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.augmentation, Mapping):
@@ -85,8 +92,12 @@ class Recipe:
             ("patience", 0),
             ("evaluate_every", 1),
             ("snapshot_every", 0),
+            ("size", 1),
+            ("resize", 1),
         ):
             self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
+        fits = self.size <= self.resize
+        self._check("size", fits, f"at most resize={self.resize}, of which it is the middle")
         fits = self.steps is None or _is_whole(self.steps, 1)
         self._check("steps", fits, "a whole number, 1 or more, or None")
         ghost = self.ghost_batch
@@ -105,7 +116,7 @@ class Recipe:
         if self.averaging_momentum is not None:
             fits = _is_number(self.averaging_momentum, 0, 1) and self.averaging_momentum < 1
             self._check("averaging_momentum", fits, "from 0 to below 1, or None")
-        for name in ("nesterov", "decay_batch_norm", "decay_biases"):
+        for name in ("resident", "nesterov", "decay_batch_norm", "decay_biases"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         self._check("nesterov", not self.nesterov or self.momentum > 0, "False where momentum is 0")
         self._check("augmentation", isinstance(self.augmentation, Augmentation), "an Augmentation")
@@ -116,6 +127,11 @@ class Recipe:
     def _check(self, name: str, fits: bool, expected: str) -> None:
         if not fits:
             raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
+
+    @property
+    def needs_holdout(self) -> bool:
+        """Whether images held out say when training ends, or which weights are kept."""
+        return self.stopping == "best" or self.patience > 0
 
     def momentum_of_average(self, steps: int) -> float:
         """The momentum of the average for a run of `steps` steps; 0 means that the average is the weights.

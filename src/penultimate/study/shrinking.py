@@ -1,0 +1,96 @@
+"""A study made small enough to be run through where its own size cannot be: for tests and rehearsals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from penultimate.registry import Spec, parse
+from penultimate.study.blocks import Given, Runs
+from penultimate.study.spec import Study
+from penultimate.training.recipe import Recipe
+
+
+def shrink(
+    study: Study,
+    data: Mapping[str, str],
+    *,
+    epochs: int = 2,
+    batch_size: int = 8,
+    size: int | None = None,
+    images: int = 32,
+) -> Study:
+    """The study on less data, in fewer epochs and smaller batches, at a lower resolution.
+
+    `data` says where the data lie, {name: folder}, with as many images and classes as there are. No image is
+    larger than `size` pixels a side, if that is given. Measurements train for `epochs` steps, and take
+    `batch_size` and `images` images, two of a class, at most. Architectures, objectives, probes and the
+    schedules' shapes stay as they are; so does the number of networks (`study.selection.restrict`). The study
+    is marked as limited, and its name says what it is.
+
+    >>> from penultimate.study import load_study
+    >>> small = shrink(load_study("quickstart"), {}, epochs=1)
+    >>> small.name, small.main.recipe.epochs, small.limited
+    ('quickstart-shrunk', 1, True)
+    """
+    most = {
+        **dict.fromkeys(("images", "count"), images),
+        **dict.fromkeys(("every", "per_class"), 1),
+        "steps": epochs,
+        "batch_size": batch_size,
+        "shots": 2,
+    }
+
+    def smaller(block: Runs | Given) -> Runs | Given:
+        block = dataclasses.replace(block, measure=_measured(block.measure, most))
+        if isinstance(block, Given):
+            return block
+        return dataclasses.replace(block, recipe=_brief(block.recipe, epochs, batch_size, size))
+
+    return dataclasses.replace(
+        study,
+        name=f"{study.name}-shrunk",
+        title=f"{study.title}, shrunk",
+        networks=tuple(map(smaller, study.networks)),
+        measure=_measured(study.measure, most) or (),
+        limited=True,
+        data={**study.data, **data},
+    )
+
+
+def _brief(recipe: Recipe, epochs: int, batch_size: int, size: int | None) -> Recipe:
+    """The recipe for less; what it does every few epochs, it still does."""
+    batch, side = min(recipe.batch_size, batch_size), min(recipe.size, size or recipe.size)
+    often = max(1, epochs // 2)
+    return dataclasses.replace(
+        recipe,
+        epochs=min(recipe.epochs, epochs),
+        batch_size=batch,
+        ghost_batch=recipe.ghost_batch and min(recipe.ghost_batch, batch),
+        size=side,
+        resize=round(recipe.resize * side / recipe.size),
+        evaluate_every=min(recipe.evaluate_every, often),
+        snapshot_every=min(recipe.snapshot_every, often),
+    )
+
+
+def _measured(texts: tuple[str, ...] | None, most: Mapping[str, int]) -> tuple[str, ...] | None:
+    """Measurements with none of some settings above what is allowed of it; None where there is None."""
+    if texts is None:
+        return None
+    specs = map(parse, texts)
+    return tuple(
+        str(
+            Spec(
+                spec.name,
+                {name: _lower(value, most.get(name)) for name, value in spec.arguments.items()},
+            )
+        )
+        for spec in specs
+    )
+
+
+def _lower(value: object, most: int | None) -> object:
+    if isinstance(value, tuple | list):
+        return tuple(dict.fromkeys(_lower(each, most) for each in value))
+    return min(value, most) if isinstance(value, int) and most is not None else value
