@@ -151,7 +151,7 @@ def test_class_overlap_stands_beside_linear_transfer_and_the_papers_table() -> N
     assert [row.label for row in table.rows] == ["Canadian syllabics", "New faces†"]
     assert [one.text for one in table.rows[0].cells] == ["40", "0", "20.5", "90.0"]
     assert [one.text for one in table.rows[1].cells] == ["40", "40", "50.5", "70.0"]
-    assert "less than half of the linear one on 1 of 2 tasks, not on New faces" in " ".join(built.notes)
+    assert "less than half of the linear one on one of two tasks, not on New faces" in " ".join(built.notes)
     printed = table_of(built, "tableF1_published")
     rows = list(published.printed("neurips_tableF1_class_overlap"))
     assert len(printed.rows) == len(rows) == 8
