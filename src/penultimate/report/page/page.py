@@ -28,7 +28,7 @@ from penultimate.report.page.curves import training_curves
 from penultimate.report.page.provenance import provenance
 from penultimate.report.page.regime import compare, summary
 from penultimate.report.page.statements import headline, tally
-from penultimate.report.shapes.cells import BOLD
+from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
 from penultimate.report.text import counted, listed, plain, typeset
@@ -235,9 +235,10 @@ def _gaps_told(made: Iterable[tuple[str, Built]], has_curves: bool) -> str:
 
 
 def _said_once(exhibits: Iterable[Built]) -> tuple[str, ...]:
-    """The notes of many exhibits, but for the legend of bold, which stands below its table."""
+    """The notes of many exhibits, but for legends of bold and of marks, which stand below tables."""
     counts = Counter(note for built in exhibits for note in dict.fromkeys(built.notes))
-    return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(BOLD))
+    legends = (BOLD, MEAN_PER_CLASS)
+    return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(legends))
 
 
 def _typeset(text: str) -> str:
