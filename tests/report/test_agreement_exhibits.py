@@ -14,6 +14,7 @@ from penultimate.report.base import StudyResults
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
 from penultimate.report.tables import points_csv, render_exhibit_text, to_csv, to_latex
+from penultimate.report.text import in_words
 from tests.oracles.agreement import average_linkage
 from tests.oracles.report import mean_of
 from tests.report.reading import (
@@ -67,7 +68,7 @@ def test_tables_of_networks_hold_the_means_over_pairs_of_different_seeds() -> No
     names = {spec: labels_of(glyphs())[slug] for slug, spec in objectives_of(glyphs()).items()}
     for spec, seed in ((most.objective, most.seed), (most.objective_b, most.seed_b)):
         assert f"{names[str(spec)]}, seed {seed}" in built.notes[0]
-    assert f"differs on {100 * (1 - most.value):.1f} %" in built.notes[0]
+    assert f"differ on {100 * (1 - most.value):.1f} %" in built.notes[0]
 
 
 def test_figure_c4_tells_own_pairs_from_others_and_repeats_no_table_of_c5() -> None:
@@ -85,7 +86,7 @@ def test_figure_c4_tells_own_pairs_from_others_and_repeats_no_table_of_c5() -> N
             assert row.cells[place].count == len(expected)
         assert row.cells[3].text == labels_of(glyphs())[nearest]
         apart += mean_of(own) > mean_of(shares[nearest])
-    assert built.notes[0].startswith(f"Ours: for {apart} of 9 objectives")
+    assert built.notes[0].startswith(f"Ours: for {in_words(apart)} of nine objectives")
     assert not {to_csv(table)} & {to_csv(table) for table in exhibit("figureC5", glyphs()).tables}
 
 
@@ -156,9 +157,8 @@ def test_mixtures_are_compared_with_pure_ensembles_of_their_size() -> None:
     best = [
         max(row.value for row in rows if (row.objective == row.objective_b) == pure) for pure in (False, True)
     ]
-    sentence = next(note for note in built.notes if note.startswith("Ours, the highest means:"))
-    assert f": {100 * best[0]:.1f} % for a mixture" in sentence
-    assert f", {100 * best[1]:.1f} % for one objective" in sentence
+    assert f" has a test accuracy of {100 * best[0]:.1f} %, the best of a single one" in built.finding
+    assert built.finding.endswith(f") {100 * best[1]:.1f} %.")
     larger = [
         dataclasses.replace(row, setting="models=8") for row in rows if row.objective == row.objective_b
     ]

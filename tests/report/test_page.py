@@ -18,7 +18,7 @@ from penultimate.errors import RequestError
 from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
-from penultimate.report.page.page import QUESTIONS, SECTIONS
+from penultimate.report.page.chapters import QUESTIONS, SECTIONS
 from penultimate.report.page.provenance import provenance
 from penultimate.report.spec import all_exhibits
 from tests.report.html import Page
@@ -262,8 +262,10 @@ def test_what_came_out_stands_once_and_before_what_shows_it() -> None:
     shares = only(glyphs(), lambda row: row.metric == "nonzero_share")
     page = Page(render_report(shares)[""].decode())
     (article,) = (one for one in page.all("article") if one.attributes["id"] == "figure3")
-    (finding,) = (child for child in article.children[0].children if "finding" in child.classes)
-    assert finding.all_text.startswith("Ours, the lowest and the highest objective: non-zero activations")
+    finding, paper = (child for child in article.children[0].children if "finding" in child.classes)
+    assert paper.all_text.startswith("The paper says that the share falls with depth")
+    assert article.all_text.count(paper.all_text) == 1
+    assert finding.all_text.startswith("Ours: in block1 the share of non-zero activations runs from")
     assert article.all_text.count(finding.all_text) == 1
 
 

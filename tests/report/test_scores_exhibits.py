@@ -14,7 +14,7 @@ from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit
 from tests.oracles.report import spearman_rho
 from tests.report.planted import planted
-from tests.report.reading import cell, column_of, described, glyphs, only, panels, table_of
+from tests.report.reading import cell, column_of, described, glyphs, only, panels, table_of, with_rows
 
 ACCURACY = {
     "softmax": (90.0, 70.0),
@@ -70,15 +70,46 @@ def test_a_score_picks_whom_it_promises_most_and_pays_what_that_costs() -> None:
     built = exhibit("scores", with_scores({"logme": LOGME}))
     table = table_of(built, "scores_picks")
     (row,) = (row for row in table.rows if row.label == "LogME")
-    assert [one.text for one in row.cells] == ["1", "12.5", "Softmax", "Squared error", "Softmax"]
-    assert [one.best for one in row.cells] == [False, False, True, False, True]
+    assert [one.text for one in row.cells] == [
+        "1",
+        "12.5",
+        "Softmax",
+        "Squared error",
+        "any of four objectives",
+    ]
+    assert [one.best for one in row.cells] == [False, False, True, False, False]
     best, always = table.rows[0], next(row for row in table.rows if row.label == "Always softmax")
     assert [one.text for one in best.cells] == ["2", "0.0", "Softmax", "Sigmoid", "Softmax"]
     assert [one.text for one in always.cells] == ["1", "2.5", "Softmax", "Softmax", "Softmax"]
     random = table.rows[-1]
     losses = [max(column) - sum(column) / 4 for column in zip(*ACCURACY.values(), strict=True)]
     assert [one.value for one in random.cells[:2]] == [0.5, pytest.approx(sum(losses) / 2)]
-    assert "Picked right most often: LogME, for 1 of 2 tasks" in " ".join(built.notes)
+    assert built.finding.startswith("Ours: right most often is a pick by LogME, for 1 of two tasks; ")
+
+
+def test_objectives_that_share_the_highest_score_are_each_as_likely_to_be_picked() -> None:
+    """On syllabics softmax (right) ties with dropout (20 points below), on newfaces all four are level."""
+    on_syllabics = {"softmax": -0.4, "sigmoid": -0.9, "dropout": -0.4, "squared_error": -2.0}
+    tied = {name: (value, -7.0) for name, value in on_syllabics.items()}
+    table = table_of(exhibit("scores", with_scores({"leep": tied})), "scores_picks")
+    (row,) = (row for row in table.rows if row.label == "LEEP")
+    of_newfaces = [75.0 - accuracy for _, accuracy in ACCURACY.values()]
+    assert row.cells[0].value == pytest.approx(1 / 2 + 1 / 4)
+    assert row.cells[1].value == pytest.approx((20 / 2 + sum(of_newfaces) / 4) / 2)
+    assert [one.text for one in row.cells[2:4]] == ["Softmax or Dropout", "any of four objectives"]
+    assert not any(one.best for one in row.cells[2:4])
+
+
+def test_any_of_the_equally_best_is_right() -> None:
+    """Transfer is the same for all: whoever is picked is right, and nothing is lost."""
+    results = with_scores({"leep": {name: (-value[0], -value[1]) for name, value in LOGME.items()}})
+    kept = only(results, lambda row: not row.metric.startswith("linear_"))
+    level = [row for row in results.table if row.metric.startswith("linear_")]
+    same = with_rows(kept, [dataclasses.replace(row, value=0.5) for row in level])
+    table = table_of(exhibit("scores", same), "scores_picks")
+    (row,) = (row for row in table.rows if row.label == "LEEP")
+    assert [one.text for one in row.cells[:4]] == ["2", "0.0", "Squared error", "Softmax"]
+    assert table.rows[-1].cells[0].text == "2"
 
 
 def test_ranks_are_correlated_task_by_task_and_in_the_mean() -> None:
@@ -151,7 +182,7 @@ def test_class_overlap_stands_beside_linear_transfer_and_the_papers_table() -> N
     assert [row.label for row in table.rows] == ["Canadian syllabics", "New faces†"]
     assert [one.text for one in table.rows[0].cells] == ["40", "0", "20.5", "90.0"]
     assert [one.text for one in table.rows[1].cells] == ["40", "40", "50.5", "70.0"]
-    assert "less than half of the linear one on 1 of 2 tasks, not on New faces" in " ".join(built.notes)
+    assert "less than half of the linear one on one of two tasks, not on New faces" in " ".join(built.notes)
     printed = table_of(built, "tableF1_published")
     rows = list(published.printed("neurips_tableF1_class_overlap"))
     assert len(printed.rows) == len(rows) == 8

@@ -205,7 +205,8 @@ class Built:
 
     `missing` says what was not measured (the notes say it too). One that is not `wanted` holds nothing, for
     the study asks for nothing of the kind: the page leaves it out. `unfinished` says how far a study has come
-    that is not finished, `short` is what contents call it, `finding` the note that says what came out.
+    that is not finished, `short` is what contents call it, `finding` the note that says what came out,
+    `paper_says` the one that says what the paper says.
     """
 
     name: str
@@ -220,6 +221,7 @@ class Built:
     unfinished: str = ""
     short: str = ""
     finding: str = ""
+    paper_says: str = ""
     galleries: tuple[Gallery, ...] = ()
 
     @property

@@ -82,7 +82,8 @@ class Exhibit:
     """One table or figure of the paper, as data.
 
     caption      may hold {source}, {name}, {backbone} and the words that its parts supply
-    findings     what the numbers here say, a sentence or several each
+    findings     what the numbers here say, a sentence or several each; the first that begins with `OURS`
+                 stands before the tables and figures
     paper_says   what the paper prints or says of it
     method       how it was measured here, where that needs saying
     section      where it stands in the paper; "" for what the paper does not have
@@ -195,6 +196,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         measurements.unfinished,
         exhibit.short or exhibit.title,
         next((text for text in (*of_parts, *findings) if text.startswith(OURS)), ""),
+        exhibit.paper_says,
         tuple(gallery for piece in pieces for gallery in piece.galleries),
     )
 

@@ -281,10 +281,12 @@ def render_exhibit_text(exhibit: Built) -> str:
     if exhibit.unfinished:
         heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
+    parts += [_wrapped(exhibit.finding)] if exhibit.finding else []
     parts.extend(to_text(table) for table in exhibit.tables)
     parts.extend(
         to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels if panel.points
     )
-    if exhibit.notes:
-        parts.append("\n".join(_wrapped(re.sub(rf"^{BOLD}", "* ", note)) for note in exhibit.notes))
+    notes = [note for note in exhibit.notes if note != exhibit.finding]
+    if notes:
+        parts.append("\n".join(_wrapped(re.sub(rf"^{BOLD}", "* ", note)) for note in notes))
     return "\n\n".join(parts) + "\n"

@@ -75,9 +75,17 @@ def counted(count: int, one: str, many: str = "") -> str:
     >>> counted(1, "seed"), counted(9, "objective"), counted(12, "run")
     ('one seed', 'nine objectives', '12 runs')
     """
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    number = words[count] if 0 <= count < len(words) else f"{count:,}"
-    return f"{number} {one if count == 1 else many or one + 's'}"
+    return f"{in_words(count)} {one if count == 1 else many or one + 's'}"
+
+
+def in_words(count: int, none: str = "no") -> str:
+    """A count, a small one in words.
+
+    >>> in_words(3), in_words(12), in_words(0, none="none")
+    ('three', '12', 'none')
+    """
+    words = (none, "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[count] if 0 <= count < len(words) else f"{count:,}"
 
 
 def listed(words: list[str]) -> str:

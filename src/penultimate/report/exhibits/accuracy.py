@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from penultimate.report import asked, findings
+from penultimate.report.asked import Asked
 from penultimate.report.quantity import percent
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Exhibit
@@ -39,6 +41,12 @@ TABLE_C1 = Exhibit(
             "neurips_tableC1_train_accuracy",
             "The paper's Table C.1: ResNet-50, ImageNet",
             as_printed(COLUMNS[:2]),
+        ),
+    ),
+    findings=(
+        findings.beside_softmax(
+            Asked("training accuracy", COLUMNS[0], ("neurips_tableC1_train_accuracy", COLUMNS[0].key)),
+            asked.TEST,
         ),
     ),
     section="C.1",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penultimate.report import asked, findings
+from penultimate.report.asked import Asked
+from penultimate.report.findings import Change
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import AUTOAUGMENT, LONG, LONG_MIXUP, MIXUP, Quantity, percent
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns
@@ -46,6 +49,13 @@ def _needs(columns: tuple[Quantity, ...]) -> tuple[str, ...]:
     return tuple(shown.key for shown in columns if shown.arm)
 
 
+def _accuracy(arm: str, words: str, table: str = "neurips_tableC5_augmentation", **where: str) -> Asked:
+    """Test accuracy under an augmentation, here and in one of the paper's tables."""
+    where = {"augmentation": PAPERS.get(arm, arm), **where}
+    return Asked(words, replace(asked.TEST.quantity, arm=arm), (table, "top1_percent"), where)
+
+
+STANDARD = _accuracy("", "test accuracy under the standard augmentation")
 IN_TABLE_C5 = _columns((TOP1, TOP5), GROUPS)
 TABLE_C5 = Exhibit(
     name="tableC5",
@@ -65,6 +75,11 @@ TABLE_C5 = Exhibit(
             "neurips_tableC5_augmentation",
             "The paper's Table C.5: ResNet-50, ImageNet",
             _printed({"top1_percent": TOP1.label, "top5_percent": TOP5.label}, GROUPS),
+        ),
+    ),
+    findings=(
+        findings.apart(
+            STANDARD, *(_accuracy(arm, f"that under {GROUPS[arm]}") for arm in (AUTOAUGMENT, MIXUP))
         ),
     ),
     section="C.5",
@@ -116,7 +131,19 @@ TABLE_C6 = Exhibit(
             ),
         ),
     ),
-    findings=(_lengths,),
+    findings=(
+        findings.changes(
+            *(
+                Change(
+                    f"after long training with {words} test accuracy",
+                    STANDARD,
+                    _accuracy(arm, "", "neurips_tableC6_sota", source="this_paper"),
+                )
+                for arm, words in LONG_GROUPS.items()
+            )
+        ),
+        _lengths,
+    ),
     section="C.5",
     place=2,
     measured_by="variations",
@@ -126,6 +153,14 @@ TABLE_C6 = Exhibit(
 
 SHOWN_IN_E3 = {"": "Standard", AUTOAUGMENT: "AutoAugment"}
 IN_TABLE_E3 = _columns((TOP1, R2), SHOWN_IN_E3)
+
+
+def _in_e3(one: Asked, key: str, arm: str) -> Asked:
+    """A number under an augmentation, here and in the paper's Table E.3."""
+    table, where = "neurips_tableE3_autoaugment_separation", {"augmentation": PAPERS.get(arm, arm)}
+    return replace(one, quantity=one.quantity.of_arm(arm), printed=(table, key), where=where)
+
+
 TABLE_E3 = Exhibit(
     name="tableE3",
     title="Does augmentation that raises accuracy also pull the classes apart?",
@@ -145,6 +180,17 @@ TABLE_E3 = Exhibit(
             "neurips_tableE3_autoaugment_separation",
             "The paper's Table E.3: ResNet-50, ImageNet",
             _printed({"imagenet_top1_percent": TOP1.label, R2.key: R2.label}, SHOWN_IN_E3),
+        ),
+    ),
+    findings=(
+        findings.changes(
+            *(
+                Change(f"under AutoAugment {words}", *(_in_e3(shown, key, arm) for arm in ("", AUTOAUGMENT)))
+                for words, shown, key in (
+                    ("test accuracy", asked.TEST, "imagenet_top1_percent"),
+                    ("class separation R²", asked.SEPARATION, "class_separation_r2"),
+                )
+            )
         ),
     ),
     paper_says="The paper's title says that augmentation does not raise class separation. Its numbers for"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from penultimate.report.asked import Asked
 from penultimate.report.base import Curve, Figure, Panel, Point
+from penultimate.report.findings import beside_softmax
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Best, Quantity
@@ -133,6 +135,18 @@ TABLE_C3 = Exhibit(
         ),
         Bespoke(
             _diagrams, tuple(quantity for columns in RELIABILITY.values() for quantity in columns.values())
+        ),
+    ),
+    findings=(
+        beside_softmax(
+            *(
+                Asked(
+                    f"calibration error (ECE) {when}",
+                    shown,
+                    ("neurips_tableC3_calibration", shown.key),
+                )
+                for when, shown in (("before scaling", OURS[1]), ("after scaling", OURS[3]))
+            )
         ),
     ),
     section="C.2",

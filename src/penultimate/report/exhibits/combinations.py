@@ -8,12 +8,13 @@ from typing import TypeAlias
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS, resolve
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.findings import direction
 from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.quantity import COMBINATIONS
 from penultimate.report.shapes.cells import published_cell, run_cell
 from penultimate.report.shapes.combined import HOLDOUT, SINGLE, best_epochs, of_one_recipe, terms_of
 from penultimate.report.shapes.numbers import average, printed_rows
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, plain
 
 Place: TypeAlias = tuple[str, str]
@@ -144,11 +145,12 @@ def _best_of_each(measurements: Measurements) -> str:
     )
     if not singles or not combined:
         return ""
+    few = direction(map(len, _runs(measurements).values()))
     best, best_combined = (max(one, key=lambda place: one[place]) for one in (singles, combined))
     return (
-        f"The best single objective here is {_name(best)}, {fixed(singles[best], 1)} %; the best combination"
-        f" {_name(best_combined)}, {fixed(combined[best_combined], 1)} %; the mean of all combinations"
-        f" {fixed(average([*combined.values()]), 1)} %."
+        f"{OURS}: the best single objective ({_name(best)}) has {fixed(singles[best], 1)} % on the holdout"
+        f" images, the best combination ({_name(best_combined)}) {fixed(combined[best_combined], 1)} %, the"
+        f" mean of all combinations {fixed(average([*combined.values()]), 1)} %{f' ({few})' if few else ''}."
     )
 
 

@@ -8,7 +8,8 @@ from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.shapes.table import PrintedRow
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
+from penultimate.report.text import counted
 
 MEASURES = {"top1": "top-1", "mean_per_class": "mean per class", "auc": "AUC of each label"}
 SPLITS = {
@@ -110,12 +111,34 @@ def _corrected(row: PrintedRow, key: str) -> Cell:
     return Cell(f"{right:,} ‡", float(right), detail=f"printed: {as_printed:,}")
 
 
+def _sizes_told(measurements: Measurements) -> str:
+    """Of how many classes and images the pretraining set and the tasks are, beside the paper's."""
+    source = card(measurements.source)
+    tasks = [card(name) for name in (*measurements.targets, *measurements.several_labels)]
+    images = f"{source.sizes.get('train', source.images):,} training images of {source.classes:,} classes"
+    trained = f"{OURS}: the networks learn {images}"
+    if not tasks:
+        return f"{trained}, and there is no new task."
+    rows = printed_rows("tableA2_datasets")
+    return (
+        f"{trained}, and their features are tried on {_span([each.classes for each in tasks])}; in the paper"
+        f" on {_span([int(row['classes_corrected']) for row in rows])} after ImageNet's 1,000."
+    )
+
+
+def _span(classes: list[int]) -> str:
+    low, high = min(classes), max(classes)
+    of_each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{counted(len(classes), 'task')} of {of_each} classes"
+
+
 TABLE_A2 = Exhibit(
     name="tableA2",
     title="The data sets",
     caption="What the networks were trained on, and the new tasks that their features were tried on{others}."
     " Sizes count images; the measure is the accuracy that counts there.",
     parts=(Bespoke(_build),),
+    findings=(_sizes_told,),
     section="A.2",
     summary="The data sets",
     short="Data sets",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.data.catalog import card
+from penultimate.report.asked import Asked
 from penultimate.report.exhibits.separation import rows_as_they_lie
+from penultimate.report.findings import beside_softmax, ends
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes.density import Densities, Spectra
+from penultimate.report.shapes.density import MOST, Densities, Spectra, directions
 from penultimate.report.shapes.table import TableOfRuns
 from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import percent as in_percent
 
 HARDNESS = Quantity(
     "hardness_density",
@@ -29,6 +32,11 @@ def _mean_hardness(measurements: Measurements) -> Piece:
     columns = (replace(MEAN_HARDNESS, scale=card(measurements.source).classes), ACCURACY)
     title = "Mean hardness on the test images of {source}"
     return TableOfRuns("figureE1", title, columns, NO_HARDNESS, (MEAN_HARDNESS.key,)).build(measurements)
+
+
+def _hardness(measurements: Measurements) -> str:
+    scaled = replace(MEAN_HARDNESS, scale=card(measurements.source).classes)
+    return beside_softmax(Asked("mean hardness × classes (lower is easier)", scaled))(measurements)
 
 
 FIGURE_E1 = Exhibit(
@@ -50,11 +58,14 @@ FIGURE_E1 = Exhibit(
     paper_says="The paper prints its Figure E.1 (50,000 ImageNet validation images, bandwidth 5e-6 at 1000"
     " classes: 0.005 on this scale, which is ours too) as a drawing only. It says that the other objectives"
     " generally lower hardness against softmax, and that sigmoid does not.",
+    findings=(_hardness,),
     section="E.2",
     summary="Angular visual hardness",
     short="Angular visual hardness",
 )
 
+SPECTRA = Quantity("singular_values", "train", arrays=("activations", "weights", "centroids"))
+DIRECTIONS = replace(SPECTRA, digits=1)
 FIGURE_E2 = Exhibit(
     name="figureE2",
     title="In how many directions do the features spread?",
@@ -66,12 +77,24 @@ FIGURE_E2 = Exhibit(
             "figureE2",
             "Singular value spectra",
             "Singular values over the largest, in falling order, a line an objective.",
-            (Quantity("singular_values", "train", arrays=("activations", "weights", "centroids")),),
+            (SPECTRA,),
             ("Penultimate activations", "Weights of the final layer", "Class centroids"),
             missing="Singular value spectra",
         ),
     ),
-    findings=(rows_as_they_lie,),
+    findings=(
+        ends(
+            *(
+                Asked(
+                    f"the number of directions that hold {in_percent(MOST, 0)} % of the spread of {what}",
+                    DIRECTIONS,
+                    read=directions(SPECTRA, array),
+                )
+                for what, array in (("activations", "activations"), ("class centroids", "centroids"))
+            )
+        ),
+        rows_as_they_lie,
+    ),
     paper_says="The paper prints its Figure E.2 as a drawing only. It says that activations and weights fail"
     " to tell sigmoid from softmax, and that the class centroids tell them apart. It does not say whether it"
     " centres; here nothing is centred.",
@@ -116,6 +139,14 @@ FIGURE_E3 = Exhibit(
     ),
     paper_says="The paper prints its Figure E.3 (10,000 ImageNet training images) as a drawing only, and does"
     " not say its bandwidth; ours is 0.01.",
+    findings=(
+        ends(
+            *(
+                Asked(f"the mean cosine distance {words}", shown)
+                for words, shown in zip(("within a class", "between classes"), MEAN_DISTANCES, strict=True)
+            )
+        ),
+    ),
     section="E.2",
     summary="Cosine distances within and between classes",
     short="Distances between images",

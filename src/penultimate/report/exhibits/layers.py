@@ -20,7 +20,7 @@ CKA = (
     "Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the"
     " scale of their activations, 0 where they have nothing in common.{layers}"
 )
-NONZERO = percent("nonzero_share", "non-zero activations", group="Not zero, %", over="layers")
+NONZERO = percent("nonzero_share", "share of non-zero activations", group="Not zero, %", over="layers")
 SEPARATION = Quantity("class_separation", over="layers", label="class separation R²", group="R²")
 SAID_IN_TEXT = {"softmax": "92.8", "logit_norm": "< 25", "cosine_softmax": "< 25", "squared_error": "< 25"}
 """Non-zero penultimate activations in per cent: the text of section 3.2, which is all that is printed."""

@@ -10,7 +10,7 @@ from penultimate.report.base import ExhibitTable, Missing
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.sets import official_accuracy
-from penultimate.report.shapes.cells import bold_note
+from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.table import RunColumn, columns_of_targets, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import as_name
@@ -41,7 +41,7 @@ def _build(measurements: Measurements) -> Piece:
     reasons = {text: next((why for why in undefined if why.startswith(f"{text} (")), "") for text in silent}
     notes = [f"No value: {why}" for why in reasons.values() if why]
     if any(cell.best for table in tables for row in table.rows for cell in row.cells):
-        notes.append(bold_note(measurements))
+        notes += bold_notes(measurements)
     left = ", ".join(text for text, why in reasons.items() if not why)
     command = str(measurements.results.description.get("command", "penultimate run"))
     return Piece(tuple(tables), notes=tuple(notes), missing=(Missing(left, command),) if left else ())

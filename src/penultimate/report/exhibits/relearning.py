@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.data.catalog import card
+from penultimate.report import asked
+from penultimate.report.asked import Asked
 from penultimate.report.base import Curve, Figure, Panel, Point
 from penultimate.report.claims.criteria import CRITERIA, judged_shots
+from penultimate.report.findings import goes_with
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.scatter import (
@@ -83,6 +86,59 @@ def _joined(panel: Panel, before: tuple[Point, ...], after: tuple[Point, ...]) -
     return replace(panel, points=(*faint, *after) if after else (), curves=lines, finding=said)
 
 
+OF_TRAINING = replace(RELEARNED, metric="relearn_training_top1", optional=True)
+PAPER_SHOTS = {OF_TRAINING.metric: 50_046 / 1_281_167, RELEARNED.metric: CRITERIA.limited_data.value}
+"""The images that teach the paper's heads, as a share of the training images."""
+
+
+def _heads_of(measurements: Measurements) -> Quantity:
+    """Heads relearned from images of training where they were, else from fresh ones."""
+    return _nearest(measurements, OF_TRAINING if measurements.by_setting(OF_TRAINING) else RELEARNED)
+
+
+def _nearest(measurements: Measurements, quantity: Quantity) -> Quantity:
+    """Heads relearned from that share of the training images that is nearest to the paper's."""
+    source = card(measurements.source)
+    images = source.sizes.get("train", source.images) / source.classes
+    shots = [int(setting) for (setting,) in measurements.by_setting(quantity)]
+    scale = PAPER_SHOTS[quantity.metric] / CRITERIA.limited_data.value
+    return replace(quantity, setting=f"shots={judged_shots(shots, images * scale)}")
+
+
+def _relearned(measurements: Measurements, quantity: Quantity) -> Asked:
+    """The accuracy of heads relearned from so many images, beside that in the paper's ICLR version."""
+    shots = quantity.setting.removeprefix("shots=")
+    few = f"{counted(int(shots), 'image')} a class" if shots.isdigit() else "few images"
+    return Asked(f"accuracy of the head relearned from {few}", quantity, IN_PAPER)
+
+
+def _easier(measurements: Measurements) -> str:
+    """How class separation goes with the accuracy of heads relearned from fresh images."""
+    head = _relearned(measurements, _nearest(measurements, RELEARNED))
+    return goes_with(asked.SEPARATION, head)(measurements)
+
+
+def _foretells(measurements: Measurements) -> str:
+    """How the accuracy of relearned heads goes with transfer."""
+    return goes_with(_relearned(measurements, _heads_of(measurements)), asked.LINEAR)(measurements)
+
+
+def _whose_images(measurements: Measurements) -> str:
+    quantity = _heads_of(measurements)
+    shots = quantity.setting.removeprefix("shots=")
+    if not shots.isdigit():
+        return ""
+    count = counted(int(shots), "image")
+    nearest = "of what was measured the share of the training images nearest to the paper's"
+    if quantity.metric == OF_TRAINING.metric:
+        return f"The head is relearned from {count} of each class that the network was trained on, {nearest}."
+    return (
+        f"The head is relearned from {count} of each class, {nearest}; they are fresh, as in Figure 6, where"
+        " the paper's panels are of images of training: relearning from those was not measured"
+        " (`relearning_from_training` does)."
+    )
+
+
 FIGURE6 = Exhibit(
     name="figure6",
     title="Do separated classes make the head easy to relearn?",
@@ -123,46 +179,13 @@ FIGURE6 = Exhibit(
     paper_says="The paper's Figure 6 (40 images per class, tested on 10,000 others) is not tabulated; beside"
     " ours stands the relearned accuracy that its ICLR version prints: 50,046 training images,"
     " tested on the whole validation set. The paper calls the two qualitatively similar.",
+    findings=(_easier,),
     section="3.4",
     place=3,
     measured_by="glyphs",
     summary="The last layer learnt anew from fresh images",
     short="Relearning the head",
 )
-
-
-OF_TRAINING = replace(RELEARNED, metric="relearn_training_top1", optional=True)
-PAPER_SHOTS = {OF_TRAINING.metric: 50_046 / 1_281_167, RELEARNED.metric: CRITERIA.limited_data.value}
-"""The images that teach the paper's heads, as a share of the training images."""
-
-
-def _heads_of(measurements: Measurements) -> Quantity:
-    """Heads relearned from images of training where they were, else from fresh ones.
-
-    Of several numbers of images that whose share of the training images is nearest to the paper's.
-    """
-    source = card(measurements.source)
-    images = source.sizes.get("train", source.images) / source.classes
-    quantity = OF_TRAINING if measurements.by_setting(OF_TRAINING) else RELEARNED
-    shots = [int(setting) for (setting,) in measurements.by_setting(quantity)]
-    scale = PAPER_SHOTS[quantity.metric] / CRITERIA.limited_data.value
-    return replace(quantity, setting=f"shots={judged_shots(shots, images * scale)}")
-
-
-def _whose_images(measurements: Measurements) -> str:
-    quantity = _heads_of(measurements)
-    shots = quantity.setting.removeprefix("shots=")
-    if not shots.isdigit():
-        return ""
-    count = counted(int(shots), "image")
-    nearest = "of what was measured the share of the training images nearest to the paper's"
-    if quantity.metric == OF_TRAINING.metric:
-        return f"The head is relearned from {count} of each class that the network was trained on, {nearest}."
-    return (
-        f"The head is relearned from {count} of each class, {nearest}; they are fresh, as in Figure 6, where"
-        " the paper's panels are of images of training: relearning from those was not measured"
-        " (`relearning_from_training` does)."
-    )
 
 
 ICLR_FIGURE5 = Exhibit(
@@ -218,7 +241,7 @@ ICLR_FIGURE5 = Exhibit(
             ),
         ),
     ),
-    findings=(_whose_images,),
+    findings=(_foretells, _whose_images),
     section="3.4",
     place=4,
     measured_by="glyphs",

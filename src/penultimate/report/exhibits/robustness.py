@@ -14,11 +14,12 @@ from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.robustness import mean_corruption_error
 from penultimate.objectives.presets import resolve
+from penultimate.report.asked import Asked
 from penultimate.report.base import Cell, ExhibitTable, Missing
+from penultimate.report.findings import beside_softmax, either
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes.cells import bold_note
-from penultimate.report.shapes.numbers import printed_rows, summarise
+from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 
@@ -103,7 +104,7 @@ def _build(measurements: Measurements) -> Piece:
     tables += [by_corruption] if by_corruption else []
     missing = [] if errors else [Missing("Corrupted images")]
     missing += [] if any(column.runs for column in sets) else [Missing("Shifted test sets")]
-    notes = ([bold_note(measurements)] if ours else [], [reason], _finding(relative))
+    notes = (bold_notes(measurements) if ours else (), (reason,))
     return Piece(
         tuple(tables),
         notes=tuple(note for group in notes for note in group),
@@ -153,19 +154,10 @@ def _by_corruption(measurements: Measurements, errors: Errors) -> ExhibitTable |
     return run_table(measurements, "tableC2_corruptions", title, columns)
 
 
-def _finding(relative: ByRun) -> list[str]:
-    """How many objectives err less than softmax on corrupted images, here and in the paper."""
-    means = [summarise(list(runs.values())).mean for spec, runs in relative.items() if spec != REFERENCE]
-    if not means:
-        return []
-    better = sum(mean < 1 for mean in means)
-    theirs = {row["objective"]: float(row["imagenet_c_mce"]) for row in printed_rows("tableC2_robustness")}
-    usual = theirs.pop("softmax")
-    lower = sum(value < usual for value in theirs.values())
-    return [
-        f"Of the {len(means)} other objectives, {better} err less than softmax on corrupted images, in the"
-        f" mean of their runs; of the {len(theirs)} in the paper's table, {lower}."
-    ]
+def _mce(measurements: Measurements) -> ByRun:
+    """The mean corruption error of every run that has one; that of softmax, the reference, is 1."""
+    relative, _ = _relative(_errors(measurements))
+    return relative
 
 
 TABLE_C2 = Exhibit(
@@ -187,6 +179,25 @@ TABLE_C2 = Exhibit(
                     for name, title in SETS.items()
                 ),
                 Printed("imagenet_c_mce", "-C, mCE"),
+            ),
+        ),
+    ),
+    findings=(
+        either(
+            beside_softmax(
+                Asked(
+                    "mCE (lower is better)", MCE, ("neurips_tableC2_robustness", "imagenet_c_mce"), read=_mce
+                )
+            ),
+            beside_softmax(
+                *(
+                    Asked(
+                        f"accuracy on -{title}",
+                        SHIFTED[shift],
+                        ("neurips_tableC2_robustness", f"imagenet_{shift}_percent"),
+                    )
+                    for shift, (title, *_) in SHIFTS.items()
+                )
             ),
         ),
     ),

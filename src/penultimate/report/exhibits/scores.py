@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penultimate.objectives.presets import resolve
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Missing, TableRow
+from penultimate.report.findings import direction
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import TARGETS, Quantity, percent
@@ -18,11 +21,13 @@ from penultimate.report.shapes.numbers import (
 )
 from penultimate.report.shapes.scatter import ScatterPanel
 from penultimate.report.shapes.table import run_column, run_table
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, listed, p_value
 
 SOFTMAX = resolve("softmax").canonical
 SMALL = (210.0, 176.0)
+ROUNDING = 1e-12
+"""Scores, and mean accuracies, that differ by less are equal."""
 LINEAR = percent(
     "linear_{accuracy}",
     "Linear",
@@ -99,13 +104,17 @@ class Task:
         return {spec: summarise(list(runs.values())).mean for spec, runs in self.measured.items()}
 
     @property
-    def best(self) -> str:
-        means = self.means
-        return max(means, key=means.__getitem__)
+    def best(self) -> tuple[str, ...]:
+        return _highest(self.means)
 
-    def loss(self, spec: str) -> float:
-        """By how many points an objective is below the best."""
-        return LINEAR.scale * (self.means[self.best] - self.means[spec])
+    def loss(self, specs: Sequence[str]) -> float:
+        """By how many points objectives, of which any may be picked, are below the best in the mean."""
+        means = self.means
+        return LINEAR.scale * average([max(means.values()) - means[spec] for spec in specs])
+
+    def share_right(self, specs: Sequence[str]) -> float:
+        """The chance that one of some objectives, of which any may be picked, is right."""
+        return sum(spec in self.right for spec in specs) / len(specs)
 
     def promise(self, measurements: Measurements, score: Score) -> dict[str, float]:
         """What a score promises of every objective that has both: its mean over runs, the more the better."""
@@ -130,8 +139,14 @@ def _tasks(measurements: Measurements) -> list[Task]:
 
 def _right(runs: ByRun) -> frozenset[str]:
     """Whom it is right to pick: those that none beats, or, where that cannot be tested, the highest mean."""
-    highest = max(runs, key=lambda spec: summarise(list(runs[spec].values())).mean)
-    return best_of(runs) or frozenset((highest,))
+    means = {spec: summarise(list(of_spec.values())).mean for spec, of_spec in runs.items()}
+    return best_of(runs) or frozenset(_highest(means))
+
+
+def _highest(values: Mapping[str, float]) -> tuple[str, ...]:
+    """All that share the highest value, to within rounding."""
+    most = max(values.values())
+    return tuple(spec for spec, value in values.items() if math.isclose(value, most, rel_tol=ROUNDING))
 
 
 def _build(measurements: Measurements) -> Piece:
@@ -186,43 +201,53 @@ def _picks(
     rows = []
     outcome: dict[str, tuple[float, float]] = {}
     for label, specs in _chosen(measurements, scores, tasks).items():
-        of_tasks = [(task, spec) for task, spec in zip(single, specs, strict=False) if spec]
+        of_tasks = [(task, of_task) for task, of_task in zip(single, specs, strict=False) if of_task]
         if len(of_tasks) == len(single):
-            right = float(sum(spec in task.right for task, spec in of_tasks))
-            outcome[label] = right, average([task.loss(spec) for task, spec in of_tasks])
+            outcome[label] = _over(of_tasks)
         picked = [
-            _name(measurements, task, spec) if spec else Cell(MISSING)
-            for task, spec in zip(tasks, specs, strict=True)
+            _name(measurements, task, of_task) if of_task else Cell(MISSING)
+            for task, of_task in zip(tasks, specs, strict=True)
         ]
         rows.append(TableRow(label, (*_outcome(outcome.get(label)), *picked)))
-    chance = (
-        sum(len(task.right & {*task.measured}) / len(task.measured) for task in single),
-        average([average([task.loss(spec) for spec in task.measured]) for task in single]),
-    )
+    chance = _over([(task, tuple(task.measured)) for task in single])
     anybody = Cell(MISSING, detail="any objective, as likely as any other")
     rows.append(TableRow(AT_RANDOM, (*_outcome(chance), *[anybody] * len(tasks))))
     title = "Which objective each score would have picked"
     table = ExhibitTable("scores_picks", title, "Score", columns, tuple(rows))
-    return table, _said(outcome, len(single), chance[1])
+    runs = min(len(of_spec) for task in single for of_spec in task.measured.values())
+    return table, _said(outcome, len(single), chance[1], runs)
+
+
+def _over(picks: Sequence[tuple[Task, Sequence[str]]]) -> tuple[float, float]:
+    """For how many tasks a pick is right, and the points that it loses in the mean over them."""
+    return (
+        math.fsum(task.share_right(specs) for task, specs in picks),
+        average([task.loss(specs) for task, specs in picks]),
+    )
 
 
 def _chosen(
     measurements: Measurements, scores: list[Score], tasks: list[Task]
-) -> dict[str, list[str | None]]:
-    """For each task whom the measurement finds best, whom each score picks (if anybody), and softmax."""
-    chosen: dict[str, list[str | None]] = {BEST: [task.best for task in tasks]}
+) -> dict[str, list[tuple[str, ...]]]:
+    """For each task whom the measurement finds best, whom each score picks (if anybody), and softmax.
+
+    Where several share the highest score, any of them may be picked, one as likely as another.
+    """
+    chosen = {BEST: [task.best for task in tasks]}
     for score in scores:
         promises = [task.promise(measurements, score) for task in tasks]
-        chosen[score.label] = [max(one, key=one.__getitem__) if one else None for one in promises]
+        chosen[score.label] = [_highest(one) if one else () for one in promises]
     if all(SOFTMAX in task.measured for task in tasks):
-        chosen[ALWAYS] = [SOFTMAX] * len(tasks)
+        chosen[ALWAYS] = [(SOFTMAX,)] * len(tasks)
     return chosen
 
 
-def _name(measurements: Measurements, task: Task, spec: str) -> Cell:
-    lost = task.loss(spec)
-    detail = "the best" if spec == task.best else f"{fixed(lost, 1)} points below the best"
-    return Cell(measurements.objective(spec).label, best=spec in task.right, detail=detail)
+def _name(measurements: Measurements, task: Task, specs: Sequence[str]) -> Cell:
+    detail = "the best" if {*specs} <= {*task.best} else f"{fixed(task.loss(specs), 1)} points below the best"
+    names = " or ".join(measurements.objective(spec).label for spec in specs)
+    if len(specs) > 2:
+        names = f"any of {counted(len(specs), 'objective')}"
+    return Cell(names, best={*specs} <= task.right, detail=detail)
 
 
 def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
@@ -230,10 +255,10 @@ def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
     if found is None:
         return Cell(MISSING), Cell(MISSING)
     right, lost = found
-    return Cell(fixed(right, 0 if right.is_integer() else 1), right), Cell(fixed(lost, 1), lost)
+    return Cell(_count(right), right), Cell(fixed(lost, 1), lost)
 
 
-def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float) -> list[str]:
+def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float, runs: int) -> list[str]:
     """Which scores lose least, and what is lost without one."""
     of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS)}
     if not of_scores:
@@ -245,12 +270,18 @@ def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float) ->
     always = ""
     if ALWAYS in outcome:
         right, lost = outcome[ALWAYS]
-        always = f"; softmax throughout is right for {right:.0f} and loses {fixed(lost, 1)}"
+        always = f", softmax throughout {fixed(lost, 1)} (right for {_count(right)})"
+    few = f" ({said})" if (said := direction([runs])) else ""
     return [
-        f"Picked right most often: {listed(surest)}, for {most:.0f} of {tasks} tasks. Lost least:"
-        f" {listed(cheapest)}, {fixed(least, 1)} points in the mean over tasks. A pick at random loses"
-        f" {fixed(chance, 1)}{always}."
+        f"{OURS}: right most often is a pick by {listed(surest)}, for {_count(most)} of"
+        f" {counted(tasks, 'task')}; least is lost by {listed(cheapest)}, {fixed(least, 1)} points of accuracy"
+        f" in the mean over tasks; a pick at random loses {fixed(chance, 1)}{always}{few}."
     ]
+
+
+def _count(tasks: float) -> str:
+    """A count of tasks, in part where objectives share a pick."""
+    return fixed(tasks, 0 if tasks.is_integer() else 1)
 
 
 def _figure(measurements: Measurements) -> Piece:

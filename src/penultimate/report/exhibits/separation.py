@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penultimate.measures.class_separation import UNBIASED
-from penultimate.objectives.presets import PRESETS
+from penultimate.report import asked, findings
+from penultimate.report.asked import Asked
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes.numbers import printed_rows, rank_correlation, summarise, without_two
+from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns, as_printed, printed_transfer
 from penultimate.report.spec import Exhibit
-from penultimate.report.text import counted, fixed, p_value
+from penultimate.report.text import fixed
 
 R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on the training images")
 LINEAR = percent("linear_{accuracy}", "Mean linear transfer accuracy, %", target="targets")
@@ -69,6 +72,11 @@ TABLE3 = Exhibit(
                 Printed("imagenet_top1_percent", "Top-1, %", "ImageNet", "%"),
                 Printed("class_separation_r2", "R² (training images)", "ImageNet"),
             ),
+        ),
+    ),
+    findings=(
+        findings.beside_softmax(
+            replace(asked.SEPARATION, words="class separation R² on the training images")
         ),
     ),
     section="3.3",
@@ -133,6 +141,7 @@ FIGURE5 = Exhibit(
     ),
     paper_says="The paper prints ρ = −0.93 with p = 0.002. The p shown here follows from its printed tables;"
     " all p are exact, from all orders of the ranks, up to twelve marks.",
+    findings=(findings.goes_with(asked.SEPARATION, asked.LINEAR),),
     section="3.4",
     place=1,
     measured_by="glyphs",
@@ -176,6 +185,18 @@ TABLE4 = Exhibit(
             over="temperatures",
         ),
     ),
+    findings=(
+        findings.ends(
+            *(
+                replace(one, over="temperatures", printed=("neurips_table4_temperature", column))
+                for one, column in (
+                    (asked.TEST, "imagenet_top1_percent"),
+                    (asked.SEPARATION, "class_separation_r2"),
+                    (asked.LINEAR, ""),
+                )
+            )
+        ),
+    ),
     section="3.4",
     place=2,
     measured_by="glyphs",
@@ -189,6 +210,14 @@ DISTANCES = tuple(
         ("class_separation", "Cosine", "cosine_r2"),
         ("class_separation_cosine_centered", "Cosine, mean subtracted", "cosine_mean_subtracted_r2"),
         ("class_separation_euclidean", "Euclidean, squared", "euclidean_r2"),
+    )
+)
+BY_DISTANCE = tuple(
+    Asked(words, shown, ("neurips_tableE1_separation_indexes", shown.key))
+    for words, shown in zip(
+        ("R² by cosine distance", "R² with the mean subtracted", "R² by squared Euclidean distance"),
+        DISTANCES,
+        strict=True,
     )
 )
 TABLE_E1 = Exhibit(
@@ -215,6 +244,7 @@ TABLE_E1 = Exhibit(
             ("The paper does not say whether its Euclidean distance is squared; ours is.",),
         ),
     ),
+    findings=(findings.goes_with(*BY_DISTANCE),),
     section="E.2",
     summary="Class separation by three distances",
     short="Three distances",
@@ -255,34 +285,6 @@ def rows_as_they_lie(measurements: Measurements) -> str:
     )
 
 
-def _trace_and_separation(measurements: Measurements) -> str:
-    """How the last column goes with class separation, here and in the paper."""
-    separation = measurements.values(R2_TRAIN)
-    traces = measurements.values(TRACE)
-    both = [spec for spec in separation if spec in traces]
-    r2 = {row["objective"]: row["class_separation_r2"] for row in printed_rows("table3_class_separation")}
-    rows = [row for row in printed_rows("tableE2_simplex_etf") if row["objective"] in PRESETS]
-    pairs = {
-        "here": [[summarise(runs[spec].values()).mean for spec in both] for runs in (traces, separation)],
-        "in the paper's printed tables": [
-            [float(row[TRACE.key]) for row in rows],
-            [float(r2[row["objective"]]) for row in rows],
-        ],
-    }
-    labels = {
-        "here": [measurements.objective(spec).label for spec in both],
-        "in the paper's printed tables": [PRESETS[row["objective"]].label for row in rows],
-    }
-    said = []
-    for where, (x, y) in pairs.items():
-        correlation = rank_correlation(x, y)
-        if correlation is not None:
-            size = f"ρ = {fixed(correlation.rho, 2)}, {p_value(correlation.p)}"
-            n = counted(correlation.n, "objective")
-            said.append(f"{size} {where} ({n}{without_two(x, y, labels[where])})")
-    return f"The spread within classes, Tr(Σ_W Σ_B⁺)/C, against class separation R²: {'; '.join(said)}."
-
-
 TABLE_E2 = Exhibit(
     name="tableE2",
     title="How near do networks come to full collapse?",
@@ -310,7 +312,13 @@ TABLE_E2 = Exhibit(
             as_printed(ETF),
         ),
     ),
-    findings=(_trace_and_separation, rows_as_they_lie),
+    findings=(
+        findings.goes_with(
+            asked.SEPARATION,
+            Asked("spread within classes Tr(Σ_W Σ_B⁺)/C", TRACE, ("neurips_tableE2_simplex_etf", TRACE.key)),
+        ),
+        rows_as_they_lie,
+    ),
     section="E.2",
     summary="Simplex-ETF measurements (neural collapse)",
     short="Neural collapse",

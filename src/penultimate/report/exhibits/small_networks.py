@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penultimate.report.asked import Asked, already
 from penultimate.report.base import Missing
+from penultimate.report.findings import goes_with
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import COSINE_DECAY, percent
-from penultimate.report.shapes.cells import bold_note
-from penultimate.report.shapes.numbers import average, rank_correlation, without_two
+from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, listed, p_value, plain
+from penultimate.report.text import counted, fixed, plain
 
 TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
 
@@ -31,34 +32,25 @@ def _build(measurements: Measurements) -> Piece:
     table = run_table(measurements, "iclr_table1", title, columns) if columns else None
     if table is None:
         gap = Missing("Accuracy of two more architectures under cosine decay")
-        return Piece(missing=(gap,), words={"said": ""})
-    return Piece(
-        (table,), notes=(_regime(measurements), bold_note(measurements)), words={"said": _said(columns)}
-    )
+        return Piece(missing=(gap,))
+    return Piece((table,), notes=(_regime(measurements), *bold_notes(measurements)))
 
 
-def _said(columns: list[RunColumn]) -> str:
+def _alike(measurements: Measurements) -> str:
     """Whether the first two architectures rank the objectives alike."""
+    columns = _columns(measurements)
     if len(columns) < 2:
         return ""
     one, other = (
-        {spec: average(list(runs.values())) for spec, runs in column.runs.items()} for column in columns[:2]
+        Asked(
+            f"test accuracy of {column.quantity.group}",
+            replace(TOP1, digits=1),
+            ("iclr_table1_accuracy", f"{name}_top1_percent"),
+            read=already(column.runs),
+        )
+        for name, column in zip(("cifar10", "cifar100"), columns[:2], strict=True)
     )
-    shared = [spec for spec in one if spec in other]
-    pairs = [one[spec] for spec in shared], [other[spec] for spec in shared]
-    found = rank_correlation(*pairs)
-    if found is None:
-        return ""
-    names = listed([column.quantity.group for column in columns[:2]])
-    answer = (
-        "rank the objectives alike"
-        if found.rho > 0 and found.p < 0.05
-        else "are not shown to rank the objectives alike"
-    )
-    return (
-        f"{names[:1].upper()}{names[1:]} {answer}: Spearman ρ = {fixed(found.rho, 2)}, {p_value(found.p)},"
-        f" {counted(found.n, 'objective')}{without_two(*pairs)}."
-    )
+    return goes_with(one, other)(measurements)
 
 
 def _regime(measurements: Measurements) -> str:
@@ -79,7 +71,7 @@ def _regime(measurements: Measurements) -> str:
 ICLR_TABLE1 = Exhibit(
     name="iclr_table1",
     title="Do two more small networks, trained otherwise, rank the objectives alike?",
-    caption="{said} Test accuracy of networks of two more architectures, trained with a cosine decay of the"
+    caption="Test accuracy of networks of two more architectures, trained with a cosine decay of the"
     " learning rate and without averaging of the weights. ± is the standard error over runs.",
     parts=(
         Bespoke(_build, (TOP1,)),
@@ -95,6 +87,7 @@ ICLR_TABLE1 = Exhibit(
             ),
         ),
     ),
+    findings=(_alike,),
     paper_says="The paper's ICLR version trains All-CNN-C on CIFAR-10 and WRN-16-8 on CIFAR-100 with cosine"
     " decay and no averaging, 25 runs an objective, each with a learning rate and a weight decay of its own.",
     section="B",

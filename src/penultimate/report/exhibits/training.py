@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.measures.class_separation import UNBIASED
+from penultimate.report import asked, findings
+from penultimate.report.asked import Asked, at_epochs
 from penultimate.report.base import Figure, Missing
-from penultimate.report.measurements import Measurements
+from penultimate.report.claims.courses import at_equal_training
+from penultimate.report.findings import Change
+from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.shapes.lines import Lines, LinesByTarget, OverEpochs, first_measured, lines
 from penultimate.report.shapes.scatter import PrintedPanel, ScatterPanel
@@ -18,6 +22,15 @@ ON_HOLDOUT = OverEpochs(
 ON_TRAINING = OverEpochs(
     "figureC2-ours", "Training images of {source}", percent("top1", "Top-1 accuracy, %", split="train")
 )
+
+HALFWAY, AT_END = 0.5, 1.0
+
+
+def _on_the_way(words: str, quantity: Quantity, share: float) -> Asked:
+    """A number that was followed through training, at a share of the epochs."""
+    when = {0.0: "at first", HALFWAY: "halfway through training", AT_END: "at the end"}[share]
+    return Asked(f"{words} {when}", quantity, read=at_epochs(share, quantity))
+
 
 FIGURE_C1 = Exhibit(
     name="figureC1",
@@ -36,6 +49,11 @@ FIGURE_C1 = Exhibit(
     paper_says="The paper's figure is not tabulated. It says: validation accuracy rises rapidly, because"
     " averaged weights are evaluated; logit normalization and some others appear to be ahead of softmax over"
     " the whole of training.",
+    findings=(
+        findings.beside_softmax(
+            *(_on_the_way("holdout accuracy", ON_HOLDOUT.y, share) for share in (HALFWAY, AT_END))
+        ),
+    ),
     section="C.1",
     summary="Holdout accuracy over the epochs of training",
     short="Holdout accuracy by epoch",
@@ -50,6 +68,15 @@ LOSS = OverEpochs(
     " (augmented images, weights as they move) as a share of that of the first epoch. Losses of different"
     " objectives have different units and floors, so only the shape of each line counts, not which is lower.",
 )
+
+
+def _loss_left(measurements: Measurements) -> ByRun:
+    """The loss of each run at the end of training in per cent of that of its first epoch."""
+    left: ByRun = {}
+    for (spec, seed), track in LOSS.tracks(measurements).items():
+        left.setdefault(spec, {})[seed] = track[max(track)][1]
+    return left
+
 
 FIGURE_C2 = Exhibit(
     name="figureC2",
@@ -66,6 +93,16 @@ FIGURE_C2 = Exhibit(
     ),
     paper_says="The paper's figure is not tabulated; its accuracies at the end of training are its Table"
     " C.1.",
+    findings=(
+        findings.either(
+            findings.beside_softmax(
+                *(_on_the_way("training accuracy", ON_TRAINING.y, share) for share in (HALFWAY, AT_END))
+            ),
+            findings.ends(
+                Asked("training loss at the end, as a share of the first epoch's,", LOSS.y, read=_loss_left)
+            ),
+        ),
+    ),
     section="C.1",
     summary="Training accuracy over the epochs of training",
     short="Training accuracy by epoch",
@@ -110,6 +147,15 @@ def _against_training(measurements: Measurements) -> Piece:
     )
 
 
+def _at_equal_training(measurements: Measurements) -> ByRun:
+    """The test accuracy of each run where its training accuracy first reaches the highest that all reach."""
+    train, test = (
+        {each.spec: measurements.curve(each, ACROSS.metric, split) for each in measurements.objectives}
+        for split in ("train", "test")
+    )
+    return at_equal_training(train, test)
+
+
 FIGURE_C3 = Exhibit(
     name="figureC3",
     title="At equal training accuracy, who does better on new images?",
@@ -118,6 +164,17 @@ FIGURE_C3 = Exhibit(
     parts=(Bespoke(_against_training, (*EPOCHS_READ, *FINISHED.quantities)),),
     paper_says="The paper draws every epoch; its panel here shows what it prints, the end of training (Tables"
     " 1 and C.1). It finds regularized objectives above softmax at equal training accuracy.",
+    findings=(
+        findings.either(
+            findings.beside_softmax(
+                Asked("test accuracy at equal training accuracy", ON_TEST, read=_at_equal_training)
+            ),
+            findings.goes_with(
+                Asked("training accuracy", ACROSS, ("neurips_tableC1_train_accuracy", "train_top1_percent")),
+                asked.TEST,
+            ),
+        ),
+    ),
     section="C.1",
     summary=AGAINST,
     short="Test against training",
@@ -146,6 +203,17 @@ FIGURE_D2 = Exhibit(
     " off the scale of all data sets but Pets, and left out). It says that on most data sets softmax's"
     " features transfer best over the whole of training: on SUN397 sigmoid's are as good, on Pets others' are"
     " better.",
+    findings=(
+        findings.changes(
+            *(
+                Change(
+                    f"from {when} to the end the mean linear transfer",
+                    *(_on_the_way("", asked.LINEAR.quantity, share) for share in (start, AT_END)),
+                )
+                for start, when in ((0.0, "the first network kept"), (HALFWAY, "halfway"))
+            )
+        ),
+    ),
     section="D.2",
     measured_by="variations",
     summary="Linear transfer over the epochs of training",
@@ -176,6 +244,15 @@ OVER_EPOCHS = tuple(
 )
 OVER_TRAINING = "Class separation over training"
 
+
+def _separating(panels: tuple[OverEpochs, ...]) -> Change:
+    """Class separation of a split, from the first network kept to the finished one."""
+    quantities = [panel.y for panel in panels]
+    split = {"train": "training", "test": "test"}[quantities[0].split]
+    first, last = (Asked("", quantities[0], read=at_epochs(share, *quantities)) for share in (0.0, AT_END))
+    return Change(f"from the first network kept to the last R² on the {split} images", first, last)
+
+
 FIGURE_E4 = Exhibit(
     name="figureE4",
     title="When do the classes come apart?",
@@ -193,6 +270,7 @@ FIGURE_E4 = Exhibit(
     paper_says="The paper's figure is not tabulated (a network an objective, every 8 epochs). It says: the"
     " differences are there early and their order changes little; softmax's separation of the training images"
     " peaks at epoch 32 and then falls, while every other objective's is highest at the end.",
+    findings=(findings.changes(*map(_separating, OVER_EPOCHS)),),
     section="E.4",
     summary=OVER_TRAINING,
     short="Separation by epoch",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from penultimate.data.catalog import card
+from penultimate.report import asked, findings
 from penultimate.report.base import Figure, Missing, Panel, Point, Source
-from penultimate.report.measurements import Measurements
+from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes.another import InAnother
+from penultimate.report.shapes.another import InAnother, in_another
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, first_runs, run_points
 from penultimate.report.shapes.table import (
     PAPER_TARGETS,
@@ -59,6 +63,7 @@ TABLE1 = Exhibit(
     " well a simple classifier on its frozen features learns each new task. All numbers are test accuracies"
     " in per cent, means over runs.",
     parts=(*_half("linear", "linear"), *_half("knn", "kNN")),
+    findings=(findings.beside_softmax(asked.TEST, asked.LINEAR),),
     section="3.1",
     summary="Pretraining accuracy, linear and kNN transfer",
     short="Accuracy and transfer",
@@ -106,6 +111,20 @@ TABLE_B1 = Exhibit(
             (MEAN_NOTE,),
         ),
     ),
+    findings=(
+        in_another(
+            findings.beside_softmax(
+                *(
+                    replace(one, printed=("neurips_tableB1_inception_v3", column))
+                    for one, column in (
+                        (asked.TEST, "imagenet_top1_percent"),
+                        (asked.SEPARATION, "class_separation_r2"),
+                        (asked.LINEAR, ""),
+                    )
+                )
+            )
+        ),
+    ),
     section="B",
     measured_by="variations",
     of_another=True,
@@ -147,6 +166,7 @@ FIGURE1 = Exhibit(
             ),
         ),
     ),
+    findings=(findings.goes_with(asked.TEST, asked.LINEAR),),
     section="3.1",
     summary="Pretraining accuracy against linear transfer, a run a point",
     short="Accuracy against transfer",
@@ -193,12 +213,30 @@ def _small_panel(name: str, title: str, points: tuple[Point, ...], source: Sourc
     return Panel(name, title, "", "", points, labelled=False, source=source, size=SMALL)
 
 
+def _on(target: str, measurements: Measurements) -> ByRun:
+    return measurements.on_target(LINEAR, target)
+
+
+def _task_by_task(measurements: Measurements) -> str:
+    """The rank correlation of accuracy and transfer on each task, from the lowest to the highest."""
+    ours = {
+        card(target).title: replace(asked.LINEAR, read=partial(_on, target))
+        for target in measurements.targets
+    }
+    theirs = {
+        label: replace(asked.LINEAR, printed=(asked.LINEAR_TABLE, f"{name}_percent"))
+        for name, label in PAPER_TARGETS.items()
+    }
+    return findings.correlations(asked.TEST, ours, theirs, "task")(measurements)
+
+
 FIGURE_D1 = Exhibit(
     name="figureD1",
     title="Every task by itself",
     caption="Linear transfer accuracy on each task (upwards, %) against top-1 accuracy on the pretraining"
     " test set (to the right, %). Each mark of ours is one run; the paper's panels show its printed means.",
     parts=(Bespoke(_by_task, (TOP1, LINEAR)),),
+    findings=(_task_by_task,),
     section="D.1",
     summary="Pretraining accuracy against linear transfer, a data set a panel",
     short="Transfer, task by task",

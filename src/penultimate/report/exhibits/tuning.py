@@ -10,7 +10,6 @@ from typing import Any
 from penultimate.data.augmentation import Augmentation
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
-from penultimate.objectives.presets import PRESETS
 from penultimate.records.tuning import (
     GridCell,
     Number,
@@ -35,11 +34,10 @@ from penultimate.report.base import (
 )
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.shapes.cells import published_cell
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.shapes.table import Printed, PrintedRow, PrintedTable
-from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed, listed
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
+from penultimate.report.text import counted, fixed, in_words, listed
 from penultimate.training.recipe import Recipe
 
 SIZE = (210.0, 160.0)
@@ -67,31 +65,31 @@ UNTUNED = (
 )
 
 
-def _tuning_of(measurements: Measurements) -> Tuning | None:
+def tuning_of(measurements: Measurements) -> Tuning | None:
     """The search behind a study's hyperparameters, if its description holds one."""
     content = measurements.results.description.get("tuning")
     return None if content is None else from_json(content)
 
 
-def _not_tuned(measurements: Measurements) -> Missing:
+def not_tuned(measurements: Measurements) -> Missing:
     """That no search was made, and how to make it."""
     return Missing(
         "The search for hyperparameters", f"penultimate tune all --study {measurements.words['name']}"
     )
 
 
-def _in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
+def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
     """Every objective of the study, of whichever arm, and the recipe that it was trained with."""
     arms = [measurements.in_arm(arm) for arm in measurements.arms]
     return [(objective, of_arm.recipe_of(objective)) for of_arm in arms for objective in of_arm.objectives]
 
 
-def _mark(measurements: Measurements, tuned: Tuned) -> str:
+def mark_of(measurements: Measurements, tuned: Tuned) -> str:
     """The slug of an objective that the study has, so that it has a mark; else nothing."""
-    return tuned.slug if tuned.slug in {objective.slug for objective, _ in _in_use(measurements)} else ""
+    return tuned.slug if tuned.slug in {objective.slug for objective, _ in in_use(measurements)} else ""
 
 
-def _values_of(spec: str) -> tuple[tuple[str, Number], ...]:
+def values_of(spec: str) -> tuple[tuple[str, Number], ...]:
     """The hyperparameters of a spec in the paper's letters: (symbol, value); none for an unknown name."""
     from penultimate.tuning.axes import hyperparameters_of
 
@@ -102,23 +100,23 @@ def _values_of(spec: str) -> tuple[tuple[str, Number], ...]:
     return tuple((parameter.symbol or parameter.name, value) for parameter, value in parameters.values())
 
 
-def _number(value: Number | None) -> Cell:
+def number_cell(value: Number | None) -> Cell:
     """A hyperparameter's value, as short as it can be."""
     return Cell(MISSING) if value is None else Cell(f"{value:.6g}", float(value))
 
 
 def _search(measurements: Measurements) -> Piece:
     """The search, or the values in use where none was made."""
-    tuning = _tuning_of(measurements)
+    tuning = tuning_of(measurements)
     if tuning is None:
         table = _values_table(measurements)
-        missing = (_not_tuned(measurements),)
+        missing = (not_tuned(measurements),)
         return Piece((table,) if table.rows else (), missing=missing, words={"how": UNTUNED})
     notes = tuple(_notes(measurements, tuning))
     panels = tuple(
         panel
         for index, tuned in enumerate(tuning.objectives)
-        if _mark(measurements, tuned)
+        if mark_of(measurements, tuned)
         for place, axis in enumerate(tuned.axes)
         if (panel := _panel(f"tableA1-{index}-{place}", tuned, place, axis))
     )
@@ -135,10 +133,12 @@ def _values_table(measurements: Measurements) -> ExhibitTable:
     )
     rows = tuple(
         TableRow(
-            objective.label, (Cell(symbol), _number(value), _number(recipe.get("epochs"))), objective.slug
+            objective.label,
+            (Cell(symbol), number_cell(value), number_cell(recipe.get("epochs"))),
+            objective.slug,
         )
-        for objective, recipe in _in_use(measurements)
-        for symbol, value in _values_of(objective.spec) or (("none", None),)
+        for objective, recipe in in_use(measurements)
+        for symbol, value in values_of(objective.spec) or (("none", None),)
     )
     return ExhibitTable("tableA1", "The values that this study uses", "Objective", columns, rows)
 
@@ -159,7 +159,7 @@ def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
         TableRow(
             tuned.label,
             (*_axis_cells(tuned, place, axis), *_common_cells(tuning, tuned)),
-            _mark(measurements, tuned),
+            mark_of(measurements, tuned),
         )
         for tuned in tuning.objectives
         for place, axis in enumerate(tuned.axes or (None,))
@@ -178,7 +178,7 @@ def _axis_cells(tuned: Tuned, place: int, axis: TunedAxis | None) -> tuple[Cell,
     tried = ", ".join(f"{value:.6g}" for value in tuned.tried(place))
     first = f"first {', '.join(f'{value:.6g}' for value in axis.grid)}"
     values = (
-        _number(cell.values[place]) if cell else Cell(MISSING, detail="every cell diverged")
+        number_cell(cell.values[place]) if cell else Cell(MISSING, detail="every cell diverged")
         for cell in (tuned.best, tuned.top)
     )
     return Cell(axis.symbol, detail=axis.key), Cell(tried, detail=first), *values
@@ -189,8 +189,8 @@ def _common_cells(tuning: Tuning, tuned: Tuned) -> tuple[Cell, ...]:
     return (
         _accuracy_cell(tuned.best),
         _accuracy_cell(tuned.at_start),
-        _number(tuning.recipe["epochs"] if epochs is None else epochs),
-        _number(tuned.best.peak_epoch if tuned.best else None),
+        number_cell(tuning.recipe["epochs"] if epochs is None else epochs),
+        number_cell(tuned.best.peak_epoch if tuned.best else None),
         Cell(f"{len(tuned.cells)} of {tuning.budget}", float(len(tuned.cells))),
     )
 
@@ -207,7 +207,7 @@ def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
     notes = [f"{remark[:1].upper()}{remark[1:]}." for tuned in tuning.objectives for remark in tuned.remarks]
     if measurements.results.description.get("name") == tuning.name:
         return notes
-    used = {objective.slug: objective.spec for objective, _ in reversed(_in_use(measurements))}
+    used = {objective.slug: objective.spec for objective, _ in reversed(in_use(measurements))}
     for tuned in tuning.objectives:
         spec = used.get(tuned.slug)
         if spec is not None and tuned.best is not None and spec != tuned.best.objective:
@@ -283,6 +283,36 @@ def _symbol(row: PrintedRow) -> Cell:
     return Cell(SYMBOLS[row["hyperparameter"]], detail=row["hyperparameter"])
 
 
+def _at_edges(measurements: Measurements) -> str:
+    """Of how many objectives a chosen value is the lowest or the highest tried."""
+    tuning = tuning_of(measurements)
+    if tuning is None:
+        count = counted(len(measurements.objectives), "objective")
+        return f"{OURS}: {count} with the values that the study gives them; nothing was searched."
+    searched = [tuned for tuned in tuning.objectives if tuned.axes and tuned.best]
+    edge = [
+        any(
+            tuned.best.values[place] in (min(tuned.tried(place)), max(tuned.tried(place)))
+            for place in range(len(tuned.axes))
+            if len(tuned.tried(place)) > 1
+        )
+        for tuned in searched
+        if tuned.best
+    ]
+    grids = [
+        (float(row["chosen_value"]), [float(value) for value in row["grid"].split(";")])
+        for row in printed_rows("neurips_tableA1_hyperparameters")
+        if row["grid"]
+    ]
+    theirs = sum(chosen in (min(grid), max(grid)) for chosen, grid in grids)
+    return (
+        f"{OURS}: of {counted(len(searched), 'objective')} whose hyperparameters were searched,"
+        f" {in_words(sum(edge), 'none')} {'has' if sum(edge) == 1 else 'have'} the lowest or highest value"
+        f" that was tried, so that a better one may lie beyond; in the paper {in_words(theirs, 'none')} of"
+        f" the {in_words(len(grids))} whose grid it prints."
+    )
+
+
 TABLE_A1 = Exhibit(
     name="tableA1",
     title="How the hyperparameters were chosen",
@@ -302,91 +332,8 @@ TABLE_A1 = Exhibit(
             ),
         ),
     ),
+    findings=(_at_edges,),
     section="A.1",
     summary="How the hyperparameters were chosen",
     short="Hyperparameters",
-)
-
-DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
-SETTINGS = (
-    Column("learning_rate", "η", "Learning rate"),
-    Column("learning_rate_log10", "log₁₀ η", "Learning rate"),
-    Column("lr_times_weight_decay", "λ", "η × weight decay"),
-    Column("lr_times_weight_decay_log10", "log₁₀ λ", "η × weight decay"),
-    Column("hyperparameters", "Hyperparameters"),
-)
-
-
-def _settings(measurements: Measurements) -> Piece:
-    """The settings of every objective: of its best cell where they were searched, else those in use."""
-    tuning = _tuning_of(measurements)
-    missing: tuple[Missing, ...] = ()
-    notes = []
-    if tuning is None:
-        missing = (_not_tuned(measurements),)
-        title = f"The values that this study uses on {measurements.title}"
-        rows = [
-            TableRow(objective.label, _setting_cells(recipe, objective.spec), objective.slug)
-            for objective, recipe in _in_use(measurements)
-        ]
-    else:
-        notes.append(f"The budget: {budget_text(tuning)}.")
-        if not any(axis.key.startswith("recipe.") for tuned in tuning.objectives for axis in tuned.axes):
-            notes.append(
-                "Learning rate and weight decay were common to all objectives, as in the paper's ImageNet"
-                " runs; to search them too: `--grid recipe.learning_rate=...`."
-            )
-        title = f"Chosen on the holdout of {card(tuning.source).title}, {tuning.backbone}"
-        rows = [
-            TableRow(
-                tuned.label,
-                _setting_cells({**tuning.recipe, **dict(tuned.best.settings)}, tuned.best.objective),
-                _mark(measurements, tuned),
-            )
-            for tuned in tuning.objectives
-            if tuned.best is not None
-        ]
-    ours = (ExhibitTable("iclr_tableA2", title, "Objective", SETTINGS, tuple(rows)),) if rows else ()
-    return Piece((*ours, *map(_printed_settings, DATASETS)), notes=tuple(notes), missing=missing)
-
-
-def _setting_cells(recipe: Mapping[str, Any], spec: str) -> tuple[Cell, ...]:
-    rate, decay = recipe.get("learning_rate"), recipe.get("weight_decay")
-    product = None if rate is None or decay is None else rate * decay
-    values = ", ".join(f"{symbol} = {value:.6g}" for symbol, value in _values_of(spec))
-    return _number(rate), _logarithm(rate), _number(product), _logarithm(product), Cell(values or MISSING)
-
-
-def _logarithm(value: float | None) -> Cell:
-    return Cell(fixed(math.log10(value), 2), math.log10(value)) if value else Cell(MISSING)
-
-
-def _printed_settings(dataset: str) -> ExhibitTable:
-    """The paper's table of one data set, its hyperparameters in the paper's letters."""
-    rows = [row for row in printed_rows("iclr_tableA2_cifar_hyperparameters") if row["dataset"] == dataset]
-    table_rows = []
-    for row in rows:
-        values = [
-            f"{SYMBOLS[row[f'hyperparameter_{place}']]} = {row[f'hyperparameter_{place}_value']}"
-            for place in (1, 2)
-            if row[f"hyperparameter_{place}"]
-        ]
-        numbers = [published_cell(row[column.key]) for column in SETTINGS[:-1]]
-        cells = (*numbers, Cell(", ".join(values) or MISSING), Cell(row["note"]))
-        table_rows.append(TableRow(PRESETS[row["objective"]].label, cells, row["objective"]))
-    name = f"iclr_tableA2_{dataset}_published"
-    title = f"The paper's ICLR Table A.2: {DATASETS[dataset]}, {rows[0]['architecture']}"
-    columns = (*SETTINGS, Column("note", "Note"))
-    return ExhibitTable(name, title, "Objective", columns, tuple(table_rows), "published")
-
-
-ICLR_TABLE_A2 = Exhibit(
-    name="iclr_tableA2",
-    title="Learning rate, weight decay and hyperparameters",
-    caption="The settings of every objective: of its best cell where they were searched. λ is the product of"
-    " the learning rate and the weight decay.",
-    parts=(Bespoke(_settings),),
-    section="A.1",
-    summary="Learning rate, weight decay and hyperparameters",
-    short="Learning rates",
 )

@@ -6,8 +6,8 @@ import base64
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,108 +23,25 @@ from penultimate.report.exhibits.separation import SEPARATION, SEPARATION_IN_PAP
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page import evaluation, glossary
+from penultimate.report.page.chapters import CLAIMS, chapters
 from penultimate.report.page.curves import training_curves
 from penultimate.report.page.provenance import provenance
 from penultimate.report.page.regime import compare, summary
 from penultimate.report.page.statements import headline, tally
+from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
 from penultimate.report.text import counted, listed, plain, typeset
 
 HERE = Path(__file__).parent
-CLAIMS = "claims"
-"""The exhibit, and the section of its own, that stands before the paper's."""
 LEADING = (SEPARATION.name, SEPARATION_IN_PAPER.name)
 """The panels that stand under the answer."""
-SECTIONS = {
-    CLAIMS: "The claims",
-    "3.1": "Accuracy and transfer",
-    "3.2": "Layer by layer",
-    "3.3": "Class separation",
-    "3.4": "Class separation and transfer",
-    "A": "Training and tuning",
-    "B": "A second architecture",
-    "C.1": "Training accuracy and learning curves",
-    "C.2": "Robustness and calibration",
-    "C.3": "Similarity of predictions",
-    "C.4": "Combinations of objectives",
-    "C.5": "Augmentation and long training",
-    "D": "More on transfer",
-    "E": "More on class separation",
-    "F": "Class overlap",
-    "": "Beyond the paper",
-}
-"""What the page calls the paper's sections; one that has no name here is called by its number."""
-QUESTIONS = {
-    CLAIMS: "Which of the paper's claims hold here?",
-    "3.1": "Does a better classifier give features that transfer better?",
-    "3.2": "In which layers do objectives differ?",
-    "3.3": "How far does each objective pull the classes apart?",
-    "3.4": "Does separation cost transfer?",
-    "A": "What was trained on what, and how was it chosen?",
-    "B": "Does another architecture say the same?",
-    "C.1": "Do objectives that fit worse do better on new images?",
-    "C.2": "How do the networks bear other images, and can their probabilities be believed?",
-    "C.3": "Do networks of one objective err alike?",
-    "C.4": "Do objectives that help alone help more together?",
-    "C.5": "Do objectives still differ under stronger augmentation and longer training?",
-    "D": "Does transfer look the same task by task, during training and after fine-tuning?",
-    "E": "Does another measure of separation, or another recipe, say the same?",
-    "F": "How far are the tasks' classes those of pretraining?",
-    "": "What else was measured?",
-}
-"""What each section asks."""
 SMALL = 240
 """The width in points up to which panels stand several in a row, without tags."""
+MANY = 3
+"""Exhibits whose common note is said once for all of them."""
 LONG_HEADING = 40
 """The characters up to which the heading of a row stands on one line."""
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """The exhibits of a section of the paper, in its order; "" is what the paper does not have."""
-
-    section: str
-    exhibits: tuple[Built, ...]
-
-    @property
-    def title(self) -> str:
-        """What the page calls it."""
-        return SECTIONS.get(self.section, f"Section {self.section}")
-
-    @property
-    def question(self) -> str:
-        """What it asks; "" of a section that has no name here."""
-        return QUESTIONS.get(self.section, "")
-
-    @property
-    def place(self) -> str:
-        """Where it stands in the paper.
-
-        >>> Chapter("3.1", ()).place, Chapter("C.2", ()).place, Chapter("claims", ()).place
-        ('The paper, section 3.1', 'The paper, appendix C.2', '')
-        """
-        kind = "section" if self.is_of_the_body else "appendix"
-        return f"The paper, {kind} {self.section}" if self.section not in ("", CLAIMS) else ""
-
-    @property
-    def is_of_the_body(self) -> bool:
-        """Whether it is of the paper's numbered sections, which are printed."""
-        return self.section[:1].isdigit()
-
-    @property
-    def anchor(self) -> str:
-        """The id that the contents lead to."""
-        return f"section-{self.section.lower().replace('.', '-') or 'beyond'}"
-
-
-def chapters(exhibits: Iterable[tuple[str, Built]]) -> tuple[Chapter, ...]:
-    """Exhibits, each behind its section, under the headings of the page."""
-    grouped: dict[str, list[Built]] = {}
-    for section, built in exhibits:
-        heading = next((name for name in SECTIONS if name and section.startswith(name)), section)
-        grouped.setdefault(heading, []).append(built)
-    return tuple(Chapter(section, tuple(of_section)) for section, of_section in grouped.items())
 
 
 def write_report(results: StudyResults, path: Path | str) -> list[Path]:
@@ -263,7 +180,9 @@ def _page(
         dark=Markup(mark_variables(known, dark=True)),
         script=Markup(script),
         script_digest=digest,
+        said_once=_said_once([built for _, built in made if built.wanted]),
         long_text=lambda text: len(text) > 30,
+        is_drawn=_is_drawn,
         is_small=_is_small,
         is_folded=_is_folded,
         has_words=_has_words,
@@ -315,6 +234,13 @@ def _gaps_told(made: Iterable[tuple[str, Built]], has_curves: bool) -> str:
     return f"{listed(said)[:1].upper()}{listed(said)[1:]}, and what measures them" if said else ""
 
 
+def _said_once(exhibits: Iterable[Built]) -> tuple[str, ...]:
+    """The notes of many exhibits, but for legends of bold and of marks, which stand below tables."""
+    counts = Counter(note for built in exhibits for note in dict.fromkeys(built.notes))
+    legends = (BOLD, MEAN_PER_CLASS)
+    return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(legends))
+
+
 def _typeset(text: str) -> str:
     """Text as the page sets it, escaped; what stands between backticks as code."""
     from markupsafe import Markup, escape
@@ -329,6 +255,12 @@ def _is_small(figure: Figure) -> bool:
 def _is_folded(figure: Figure) -> bool:
     """Whether a figure waits to be opened: the paper's small panels."""
     return _is_small(figure) and all(panel.source == "published" for panel in figure.panels)
+
+
+def _is_drawn(exhibit: Built) -> bool:
+    """Whether its figures say what its tables hold, which wait to be opened: it is a figure of the paper."""
+    ours = any(panel.source == "ours" for figure in exhibit.figures for panel in figure.panels)
+    return ours and "figure" in exhibit.name
 
 
 def _has_words(table: ExhibitTable) -> bool:

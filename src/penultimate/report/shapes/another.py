@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penultimate.report.base import Missing
+from penultimate.report.findings import Sentence
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity
-from penultimate.report.spec import Part, Piece
+from penultimate.report.spec import OURS, Part, Piece
 from penultimate.report.text import plain
 
 
@@ -28,6 +29,19 @@ class InAnother:
             if piece.tables or piece.figures:
                 return piece
         return Piece(missing=(without_another(measurements, self.missing),))
+
+
+def in_another(finding: Sentence) -> Sentence:
+    """What it says of the first further architecture of which it says anything, which is named."""
+
+    def say(measurements: Measurements) -> str:
+        for name in measurements.backbones[1:]:
+            said = finding(measurements.with_backbone(name))
+            if said:
+                return said.replace(OURS, f"{OURS}, in {plain(name)}", 1)
+        return ""
+
+    return say
 
 
 def without_another(measurements: Measurements, what: str) -> Missing:

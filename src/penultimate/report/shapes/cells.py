@@ -46,13 +46,14 @@ def published_cell(printed: str, error: str = "") -> Cell:
     return Cell(text, float(printed), float(error) if error else None, detail="as printed")
 
 
-def bold_note(measurements: Measurements) -> str:
-    """What bold means in this study."""
-    least, seeds = counted(LEAST_RUNS, "seed"), len(measurements.seeds)
-    if seeds < LEAST_RUNS:
-        return f"Nothing is bold: with {counted(seeds, 'seed')} nothing is called best; {least} are needed."
+def bold_notes(measurements: Measurements) -> tuple[str, ...]:
+    """What bold means in this study, and how that is found out."""
+    least, few = counted(LEAST_RUNS, "seed"), counted(len(measurements.seeds), "seed")
+    if len(measurements.seeds) < LEAST_RUNS:
+        return (f"Nothing is bold: with {few} nothing is called best; {least} are needed.",)
     return (
-        f"{BOLD}{UNBEATEN}. Objectives are compared within seeds (paired t-test, two-sided level"
+        f"{BOLD}{UNBEATEN}.",
+        "What is beyond chance: objectives are compared within seeds (paired t-test, two-sided level"
         f" {LEVEL:g}, {least} or more), and p is corrected for all comparisons of an objective (Holm), as the"
-        " claims are judged; that one is ahead of each of the others needs no correction."
+        " claims are judged; that one is ahead of each of the others needs no correction.",
     )

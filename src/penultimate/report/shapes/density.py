@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from penultimate.report.base import Curve, Figure, Missing, Panel
-from penultimate.report.measurements import Measurements, Seed
+from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.table import RunColumn, run_table
@@ -103,12 +103,21 @@ class Spectra:
         for array, title, runs in zip(quantity.arrays, self.titles, matrices, strict=True):
             panel = _spectra_panel(measurements, f"{self.name}-{array}", title, runs)
             panels += [panel] if panel.curves else []
-            counts = {spec: {seed: _directions(runs[spec][seed]) for seed in runs[spec]} for spec in runs}
-            columns.append(RunColumn(replace(column, label=title, key=f"directions_{array}"), counts))
+            counted = replace(column, label=title, key=f"directions_{array}")
+            columns.append(RunColumn(counted, _counts(runs)))
         title = f"How many directions hold {percent(MOST, 0)} % of the squared length"
         table = run_table(measurements, self.name, title, columns)
         figure = Figure(self.name, self.title, self.description, tuple(panels), legend=True)
         return Piece((table,) if table else (), (figure,))
+
+
+def directions(quantity: Quantity, array: str) -> Callable[[Measurements], ByRun]:
+    """Reads how many directions hold most of a spectrum, of every run."""
+    return lambda measurements: _counts(arrays_of(measurements, replace(quantity, arrays=(array,)))[0])
+
+
+def _counts(runs: ArraysByRun) -> ByRun:
+    return {spec: {seed: _directions(runs[spec][seed]) for seed in runs[spec]} for spec in runs}
 
 
 def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRun]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from penultimate.report.asked import Asked, already
 from penultimate.report.base import Curve, Figure, Missing, Panel
+from penultimate.report.findings import ends
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import summarise
@@ -51,7 +53,9 @@ class OverLayers:
         table = run_table(measurements, self.name, self.title.format(**measurements.words, **words), columns)
         panel = self._panel(measurements, quantity, layers)
         figure = Figure(self.name, self.figure_title, self.description, (panel,), legend=True)
-        return Piece((table,) if table else (), (figure,), (_spread(quantity, layers),), words=words)
+        at_ends = (next(iter(layers)), list(layers)[-1])
+        finding = ends(*(_in_layer(quantity, layer, layers[layer]) for layer in at_ends))
+        return Piece((table,) if table else (), (figure,), (finding(measurements),), words=words)
 
     def _panel(self, measurements: Measurements, quantity: Quantity, layers: Mapping[str, ByRun]) -> Panel:
         curves = []
@@ -69,6 +73,12 @@ class OverLayers:
             f"{quantity.label[0].upper()}{quantity.label[1:]}{', ' if quantity.unit else ''}{quantity.unit}"
         )
         return Panel(name, title, _axis(list(layers)), upwards, curves=tuple(curves), labelled=False)
+
+
+def _in_layer(quantity: Quantity, layer: str, runs: ByRun) -> Asked:
+    """A quantity in one layer, as a sentence names it."""
+    where = "the penultimate features" if layer == PENULTIMATE else plain(layer)
+    return Asked(f"in {where} the {quantity.label}", quantity, read=already(runs))
 
 
 def layers_of(measurements: Measurements, quantity: Quantity, target: str = "") -> dict[str, ByRun]:
@@ -111,14 +121,3 @@ def _axis(names: list[str]) -> str:
     if len(axis) <= LONGEST_AXIS:
         return axis
     return f"Layer, from the first block (1) to the last, {names[-1].lower()} ({len(names)})"
-
-
-def _spread(quantity: Quantity, layers: Mapping[str, ByRun]) -> str:
-    """What the curves say: how far the objectives lie apart in the first layer, and in the last."""
-    parts = []
-    for name in (next(iter(layers)), list(layers)[-1]):
-        means = [_mean(quantity, runs) for runs in layers[name].values()]
-        low, high = (fixed(value, quantity.digits) for value in (min(means), max(means)))
-        where = "the penultimate features" if name == PENULTIMATE else plain(name)
-        parts.append(f"{f'{low} and {high} {quantity.unit}'.strip()} in {where}")
-    return f"Ours, the lowest and the highest objective: {quantity.label} {', '.join(parts)}."

@@ -18,14 +18,15 @@ from penultimate.data.catalog import card
 from penultimate.networks.key import NetworkKey
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import raster_size, short
+from penultimate.report.findings import direction
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.another import without_another
-from penultimate.report.shapes.depth import numbered
+from penultimate.report.shapes.depth import PENULTIMATE, numbered
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import NEEDS_TWO, SEEDS_APART, pair_cell, square_table
-from penultimate.report.spec import Piece
+from penultimate.report.spec import OURS, Piece
 from penultimate.report.text import as_name, counted, fixed, listed, plain
 
 Block: TypeAlias = list[list[float]]
@@ -211,19 +212,28 @@ class MapsOverTransfer:
         return Piece(
             (ExhibitTable(self.name, title, "Task", columns, lines),),
             (Figure(self.name, title, "Maps of CKA between layers before and after.", tuple(panels)),),
-            notes=(_change(base, layers, blocks),),
+            notes=(_change(base, layers, blocks, runs),),
             words={"layers": f" Means over {counted(runs, 'network')}. Layers: {numbered(layers)}."},
         )
 
 
-def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Block]) -> str:
+def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Block], runs: int) -> str:
     """How alike the first and the last layer stay, over the tasks."""
     ends = []
     for end in (0, -1):
         kept = [block[end][end] for block in blocks.values() if math.isfinite(block[end][end])]
         if kept:
-            ends.append(f"{fixed(min(kept), 2)} to {fixed(max(kept), 2)} in {layers[end]}")
-    return f"Ours: fine-tuned, the layers of {base.label} stay alike by {listed(ends)}, over the tasks."
+            ends.append(f"{fixed(min(kept), 2)} to {fixed(max(kept), 2)} in {_called(layers[end])}")
+    few = f" ({said})" if (said := direction([runs])) else ""
+    return (
+        f"{OURS}: the CKA of {base.label} networks before and after fine-tuning is, from task to task,"
+        f" {listed(ends)}{few}."
+    )
+
+
+def _called(layer: str) -> str:
+    """A layer as a sentence names it."""
+    return "the penultimate features" if layer == PENULTIMATE.lower() else layer
 
 
 def _block(values: Block, rows: Sequence[int], columns: Sequence[int]) -> Block:
@@ -310,7 +320,7 @@ def _finding(maps: LayerMaps) -> str:
     """What the maps say of the first layer and of the last, in a sentence."""
     base = maps.reference
     if len(maps.objectives) == 1:
-        return "Ours: one objective only, so there is none to compare it with."
+        return f"{OURS}: one objective only, so there is none to compare it with."
     ends = {}
     for _, slug, likeness in maps.against_reference:
         first, last = (_cells(maps, likeness)[end].value for end in (0, -1))
@@ -320,7 +330,7 @@ def _finding(maps: LayerMaps) -> str:
     if not others:
         return ""
     parts = [
-        f"{fixed(average(values), 2)} (at least {fixed(min(values), 2)}) in {maps.layers[end]}"
+        f"{fixed(average(values), 2)} (at least {fixed(min(values), 2)}) in {_called(maps.layers[end])}"
         for end, values in zip((0, -1), zip(*others, strict=True), strict=True)
     ]
     controls = {base.slug: f"two seeds of {base.label}:", UNTRAINED.slug: "a network at initialisation:"}
@@ -330,7 +340,7 @@ def _finding(maps: LayerMaps) -> str:
         if slug in ends
     ]
     compared = f"; for comparison, {'; '.join(told)}" if told else ""
-    return f"Ours: the mean CKA of the other objectives with {base.label} is {listed(parts)}{compared}."
+    return f"{OURS}: the mean CKA of the other objectives with {base.label} is {listed(parts)}{compared}."
 
 
 def _how(maps: LayerMaps) -> str:

@@ -11,7 +11,7 @@ from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRo
 from penultimate.report.measurements import ByRun, Measurements, mean_of
 from penultimate.report.quantity import SWEEP, TARGETS, Quantity
 from penultimate.report.sets import official_accuracy, short_title
-from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_note, published_cell, run_cell
+from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_notes, published_cell, run_cell
 from penultimate.report.shapes.numbers import best_of, mean_of_printed, printed_rows
 from penultimate.report.spec import Piece
 from penultimate.report.text import fixed
@@ -140,7 +140,7 @@ class TableOfRuns:
             return Piece(missing=(Missing(self.missing),))
         by_target = any(shown.target == TARGETS for shown in self.quantities)
         notes = [PER_CLASS_NOTE] if by_target and _any_per_class(measurements) else []
-        notes += [bold_note(measurements)] if any(shown.best for shown in self.quantities) else []
+        notes += bold_notes(measurements) if any(shown.best for shown in self.quantities) else ()
         return Piece((table,), notes=(*notes, *([self.without] if absent else ())))
 
 

@@ -1,0 +1,136 @@
+"""A number that findings speak of: its values here, those that the paper prints, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from penultimate.objectives.presets import PRESETS
+from penultimate.report.measurements import ByRun, Measurements, Seed
+from penultimate.report.quantity import SWEEP, TARGETS, Quantity, percent
+from penultimate.report.shapes.numbers import error_of, mean_of_printed, printed_rows, summarise
+from penultimate.report.shapes.table import Over, printed_label
+from penultimate.report.text import fixed
+from penultimate.statistics.summary import Summary
+
+BASELINE = "softmax"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A number of one objective, as it is shown: its value in each run; of the paper, its mean alone."""
+
+    label: str
+    slug: str
+    runs: Mapping[Seed, float]
+
+    @property
+    def summary(self) -> Summary:
+        return summarise(list(self.runs.values()))
+
+    @property
+    def mean(self) -> float:
+        return self.summary.mean
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A number that every objective has, or every temperature of the sweep.
+
+    words     what it is, as it stands within a sentence ("test accuracy")
+    quantity  whose values it has, unless `read` finds them, and how they are shown
+    printed   the paper's table and column of it; without a column, the mean of its eight tasks
+    where     {column: text} of the rows that hold it, where the paper has several an objective
+    """
+
+    words: str
+    quantity: Quantity
+    printed: tuple[str, str] | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[Measurements], ByRun] | None = None
+    over: Over = "objectives"
+
+    def ours(self, measurements: Measurements) -> tuple[Entry, ...]:
+        """What was measured, in the order of the study."""
+        quantity = self.quantity.of_arm(SWEEP) if self.over == "temperatures" else self.quantity
+        of_arm = measurements.in_arm(quantity.arm)
+        values = self.read(measurements) if self.read else measurements.values(quantity)
+        labels = {spec.spec: f"τ = {heat:g}" for heat, spec in of_arm.temperatures}
+        if self.over != "temperatures":
+            labels = {each.spec: each.label for each in of_arm.objectives}
+        return tuple(
+            Entry(
+                labels[spec],
+                of_arm.objective(spec).slug,
+                {seed: quantity.scale * value for seed, value in runs.items()},
+            )
+            for spec, runs in values.items()
+            if spec in labels and runs
+        )
+
+    def theirs(self) -> tuple[Entry, ...]:
+        """What the paper prints; nothing where it prints nothing of the kind."""
+        if self.printed is None:
+            return ()
+        table, column = self.printed
+        return tuple(
+            Entry(
+                printed_label(row),
+                row.get("objective", ""),
+                {None: float(row[column]) if column else mean_of_printed(row)},
+            )
+            for row in printed_rows(table)
+            if row.get("objective", BASELINE) in PRESETS
+            and all(row[name] == text for name, text in self.where.items())
+            and (not column or row[column])
+        )
+
+    def amount(self, entry: Entry) -> str:
+        """A mean with its standard error, if it has one, and its unit."""
+        return with_error(entry.summary, self.quantity, self.quantity.unit)
+
+
+LINEAR_TABLE = "neurips_table1_linear"
+TEST = Asked("test accuracy", percent("top1"), (LINEAR_TABLE, "imagenet_top1_percent"))
+LINEAR = Asked("mean linear transfer", percent("linear_{accuracy}", target=TARGETS), (LINEAR_TABLE, ""))
+SEPARATION = Asked(
+    "class separation R²",
+    Quantity("class_separation", "train"),
+    ("neurips_table3_class_separation", "class_separation_r2"),
+)
+
+
+def already(runs: ByRun) -> Callable[[Measurements], ByRun]:
+    """Reads what was read before."""
+    return lambda _: runs
+
+
+def at_epochs(share: float, *quantities: Quantity) -> Callable[[Measurements], ByRun]:
+    """Reads the first of some quantities that was followed, at a share of the epochs at which it was."""
+
+    def read(measurements: Measurements) -> ByRun:
+        for quantity in quantities:
+            courses = {
+                each.spec: measurements.in_arm(quantity.arm).course(each, quantity)
+                for each in measurements.in_arm(quantity.arm).objectives
+            }
+            found = {
+                spec: {
+                    seed: run[round(share * (len(run) - 1))][1] for seed, run in runs.items() if len(run) > 1
+                }
+                for spec, runs in courses.items()
+            }
+            if any(found.values()):
+                return {spec: runs for spec, runs in found.items() if runs}
+        return {}
+
+    return read
+
+
+def with_error(found: Summary, shown: Quantity, unit: str, signed: bool = False) -> str:
+    text = fixed(found.mean, shown.digits)
+    if signed and found.mean > 0 and text.strip("0."):
+        text = f"+{text}"
+    error = error_of(found)
+    beside = "" if not error else f" ± {fixed(error, shown.digits + 1)}"
+    return f"{text}{beside} {unit}".rstrip()

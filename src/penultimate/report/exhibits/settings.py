@@ -1,0 +1,141 @@
+"""Learning rate, weight decay and hyperparameters of every objective (table A.2 of the ICLR version)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from penultimate.data.catalog import card
+from penultimate.objectives.presets import PRESETS
+from penultimate.records.tuning import budget_text
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.exhibits.tuning import (
+    SYMBOLS,
+    in_use,
+    mark_of,
+    not_tuned,
+    number_cell,
+    tuning_of,
+    values_of,
+)
+from penultimate.report.measurements import Measurements
+from penultimate.report.shapes.cells import published_cell
+from penultimate.report.shapes.numbers import printed_rows
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
+from penultimate.report.text import counted, fixed
+
+DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+SETTINGS = (
+    Column("learning_rate", "η", "Learning rate"),
+    Column("learning_rate_log10", "log₁₀ η", "Learning rate"),
+    Column("lr_times_weight_decay", "λ", "η × weight decay"),
+    Column("lr_times_weight_decay_log10", "log₁₀ λ", "η × weight decay"),
+    Column("hyperparameters", "Hyperparameters"),
+)
+
+
+def _settings(measurements: Measurements) -> Piece:
+    """The settings of every objective: of its best cell where they were searched, else those in use."""
+    tuning = tuning_of(measurements)
+    missing: tuple[Missing, ...] = ()
+    notes = []
+    if tuning is None:
+        missing = (not_tuned(measurements),)
+        title = f"The values that this study uses on {measurements.title}"
+        rows = [
+            TableRow(objective.label, _setting_cells(recipe, objective.spec), objective.slug)
+            for objective, recipe in in_use(measurements)
+        ]
+    else:
+        notes.append(f"The budget: {budget_text(tuning)}.")
+        if not any(axis.key.startswith("recipe.") for tuned in tuning.objectives for axis in tuned.axes):
+            notes.append(
+                "Learning rate and weight decay were common to all objectives, as in the paper's ImageNet"
+                " runs; to search them too: `--grid recipe.learning_rate=...`."
+            )
+        title = f"Chosen on the holdout of {card(tuning.source).title}, {tuning.backbone}"
+        rows = [
+            TableRow(
+                tuned.label,
+                _setting_cells({**tuning.recipe, **dict(tuned.best.settings)}, tuned.best.objective),
+                mark_of(measurements, tuned),
+            )
+            for tuned in tuning.objectives
+            if tuned.best is not None
+        ]
+    ours = (ExhibitTable("iclr_tableA2", title, "Objective", SETTINGS, tuple(rows)),) if rows else ()
+    return Piece((*ours, *map(_printed_settings, DATASETS)), notes=tuple(notes), missing=missing)
+
+
+def _setting_cells(recipe: Mapping[str, Any], spec: str) -> tuple[Cell, ...]:
+    rate, decay = recipe.get("learning_rate"), recipe.get("weight_decay")
+    product = None if rate is None or decay is None else rate * decay
+    values = ", ".join(f"{symbol} = {value:.6g}" for symbol, value in values_of(spec))
+    return (
+        number_cell(rate),
+        _logarithm(rate),
+        number_cell(product),
+        _logarithm(product),
+        Cell(values or MISSING),
+    )
+
+
+def _logarithm(value: float | None) -> Cell:
+    return Cell(fixed(math.log10(value), 2), math.log10(value)) if value else Cell(MISSING)
+
+
+def _printed_settings(dataset: str) -> ExhibitTable:
+    """The paper's table of one data set, its hyperparameters in the paper's letters."""
+    rows = [row for row in printed_rows("iclr_tableA2_cifar_hyperparameters") if row["dataset"] == dataset]
+    table_rows = []
+    for row in rows:
+        values = [
+            f"{SYMBOLS[row[f'hyperparameter_{place}']]} = {row[f'hyperparameter_{place}_value']}"
+            for place in (1, 2)
+            if row[f"hyperparameter_{place}"]
+        ]
+        numbers = [published_cell(row[column.key]) for column in SETTINGS[:-1]]
+        cells = (*numbers, Cell(", ".join(values) or MISSING), Cell(row["note"]))
+        table_rows.append(TableRow(PRESETS[row["objective"]].label, cells, row["objective"]))
+    name = f"iclr_tableA2_{dataset}_published"
+    title = f"The paper's ICLR Table A.2: {DATASETS[dataset]}, {rows[0]['architecture']}"
+    columns = (*SETTINGS, Column("note", "Note"))
+    return ExhibitTable(name, title, "Objective", columns, tuple(table_rows), "published")
+
+
+def _rates(measurements: Measurements) -> str:
+    """The learning rates that were used, or chosen, from the lowest to the highest."""
+    tuning = tuning_of(measurements)
+    if tuning is None:
+        recipes = [recipe for _, recipe in in_use(measurements)]
+    else:
+        best = [tuned.best for tuned in tuning.objectives if tuned.best]
+        recipes = [{**tuning.recipe, **dict(cell.settings)} for cell in best]
+    rates = [float(recipe["learning_rate"]) for recipe in recipes if recipe.get("learning_rate")]
+    if not rates:
+        return ""
+    theirs = [float(row["learning_rate"]) for row in printed_rows("iclr_tableA2_cifar_hyperparameters")]
+    count = counted(len(rates), "objective")
+    return (
+        f"{OURS}: {count} with {_from_to(rates)}; in the paper's CIFAR runs each has its own, of"
+        f" {min(theirs):.3g} to {max(theirs):.3g}."
+    )
+
+
+def _from_to(rates: list[float]) -> str:
+    low, high = min(rates), max(rates)
+    return f"one learning rate, {low:.3g}" if low == high else f"learning rates of {low:.3g} to {high:.3g}"
+
+
+ICLR_TABLE_A2 = Exhibit(
+    name="iclr_tableA2",
+    title="Learning rate, weight decay and hyperparameters",
+    caption="The settings of every objective: of its best cell where they were searched. λ is the product of"
+    " the learning rate and the weight decay.",
+    parts=(Bespoke(_settings),),
+    findings=(_rates,),
+    section="A.1",
+    summary="Learning rate, weight decay and hyperparameters",
+    short="Learning rates",
+)

@@ -1,0 +1,352 @@
+"""What came out, in one sentence: made from the rows of a study, beside what the paper prints.
+
+A finding is one of five shapes, and an exhibit names the numbers that stand in it:
+
+    beside_softmax   how many objectives are above softmax, and how many below
+    ends             the lowest and the highest of them
+    apart            how far these two lie apart, under one condition and another
+    changes          what a number gains from one condition to another
+    goes_with        how objectives rank by one number and by another
+
+Each is true of any outcome. A mean of fewer runs than a test needs is a direction, and the sentence says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from penultimate.report.asked import BASELINE, Asked, Entry, with_error
+from penultimate.report.measurements import Measurements
+from penultimate.report.shapes.numbers import error_of, rank_correlation, summarise, without_two
+from penultimate.report.spec import OURS
+from penultimate.report.text import counted, fixed, in_words, listed, p_value
+from penultimate.statistics.comparison import LEAST_RUNS, LEVEL, bold
+from penultimate.statistics.summary import Summary
+
+Sentence: TypeAlias = Callable[[Measurements], str]
+"""What the rows of a study say; "" where they have nothing of the kind."""
+SAME = 1e-12
+"""Means that differ by less, as a share of the larger, are equal."""
+
+
+def beside_softmax(*asked: Asked) -> Sentence:
+    """How many of the other objectives are above softmax, and how many below; without softmax, the ends."""
+
+    def say(measurements: Measurements) -> str:
+        clauses: list[str] = []
+        seen: list[Entry] = []
+        for one in asked:
+            ours = one.ours(measurements)
+            base, others = _apart_from_softmax(ours)
+            seen += ours
+            if base is None or not others:
+                clauses += [_ends(one, ours)] if ours else []
+                continue
+            of_paper, printed = _apart_from_softmax(one.theirs())
+            paper = f" – in the paper {_split(of_paper, printed)}" if of_paper and printed else ""
+            clauses.append(f"in {one.words} {_split(base, others, one.amount(base))}{paper}")
+        return _sentence(clauses, seen)
+
+    return say
+
+
+def ends(*asked: Asked) -> Sentence:
+    """The lowest and the highest, and whose they are."""
+
+    def say(measurements: Measurements) -> str:
+        found = [(one, ours) for one in asked if (ours := one.ours(measurements))]
+        return _sentence([_ends(one, ours) for one, ours in found], [e for _, ours in found for e in ours])
+
+    return say
+
+
+def apart(*asked: Asked) -> Sentence:
+    """How far the lowest and the highest mean lie apart, of the objectives that have all of the numbers."""
+
+    def say(measurements: Measurements) -> str:
+        found = [(one, ours) for one in asked if (ours := one.ours(measurements))]
+        kept = _of_all([ours for _, ours in found])
+        if not kept or len(kept[0]) < 2:
+            return _sentence([_ends(one, ours) for one, ours in found], _flat(ours for _, ours in found))
+        unit = "points" if asked[0].quantity.unit == "%" else asked[0].quantity.unit
+        told = [
+            f"{_spread(one, entries, unit if place == 0 else '')} in {one.words}"
+            for place, ((one, _), entries) in enumerate(zip(found, kept, strict=True))
+        ]
+        printed = _of_all([one.theirs() for one, _ in found])
+        paper = ""
+        if printed and len(printed[0]) > 1:
+            spreads = [_spread(one, of, "") for (one, _), of in zip(found, printed, strict=True)]
+            paper = f"; in the paper {listed(spreads)}"
+        errors = [error for entry in _flat(kept) if (error := error_of(entry.summary)) is not None]
+        noise = (
+            f", standard errors up to {fixed(max(errors), asked[0].quantity.digits + 1)}" if errors else ""
+        )
+        count = counted(len(kept[0]), "objective")
+        clause = f"the means of {count} are {listed(told)} apart (highest less lowest{noise}){paper}"
+        return _sentence([clause], _flat(kept))
+
+    return say
+
+
+@dataclass(frozen=True)
+class Change:
+    """A number before and after, and how a sentence puts that, up to "changes by"."""
+
+    words: str
+    before: Asked
+    after: Asked
+
+
+def changes(*pairs: Change) -> Sentence:
+    """What a number gains from one condition to another, in the mean of the objectives that have both."""
+
+    def say(measurements: Measurements) -> str:
+        clauses: list[str] = []
+        seen: list[Entry] = []
+        for pair in pairs:
+            gains = _gains(pair.before.ours(measurements), pair.after.ours(measurements))
+            if not gains:
+                continue
+            seen += gains
+            shown = pair.after.quantity
+            unit = "points" if shown.unit == "%" else shown.unit
+            mean = _mean_of(gains)
+            of = gains[0].label if len(gains) == 1 else f"the mean of {counted(len(gains), 'objective')}"
+            size = with_error(mean, shown, unit, signed=True)
+            clause = f"{pair.words} changes by {size} in {of} ({_ups(gains)}"
+            printed = _gains(pair.before.theirs(), pair.after.theirs())
+            if printed:
+                size = with_error(_mean_of(printed), shown, "", signed=True)
+                clause += f"; in the paper by {size}, {_ups(printed)}"
+            clauses.append(f"{clause})")
+        return _sentence(clauses, seen)
+
+    return say
+
+
+def goes_with(x: Asked, *others: Asked) -> Sentence:
+    """How objectives that are higher by one number rank by others."""
+
+    def say(measurements: Measurements) -> str:
+        clauses: list[str] = []
+        seen: list[Entry] = []
+        for y in others:
+            pairs = _pairs(x.ours(measurements), y.ours(measurements))
+            if not pairs:
+                continue
+            seen += _flat(pairs)
+            found = rank_correlation(*_means(pairs))
+            if found is None:
+                few = f"too few different values of {counted(len(pairs), _noun(x))} to rank"
+                clauses.append(f"the {x.words} and the {y.words}: {few}")
+                continue
+            size = f"ρ = {fixed(found.rho, 2)}, {p_value(found.p)}, {counted(found.n, _noun(x))}"
+            size += without_two(*_means(pairs))
+            in_paper = rank_correlation(*_means(_pairs(x.theirs(), y.theirs())))
+            if in_paper:
+                size += f"; in the paper ρ = {fixed(in_paper.rho, 2)}, {p_value(in_paper.p)}"
+            if found.p < LEVEL:
+                way = "higher" if found.rho > 0 else "lower"
+                lead = "and " if clauses else f"the higher the {x.words}, "
+                clauses.append(f"{lead}the {way} the {y.words} ({size})")
+            else:
+                clauses.append(f"the {x.words} and the {y.words} show no relation beyond chance ({size})")
+        return _sentence(clauses, seen)
+
+    return say
+
+
+def correlations(x: Asked, ours: Mapping[str, Asked], theirs: Mapping[str, Asked], noun: str) -> Sentence:
+    """How objectives rank by one number and by each of several: the lowest and the highest correlation."""
+
+    def say(measurements: Measurements) -> str:
+        pairs = {name: _pairs(x.ours(measurements), y.ours(measurements)) for name, y in ours.items()}
+        if not any(pairs.values()):
+            return ""
+        told = _of_each(pairs, noun) or "undefined: too few different values to rank"
+        printed = _of_each({name: _pairs(x.theirs(), y.theirs()) for name, y in theirs.items()}, noun)
+        paper = f"; in the paper {printed}" if printed else ""
+        clause = f"the rank correlation of {x.words} and transfer is {told}{paper}"
+        return _sentence([clause], [entry for of in pairs.values() for entry in _flat(of)])
+
+    return say
+
+
+def _of_each(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> str:
+    """The lowest and the highest of several rank correlations, and how many of them are beyond chance."""
+    found = {name: one for name, of in pairs.items() if (one := rank_correlation(*_means(of)))}
+    if not found:
+        return ""
+    sure = sum(one.p < LEVEL for one in found.values())
+    beyond = f"by itself beyond chance on {in_words(sure, 'none')} of {counted(len(found), noun)}"
+    low, high = (pick(found, key=lambda name: found[name].rho) for pick in (min, max))
+    if len(found) == 1:
+        return f"{fixed(found[low].rho, 2)} ({low}, the only {noun}), {p_value(found[low].p)}"
+    return f"{fixed(found[low].rho, 2)} ({low}) to {fixed(found[high].rho, 2)} ({high}), {beyond}"
+
+
+def either(*findings: Sentence) -> Sentence:
+    """The first of several that says anything."""
+    return lambda measurements: next((said for one in findings if (said := one(measurements))), "")
+
+
+def direction(counts: Iterable[int]) -> str:
+    """What is said of means of too few runs to know how far runs differ by chance; else "".
+
+    >>> direction([1, 1]), direction([3, 5])
+    ('one run each: a direction, no more', '')
+    """
+    low, high = min(counts := list(counts), default=LEAST_RUNS), max(counts, default=0)
+    if low >= LEAST_RUNS:
+        return ""
+    runs = f"{counted(low, 'run')} each" if low == high else f"{low} to {high} runs each"
+    return f"{runs}: a direction, no more"
+
+
+def _sentence(clauses: Sequence[str], seen: Iterable[Entry]) -> str:
+    if not clauses:
+        return ""
+    few = direction(len(entry.runs) for entry in seen)
+    return f"{OURS}: {'; '.join(clauses)}{f' ({few})' if few else ''}."
+
+
+def _ends(one: Asked, ours: Sequence[Entry]) -> str:
+    printed = one.theirs()
+    paper = f", in the paper {_from_to(one, printed)}" if len(printed) > 1 else ""
+    told = _from_to(one, ours)
+    return f"{one.words} {'runs' if told.startswith('from') else 'is'} {told}{paper}"
+
+
+def _from_to(one: Asked, entries: Sequence[Entry]) -> str:
+    """From the lowest to the highest; all that share a place are named."""
+    if len(entries) == 1:
+        return f"{one.amount(entries[0])} ({entries[0].label}, alone)"
+    if all(_same(entry.mean, entries[0].mean) for entry in entries):
+        return f"{one.amount(entries[0])} for all {counted(len(entries), _noun(one))}"
+    told = []
+    for pick in (min, max):
+        end = pick(entries, key=lambda entry: entry.mean)
+        alike = [entry for entry in entries if _same(entry.mean, end.mean)]
+        names = (
+            listed([entry.label for entry in alike]) if len(alike) < 4 else counted(len(alike), _noun(one))
+        )
+        told.append(f"{one.amount(end)} ({names})")
+    return f"from {told[0]} to {told[1]}"
+
+
+def _noun(one: Asked) -> str:
+    return one.over.removesuffix("s") if one.over == "temperatures" else "objective"
+
+
+def _apart_from_softmax(entries: Sequence[Entry]) -> tuple[Entry | None, list[Entry]]:
+    """Softmax, the first of several, and all that are not softmax."""
+    base = next((entry for entry in entries if entry.slug == BASELINE), None)
+    return base, [entry for entry in entries if entry.slug != BASELINE]
+
+
+def _split(base: Entry, others: Sequence[Entry], amount: str = "") -> str:
+    """How many are above, below and level; of how many that is beyond chance, where it can be tested."""
+    level = [entry for entry in others if _same(entry.mean, base.mean)]
+    sides = {
+        "above": [entry for entry in others if entry not in level and entry.mean > base.mean],
+        "below": [entry for entry in others if entry not in level and entry.mean < base.mean],
+        "level with": level,
+    }
+    told: list[str] = []
+    for side, of_side in sides.items():
+        if of_side:
+            count = in_words(len(of_side))
+            if len(of_side) == len(others) > 1:
+                count = "both" if count == "two" else f"all {count}"
+            noun = f" {'other' if len(of_side) == 1 else 'others'}" if amount and not told else ""
+            verb = "" if told else " is" if len(of_side) == 1 else " are"
+            what = f"{base.label}'s {amount}" if amount and not told else "it"
+            told.append(f"{count}{noun}{verb} {side} {what}{_beyond_chance(base, others, of_side, side)}")
+    return listed(told)
+
+
+def _beyond_chance(base: Entry, others: Sequence[Entry], of_side: Sequence[Entry], side: str) -> str:
+    """Of how many, p corrected for all comparisons with softmax; nothing where none can be tested."""
+    if side not in ("above", "below"):
+        return ""
+    column = {str(place): entry.runs for place, entry in enumerate([base, *others])}
+    tested = bold(column, higher_is_better=side == "above").p_values["0"]
+    if not tested:
+        return ""
+    here = {str(place) for place, entry in enumerate(others, 1) if entry in of_side}
+    sure = sum(p <= LEVEL for name, p in tested.items() if name in here)
+    count = "" if sure == len(of_side) else f"{in_words(sure, 'none')} "
+    return f" ({count}beyond chance)"
+
+
+def _of_all(columns: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
+    """Of each column the objectives that all of them have; nothing where they share none."""
+    if not columns:
+        return []
+    shared = set.intersection(*({entry.label for entry in column} for column in columns))
+    return [[entry for entry in column if entry.label in shared] for column in columns] if shared else []
+
+
+def _flat(columns: Iterable[Sequence[Entry]]) -> list[Entry]:
+    return [entry for column in columns for entry in column]
+
+
+def _spread(one: Asked, entries: Sequence[Entry], unit: str) -> str:
+    means = [entry.mean for entry in entries]
+    return f"{fixed(max(means) - min(means), one.quantity.digits)} {unit}".rstrip()
+
+
+def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
+    """What each objective gains, within the seeds that both conditions have."""
+    start = {entry.label: entry for entry in before}
+    gains = []
+    for entry in after:
+        if entry.label in start:
+            runs = start[entry.label].runs
+            shared = {seed: value - runs[seed] for seed, value in entry.runs.items() if seed in runs}
+            gains += [replace(entry, runs=shared)] if shared else []
+    return gains
+
+
+def _mean_of(gains: Sequence[Entry]) -> Summary:
+    """The mean over objectives, within the seeds that all of them have; without any, of their means."""
+    shared = set.intersection(*(set(entry.runs) for entry in gains))
+    if not shared:
+        return summarise([math.fsum(entry.mean for entry in gains) / len(gains)])
+    return summarise([math.fsum(entry.runs[seed] for entry in gains) / len(gains) for seed in shared])
+
+
+def _ups(gains: Sequence[Entry]) -> str:
+    up, down = sum(entry.mean > 0 for entry in gains), sum(entry.mean < 0 for entry in gains)
+    told = [
+        f"{word} for {'all' if count == len(gains) > 1 else in_words(count)}"
+        for word, count in (("up", up), ("down", down), ("unchanged", len(gains) - up - down))
+        if count
+    ]
+    return ", ".join(told)
+
+
+def _pairs(x: Sequence[Entry], y: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    """Both numbers of each objective, of the runs that have them both."""
+    by_label = {entry.label: entry for entry in y}
+    pairs = []
+    for entry in x:
+        other = by_label.get(entry.label)
+        seeds = [seed for seed in entry.runs if other and seed in other.runs]
+        if other and seeds:
+            pairs.append(
+                tuple(replace(one, runs={seed: one.runs[seed] for seed in seeds}) for one in (entry, other))
+            )
+    return [(first, second) for first, second in pairs]
+
+
+def _means(pairs: Sequence[tuple[Entry, Entry]]) -> tuple[list[float], list[float]]:
+    return [first.mean for first, _ in pairs], [second.mean for _, second in pairs]
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=SAME, abs_tol=0.0) or one == other
