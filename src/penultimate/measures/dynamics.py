@@ -47,7 +47,7 @@ def dynamics(inputs: Inputs, *, images: int = 5120, unbiased: bool = False) -> I
     chosen = {split: every[split].subset(places[split]) for split in splits}
     kept = snapshots(inputs.network_folder)
     for epoch, folder in kept.items():
-        network = load_network(folder)
+        network = load_network(folder).to(inputs.device)
         for split in splits:
             yield from _measured(extract(network, chosen[split]), split, epoch, unbiased)
     last = read_card(inputs.network_folder)["epoch"]

@@ -26,7 +26,7 @@ def transfer_dynamics(inputs: Inputs) -> Iterator[Number]:
     train, test = inputs.images("train"), inputs.images("test")
     last = read_card(inputs.network_folder)["epoch"]
     for epoch, folder in {**snapshots(inputs.network_folder), last: inputs.network_folder}.items():
-        network = load_network(folder)
+        network = load_network(folder).to(inputs.device)
         bank, queries = extract(network, train), extract(network, test)
         probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features, bank.labels)
         score = probe.score(queries.features, queries.labels)

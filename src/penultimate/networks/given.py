@@ -16,6 +16,7 @@ from PIL import Image
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Final, at_layer, classifier, cut, described, ending, not_found
 from penultimate.backbones.taps import taps
 from penultimate.data.decoding import middle_square
@@ -52,6 +53,13 @@ class GivenNetwork:
     preparation: Preparation
     class_names: tuple[str, ...]
 
+    def to(self, device: str) -> GivenNetwork:
+        """The same network, which from now on runs on a device; an ONNX network stays on the CPU."""
+        for module in (self.body, self.final):
+            if module is not None:
+                module.to(device)
+        return self
+
     @property
     def head_weight(self) -> Float[Tensor, "k m"] | None:
         """The weight of the final layer, if that is for the study's classes."""
@@ -68,15 +76,16 @@ class GivenNetwork:
         Bytes of the size that the network sees are not resized again. Grey becomes colour by repetition; for
         a network of one channel, colour becomes grey as in Pillow.
         """
+        device = device_of(self.body)
         if images.is_floating_point():
-            return images
+            return images.to(device)
         channels, size = len(self.preparation.statistics.mean), self.preparation.crop
         if images.shape[1:] == (size, size, channels):
-            return normalise(images, self.preparation.statistics)
+            return normalise(images.to(device), self.preparation.statistics)
         squares = np.empty((len(images), size, size, channels), np.uint8)
         for place, image in enumerate(images.cpu().numpy()):
             squares[place] = _square(image, self.preparation, channels)
-        return normalise(torch.from_numpy(squares).to(images.device), self.preparation.statistics)
+        return normalise(torch.from_numpy(squares).to(device), self.preparation.statistics)
 
     @torch.inference_mode()
     def features(
