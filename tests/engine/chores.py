@@ -10,7 +10,7 @@ from penultimate.engine.observer import Silent
 from penultimate.study.graph import Graph, Resources, Step
 
 PLUGIN = '''
-import errno, os, signal, sys, time
+import errno, json, os, signal, sys, time
 import numpy as np, torch
 from penultimate import register
 from penultimate.measures import Number
@@ -48,6 +48,15 @@ def chore(inputs, *, number=0, deed=""):
         time.sleep(1.5)
     if deed == "tells nonsense":
         inputs.progress({"epoch": {1, 2}})
+    if deed == "stays":
+        began = time.time()
+        time.sleep(0.4)
+        place = [os.environ.get("CUDA_VISIBLE_DEVICES", ""), inputs.device, began, time.time()]
+        (inputs.folder / "place.json").write_text(json.dumps(place))
+    if deed.startswith("loses its GPU") and not begun_before.exists():
+        if deed.endswith("once"):
+            begun_before.touch()
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
     (inputs.folder / "bulk.bin").write_bytes(bytes(100_000))
     yield Number("number", number, "count")
     yield Number("parents", len(inputs.folders), "count")
@@ -82,11 +91,11 @@ class Notes(Silent):
         self.notices.append(message)
 
 
-def chore(label: str, *parents: Step, threads: int = 1, **settings: Any) -> Step:
+def chore(label: str, *parents: Step, threads: int = 1, gpus: float = 0.0, **settings: Any) -> Step:
     """A step that does what its settings say."""
     config = {"number": 0, "deed": "", **settings}
     above = tuple(parent.id for parent in parents)
-    return Step("chore", 1, config, settings, above, label=label, resources=Resources(threads))
+    return Step("chore", 1, config, settings, above, label=label, resources=Resources(threads, gpus))
 
 
 def graph_of(*steps: Step) -> Graph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -17,6 +19,16 @@ class Backbone(nn.Module):
 
     def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n m"]:
         raise TypeError(f"{type(self).__name__} defines no forward(images)")
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The device of a module's first parameter or buffer; the CPU where it has none.
+
+    >>> device_of(nn.Linear(1, 1)), device_of(nn.ReLU())
+    (device(type='cpu'), device(type='cpu'))
+    """
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
 
 def build(text: str, seed: int = 0) -> Backbone:

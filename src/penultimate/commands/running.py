@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -45,6 +46,13 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
 def _takes_run(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
     verifies(parser)
+    parser.add_argument(
+        "--gpus",
+        type=float,
+        metavar="SHARE",
+        help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
+        " each; 0 for the CPU (default: what the study says)",
+    )
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
 
@@ -96,6 +104,8 @@ def _run(options: argparse.Namespace) -> int:
 
     check_processes(options)
     study = _study(options)
+    if options.gpus is not None:
+        study = dataclasses.replace(study, gpus=options.gpus)
     _tell_of_plugins(study)
     display = Display(Store(options.out))
     summary = run(

@@ -114,6 +114,7 @@ def train(inputs: Inputs) -> Outcome:
         inputs.folder,
         inputs.progress,
         inputs.checkpoint_seconds,
+        inputs.device,
     )
     rows = [
         row(
@@ -331,6 +332,7 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
             "cpu_seconds": round(time.process_time() - busy, 3),
             **outcome.facts,
             **machine(),
+            "device": _device(inputs.device),
             "threads": step.resources.threads,
         }
         store.finish(step.id, meta_content, SCRATCH)
@@ -361,12 +363,20 @@ def machine() -> dict[str, Any]:
     return {
         "host": platform.node(),
         "processor": _processor(),
-        "device": "cpu",
         "python": platform.python_version(),
         "packages": packages,
         "commit": commit,
         "dirty": dirty,
     }
+
+
+def _device(device: str) -> str:
+    """What a step ran its network on, by its name."""
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    return torch.cuda.get_device_name()
 
 
 def _processor() -> str:

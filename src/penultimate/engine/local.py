@@ -8,9 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from penultimate.engine.devices import places_on_gpus
 from penultimate.engine.messages import Died, Ready, Unfit
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.schedule import Schedule, carry_out
@@ -41,24 +43,25 @@ class LocalEngine:
 class _Worker:
     """A worker process, the socket to it, and the step that it is on.
 
+    gpu     the variables of its share of a GPU; empty: it is given no step that needs one
     again   it takes the place of one that died while it started
     """
 
-    def __init__(self, threads: int, again: bool = False) -> None:
+    def __init__(self, threads: int, gpu: Mapping[str, str], again: bool = False) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             try:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "penultimate.engine.worker", str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
-                    env={**os.environ, **thread_variables(threads)},
+                    env={**os.environ, **thread_variables(threads), **gpu},
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )
             except OSError as error:
                 raise PenultimateError(f"no process can be started ({error.strerror}); {ADVICE}") from None
             self.connection = Connection(ours.detach())
-        self.again = again
+        self.gpu, self.again = gpu, again
         self.ready = False
         self.step: Step | None = None
         with contextlib.suppress(OSError):
@@ -89,11 +92,12 @@ class _Worker:
 def _work(schedule: Schedule, places: int) -> None:
     workers: list[_Worker] = []
     try:
-        for _ in range(places):
-            workers.append(_Worker(schedule.threads))
+        on_gpus = places_on_gpus(schedule.gpus) if schedule.gpus else []
+        for place in range(places):
+            workers.append(_Worker(schedule.threads, on_gpus[place] if place < len(on_gpus) else {}))
         while not schedule.is_over:
             for worker in workers:
-                if worker.ready and worker.step is None and (step := schedule.next()) is not None:
+                if worker.ready and worker.step is None and (step := schedule.next(bool(worker.gpu))):
                     worker.give(str(schedule.store.root), step)
             by_connection = {worker.connection: worker for worker in workers}
             for connection in wait(list(by_connection)):
@@ -105,6 +109,9 @@ def _work(schedule: Schedule, places: int) -> None:
                     workers[workers.index(worker)] = _replace(worker, schedule)
                 else:
                     _hear(message, worker, schedule)
+                    if isinstance(message, Died):  # of its GPU, on which it can do nothing any more
+                        worker.end()
+                        workers[workers.index(worker)] = _Worker(schedule.threads, worker.gpu)
     finally:
         for worker in workers:
             worker.end()
@@ -128,7 +135,7 @@ def _replace(worker: _Worker, schedule: Schedule) -> _Worker:
         )
     else:
         schedule.observer.noticed(f"a process {how} while it started; it is begun again")
-    return _Worker(schedule.threads, again=not worker.ready)
+    return _Worker(schedule.threads, worker.gpu, again=not worker.ready)
 
 
 def _hear(message: Any, worker: _Worker, schedule: Schedule) -> None:

@@ -15,16 +15,13 @@ class Ready:
 
 @dataclass(frozen=True)
 class Unfit:
-    """The process cannot load a plug-in that the study's own process has loaded."""
+    """The process cannot take steps: a plug-in cannot be loaded in it, or PyTorch, or its GPU be used."""
 
     reason: str
 
     def refusal(self) -> RequestError:
         """The error that ends the study."""
-        return RequestError(
-            f"{self.reason} (in a process of the study, which begins in the current folder and has nothing"
-            " that this session has defined or put on its path)"
-        )
+        return RequestError(self.reason)
 
 
 @dataclass(frozen=True)

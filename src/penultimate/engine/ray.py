@@ -30,6 +30,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from penultimate.engine.devices import CUDA
 from penultimate.engine.messages import Died, Ending, Failed, Lost, Unfit
 from penultimate.engine.nodes import Node, Nodes
 from penultimate.engine.observer import Observer, Summary
@@ -37,6 +38,7 @@ from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt, load, sources, thread_variables
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
+from penultimate.measures.inputs import DEVICE
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 from penultimate.userfile import first_line
@@ -156,6 +158,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
 
 def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> tuple[Ending | Unfit, list[str]]:
     """What a Ray task does; how it ended comes back, and every notice, which a look may have missed."""
+    os.environ.setdefault(DEVICE, CUDA)  # which only a step with a share of a GPU looks at
     fitness = load(files)
     notices: list[str] = []
     if isinstance(fitness, Unfit):

@@ -43,7 +43,7 @@ class _State(Enum):
 class Schedule:
     """The steps of a graph as an engine works through them.
 
-    threads   the most that any step still to be done asks for
+    threads, gpus   the most that any step still to be done asks for
     """
 
     def __init__(self, graph: Graph, store: Store, observer: Observer) -> None:
@@ -58,7 +58,7 @@ class Schedule:
         self._losses: Counter[str] = Counter()
         self._absent: set[str] = set()
         self._condemned: set[str] = set()
-        self._heap: list[tuple[int, int, str]] = []
+        self._heaps: dict[bool, list[tuple[int, int, str]]] = {False: [], True: []}
         self._running = 0
         self._stopped = False
         with no_cycles():
@@ -66,31 +66,38 @@ class Schedule:
                 self._release(step_id)
         for step_id in graph.steps:
             self._queue_if_free(step_id)
-        left = (step for step_id, step in graph.steps.items() if self._state[step_id] is not _State.DONE)
+        left = [step for step_id, step in graph.steps.items() if self._state[step_id] is not _State.DONE]
         self.threads = max((step.resources.threads for step in left), default=1)
+        self.gpus = max((step.resources.gpus for step in left), default=0.0)
 
-    def next(self) -> Step | None:
-        """The most urgent step that can go, which is taken to be begun; None while there is none."""
-        while self._heap and not self._stopped:
-            _, _, step_id = heapq.heappop(self._heap)
-            if self._state[step_id] is not _State.READY:
-                continue
-            step = self.graph.steps[step_id]
-            self._state[step_id] = _State.RUNNING
-            self._running += 1
-            for parent in step.parents:
-                self._readers[parent] += 1
-            self.observer.started(step)
-            absent = tuple(parent for parent in step.parents if parent in self._absent)
-            return dataclasses.replace(step, absent=absent) if absent else step
-        return None
+    def next(self, with_gpu: bool = True) -> Step | None:
+        """The most urgent step that can go, which is taken to be begun; None while there is none.
+
+        Where there is no GPU at hand, one of those that need none.
+        """
+        waiting = [heap for needs, heap in self._heaps.items() if self._top(heap) and (with_gpu or not needs)]
+        if not waiting or self._stopped:
+            return None
+        _, _, step_id = heapq.heappop(min(waiting))
+        step = self.graph.steps[step_id]
+        self._state[step_id] = _State.RUNNING
+        self._running += 1
+        for parent in step.parents:
+            self._readers[parent] += 1
+        self.observer.started(step)
+        absent = tuple(parent for parent in step.parents if parent in self._absent)
+        return dataclasses.replace(step, absent=absent) if absent else step
+
+    def _top(self, heap: list[tuple[int, int, str]]) -> bool:
+        """Whether there is a step that can go; those that no longer can are taken off its top."""
+        while heap and self._state[heap[0][2]] is not _State.READY:
+            heapq.heappop(heap)
+        return bool(heap)
 
     @property
     def is_over(self) -> bool:
         """Whether no step is running and none can be begun."""
-        while self._heap and self._state[self._heap[0][2]] is not _State.READY:
-            heapq.heappop(self._heap)
-        return not self._running and (self._stopped or not self._heap)
+        return not self._running and (self._stopped or not any(map(self._top, self._heaps.values())))
 
     def places(self, processes: int | None) -> int:
         """How many steps go side by side: those asked for, else what the cores allow, but no idle ones."""
@@ -162,7 +169,9 @@ class Schedule:
         waits = self._missing[step_id] or step_id in self._condemned
         if self._state[step_id] is _State.WAITING and not waits:
             self._state[step_id] = _State.READY
-            heapq.heappush(self._heap, (self.graph.steps[step_id].priority, self._order[step_id], step_id))
+            step = self.graph.steps[step_id]
+            heap = self._heaps[step.resources.gpus > 0]
+            heapq.heappush(heap, (step.priority, self._order[step_id], step_id))
 
     def _release(self, step_id: str) -> None:
         """Let the children of a finished step go; of one that diverged, only those that gather."""

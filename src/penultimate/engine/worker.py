@@ -19,9 +19,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.messages import Damaged, Done, Ending, Failed, Ready, Unfit
+from penultimate.engine.devices import CUDA, VISIBLE
+from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
 from penultimate.files import FULL
+from penultimate.measures.inputs import DEVICE
 from penultimate.plugins import load_source, loaded, told
 from penultimate.store import SMALL, Store
 from penultimate.study.graph import Step
@@ -44,7 +46,10 @@ def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
         for path, source in files:
             load_source(path, source)
     except PenultimateError as error:
-        return Unfit(str(error))
+        return Unfit(
+            f"{error} (in a process of the study, which begins in the current folder and has nothing that"
+            " this session has defined or put on its path)"
+        )
     return Ready()
 
 
@@ -59,6 +64,8 @@ def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]
         return Done(execute(store, step, progress))
     except DamagedParentError as error:
         return Damaged(error.parent, str(error))
+    except torch.AcceleratorError as error:
+        return Died(f"lost its GPU ({first_line(error)})")
     except (Exception, SystemExit) as error:
         return Failed(told(error), describe_failure(error), _is_of_full_disk(error, store.root))
 
@@ -88,11 +95,19 @@ def _connection(handle: int) -> Connection:
 
 
 def _import_torch() -> Ready | Unfit:
-    """A process is ready once the slow import is behind it."""
+    """A process is ready once the slow import is behind it, and its GPU there if it is to have one."""
     try:
-        import torch  # noqa: F401
+        import torch
     except (ImportError, OSError) as error:
         return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
+    if os.environ.get(DEVICE) == CUDA:
+        if not torch.cuda.is_available():
+            gpu = os.environ.get(VISIBLE)
+            return Unfit(
+                f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"
+                f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
+            )
+        torch.use_deterministic_algorithms(True, warn_only=True)
     return Ready()
 
 

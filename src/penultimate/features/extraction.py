@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Ending, ending
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
@@ -71,9 +72,10 @@ def extract(
 def _from_images(network: Network, data: Images, size: int, provenance: dict[str, Any]) -> FeatureBank:
     features, logits = [], []
     for batch, _ in data.batches(size):
-        features.append(network.features(batch))
+        found = network.features(batch)
+        features.append(found.cpu())
         if network.class_names:
-            logits.append(network.logits(features[-1]))
+            logits.append(network.logits(found).cpu())
     if not features:
         raise RequestError("no image to extract features from")
     joined = _joined(logits) if logits else None
@@ -91,7 +93,7 @@ def _from_batches(
     if layer is not None and module is None:
         raise RequestError(f"layer '{layer}' is of an nn.Module; the model is a {type(model).__name__}")
     modes = {part: part.training for part in module.modules()} if module is not None else {}
-    device = next((p.device for p in module.parameters()), None) if module is not None else None
+    device = device_of(module) if module is not None else None
     parts: list[tuple[Tensor, Tensor | None]] = []
     final: tuple[str, ...] = ()
     labels: list[np.ndarray] = []

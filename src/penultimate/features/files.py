@@ -160,9 +160,8 @@ def _take(network: FileNetwork, writer: BankWriter, batch: Decoded, listing: Lis
 def _outputs(network: FileNetwork, batch: Decoded, listing: Listing) -> dict[str, np.ndarray]:
     """The features of a batch, and the logits where there are any, checked."""
     images = batch.prepared(network.preparation)
-    device = next((parameter.device for parameter in network.body.parameters()), images.device)
     try:
-        outputs = {"features": network.features(images.to(device))}
+        outputs = {"features": network.features(images)}
         if network.class_names:
             outputs["logits"] = network.logits(outputs["features"])
     except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:

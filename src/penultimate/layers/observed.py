@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import ending
 from penultimate.backbones.taps import UnobservableError, taps, unwrapped
 from penultimate.data.images import Images
@@ -70,9 +70,8 @@ class ObservedNetwork:
 
     @property
     def device(self) -> torch.device:
-        """The device of its first parameter or buffer."""
-        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
-        return next((tensor.device for tensor in tensors), torch.device("cpu"))
+        """Where it runs."""
+        return device_of(self.module)
 
     def penultimate(self, batch: Any) -> Tensor | None:
         """The penultimate features of a batch; None if the network's output is no tensor."""

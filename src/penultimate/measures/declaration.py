@@ -185,6 +185,11 @@ class Measurement:
         return PER[self.per][1]
 
     @property
+    def runs_networks(self) -> bool:
+        """Whether a network runs in it or is trained, for which a GPU is of use."""
+        return any(isinstance(need, Layers | Weights | Snapshots | Trained) for need in self.needs)
+
+    @property
     def several(self) -> tuple[str, ...]:
         """The settings that may hold several values: those of `each`, and those whose default is a tuple."""
         tuples = [setting.name for setting in self.settings if isinstance(setting.default, tuple)]

@@ -50,7 +50,7 @@ def dynamics(
     chosen = {split: shown[split].subset(places[split]) for split in splits}
     kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
     for epoch, folder in kept.items():
-        network = load_network(folder)
+        network = load_network(folder).to(inputs.device)
         for split in splits:
             yield from _measured(extract(network, chosen[split]), split, epoch, unbiased)
     last = read_card(inputs.network_folder)["epoch"]

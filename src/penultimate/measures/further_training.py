@@ -110,11 +110,12 @@ def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[
         folder,
         inputs.progress,
         seconds,
-        start=start,
+        inputs.device,
+        start,
     )
     if result.status != "done":
         raise UndefinedError(f"training on '{inputs.target}' diverged: {result.reason}")
-    return load_network(folder, start.body() if start else None)
+    return load_network(folder, start.body() if start else None).to(inputs.device)
 
 
 def validated(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
 """The environment variable with the seconds between two checkpoints: it changes no result."""
+DEVICE = "PENULTIMATE_DEVICE"
+"""The environment variable with the device on which a process runs networks, if not the CPU."""
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Setting: TypeAlias = Mapping[str, str | int | float]
@@ -147,6 +149,11 @@ class Inputs:
 
         return Augmentation(**self.step.config.get("augmentation", {}))
 
+    @property
+    def device(self) -> str:
+        """Where the step runs its network: on the GPU of which its process has a share, or on the CPU."""
+        return os.environ.get(DEVICE, "cpu") if self.step.resources.gpus else "cpu"
+
     def features(self, split: str) -> FeatureBank:
         """The feature bank of a split of the target (of the source, for a measurement per network)."""
         return self._bank(self._one("features", split))
@@ -223,7 +230,7 @@ class Inputs:
 
     def load_from(self, supply: Supply) -> FileNetwork:
         """The network that a parent has left."""
-        return load_network_of(self.folders[supply.parent])
+        return load_network_of(self.folders[supply.parent], self.device)
 
     @property
     def network_folder(self) -> Path:
@@ -239,7 +246,7 @@ class Inputs:
 
     def load(self, key: NetworkKey) -> FileNetwork:
         """One of several networks, ready to run."""
-        return load_network_of(self.network_folders()[key])
+        return load_network_of(self.network_folders()[key], self.device)
 
     @property
     def head_weight(self) -> npt.NDArray[np.float32]:
@@ -247,7 +254,7 @@ class Inputs:
         weight = self.network.head_weight
         if weight is None:
             raise PenultimateError(f"{self.step.name} asks for a final layer that is not there")
-        numbers: npt.NDArray[np.float32] = weight.numpy()
+        numbers: npt.NDArray[np.float32] = weight.cpu().numpy()
         return numbers
 
     @property
@@ -258,7 +265,7 @@ class Inputs:
         network = self.network
         if not isinstance(network, TrainedNetwork):
             return self.head_weight
-        numbers: npt.NDArray[np.float32] = network.objective.head.applied_weight.numpy()
+        numbers: npt.NDArray[np.float32] = network.objective.head.applied_weight.cpu().numpy()
         return numbers
 
     def made(self, stage: str) -> Path | None:
@@ -293,13 +300,14 @@ class Inputs:
         return FeatureBank.load(streamed.parent if streamed else folder / f"{supply.name}.npz")
 
 
-def load_network_of(folder: Path) -> FileNetwork:
-    """The network that a step left in a folder, trained or given."""
+def load_network_of(folder: Path, device: str = "cpu") -> FileNetwork:
+    """The network that a step left in a folder, trained or given, on a device."""
     from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN
     from penultimate.networks.trained import load_network
 
-    return load_given(folder) if (folder / GIVEN).is_file() else load_network(folder)
+    network = load_given(folder) if (folder / GIVEN).is_file() else load_network(folder)
+    return network.to(device)
 
 
 def read_card(folder: Path) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def similarity(
         named[initial] = at_initialisation(first, inputs.images("train", first, SETTLING), unused)
         states[initial] = ("", UNTRAINED, 0)
         for epoch, folder in itertools.islice(snapshots(folders[trained]).items(), 1):
-            named[f"{trained}, epoch {epoch}"] = load_network(folder)
+            named[f"{trained}, epoch {epoch}"] = load_network(folder).to(inputs.device)
             states[f"{trained}, epoch {epoch}"] = (*states[str(trained)][:2], epoch)
     comparison = compare_networks(named, compared, passes=passes, batch_size=batch_size, output=PENULTIMATE)
     yield from _corresponding(comparison, list(networks), initial)

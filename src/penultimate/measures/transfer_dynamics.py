@@ -32,7 +32,7 @@ def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:
     last = read_card(inputs.network_folder)["epoch"]
     kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
     for epoch, folder in {**kept, last: inputs.network_folder}.items():
-        network = load_network(folder)
+        network = load_network(folder).to(inputs.device)
         bank, queries = extract(network, train), extract(network, test)
         probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(bank.features, bank.labels)
         score = probe.score(queries.features, queries.labels)

@@ -15,6 +15,7 @@ from PIL import Image
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Final, at_layer, classifier, cut, described, ending, not_found
 from penultimate.backbones.taps import taps
 from penultimate.data.decoding import middle_square
@@ -62,6 +63,13 @@ class GivenNetwork:
     preparation: Preparation
     class_names: tuple[str, ...]
 
+    def to(self, device: str) -> GivenNetwork:
+        """The same network, which from now on runs on a device; an ONNX network stays on the CPU."""
+        for module in (self.body, self.final):
+            if module is not None:
+                module.to(device)
+        return self
+
     @property
     def head_weight(self) -> Float[Tensor, "k m"] | None:
         """The weight of the final layer, if that is for the study's classes."""
@@ -78,9 +86,10 @@ class GivenNetwork:
         Bytes of the size that the network sees are not resized again. Grey becomes colour by repetition; for
         a network of one channel, colour becomes grey as in Pillow.
         """
+        device = device_of(self.body)
         if images.is_floating_point():
-            return images
-        return normalise(self.sized(images), self.preparation.statistics)
+            return images.to(device)
+        return normalise(self.sized(images).to(device), self.preparation.statistics)
 
     def sized(self, images: UInt8[Tensor, "n h w c"]) -> UInt8[Tensor, "n side side channels"]:
         """Images of bytes in the size and channels that the network sees."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -16,6 +16,8 @@ class Network(Protocol):
     class_names   names of the classes of its logits; empty if it has no usable final layer
     body          the module whose layers are observed; it returns the penultimate features
     head_weight   the weight of the final layer [k m]; None without one
+
+    Images may lie anywhere; what comes out is on the network's own device.
     """
 
     @property
@@ -43,3 +45,5 @@ class FileNetwork(Network, Protocol):
 
     @property
     def preparation(self) -> Preparation: ...
+    def to(self, device: str) -> Self:
+        """The same network, which from now on runs on a device."""

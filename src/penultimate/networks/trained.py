@@ -14,6 +14,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from penultimate import backbones
+from penultimate.backbones.backbone import device_of
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
 from penultimate.data.transforms import normalise
@@ -56,8 +57,14 @@ class TrainedNetwork:
         return Preparation(resize, crop, "bilinear", self.statistics)
 
     def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n c h w"]:
-        """Images as the body expects them."""
-        return normalise(images, self.statistics)
+        """Images as the body expects them, where it is."""
+        return normalise(images.to(device_of(self.backbone)), self.statistics)
+
+    def to(self, device: str) -> TrainedNetwork:
+        """The same network, which from now on runs on a device."""
+        self.backbone.to(device)
+        self.objective.to(device)
+        return self
 
     @torch.inference_mode()
     def features(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n m"]:

@@ -41,7 +41,8 @@ class Foundation:
             for key in block.keys():
                 self.blocks.setdefault(key, block)
         self.first_draw, self.main_backbone = study.first_draw, next(iter(study.backbones), "")
-        self.resources = Resources(study.threads)
+        self.on_cpu = Resources(study.threads)
+        self.with_network = Resources(study.threads, study.gpus)
         self._compositions = {text: resolve(text) for text in study.objectives}
         self._known: dict[NetworkKey | tuple[str, int], str] = {}
         self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
@@ -197,7 +198,8 @@ class Foundation:
         identity = config if identity is None else identity
         parents = tuple(supply.parent for supply in supplies)
         fixed = (VERSIONS[name], config, identity, parents, tuple(supplies), columns, label, priority)
-        return Step(name, *fixed, resources=self.resources)
+        resources = self.with_network if name in ("train", "extract") else self.on_cpu
+        return Step(name, *fixed, resources=resources)
 
     def group(self, key: NetworkKey, scope: Scope) -> Group:
         """What the networks have in common that a step of this scope takes together."""

@@ -52,7 +52,8 @@ class Study:
 
     `networks` are grids of runs and networks given; `measure` lists what is measured of each, as spec strings
     ("similarity(passes=10)"), plug-ins included. A seed is shared by all that differ in nothing else.
-    `threads` are those of a step. `limited` marks a study too small to be evidence: its rows say so, and
+    `threads` are those of a step, and `gpus` is the share of a GPU of one that trains or runs a network: at 0
+    it does so on the CPU. `limited` marks a study too small to be evidence: its rows say so, and
     exhibits refuse them unless asked. `tuned_by` is the study whose search chose the hyperparameters,
     `search` says how this study's own are searched. `expected_seconds` are the costs of steps by kind, on one
     core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
@@ -71,6 +72,7 @@ class Study:
     networks: tuple[Runs | Given, ...]
     measure: tuple[str, ...] = MEASURE
     threads: int = 1
+    gpus: float = 0.0
     limited: bool = False
     tuned_by: str = ""
     search: Search | None = None
@@ -103,6 +105,8 @@ class Study:
         check_measure(self)
         if not is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
             raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
+        if not is_number(self.gpus) or not 0 <= self.gpus <= 1:
+            raise RequestError(f"gpus is a share of one GPU, from 0 to 1, not {self.gpus!r}")
         check_bool(self, "limited")
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
@@ -315,6 +319,7 @@ class Study:
                 *({"slug": name, "label": name, "spec": name} for name in given),
             ],
             "threads": self.threads,
+            **({"gpus": self.gpus} if self.gpus else {}),
             "tuned_by": self.tuned_by,
             **({"changed_from": self.changed_from} if self.changed_from else {}),
             **({"data": dict(self.data)} if self.data else {}),

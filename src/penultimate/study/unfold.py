@@ -139,7 +139,7 @@ class _Unfolding:
             self.base.label(place.networks, what.scope, place.target, place.cell),
             NOW if what.first else LATER,
             gathers=what.scope in ("study", "objective"),
-            resources=self.base.resources,
+            resources=self.base.with_network if what.runs_networks else self.base.on_cpu,
         )
         return self.base.add(step)
 

@@ -72,7 +72,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise DamagedFileError(f"{path.name} cannot be read ({error.strerror})") from None
     try:
-        state = torch.load(io.BytesIO(content), weights_only=True)
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception:  # of bytes that torch.save did not write torch.load raises ten kinds, and promises none
         raise DamagedFileError(f"{path.name} is nothing that a training has saved") from None
     if not isinstance(state, dict) or not isinstance(state.get("step"), int):

@@ -1,0 +1,54 @@
+"""The GPUs of this machine, and the places on them: a process each, with a share of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+
+from penultimate.errors import RequestError
+from penultimate.measures.inputs import DEVICE
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+CUDA, CPU = "cuda", "cpu"
+REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+"""Without it cuBLAS may sum in another order each time."""
+ASKED = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+ALMOST = 1e-6
+
+
+def gpus() -> tuple[str, ...]:
+    """The machine's GPUs by the names that CUDA_VISIBLE_DEVICES takes; none where there is no driver.
+
+    What that variable names is believed. No tensor library is imported.
+    """
+    told = os.environ.get(VISIBLE)
+    if told is None:
+        told = ""
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            told = subprocess.run(ASKED, capture_output=True, text=True, timeout=30, check=True).stdout
+    return tuple(name for line in told.splitlines() for part in line.split(",") if (name := part.strip()))
+
+
+def places_on_gpus(share: float) -> list[dict[str, str]]:
+    """The environments of processes that have a share of a GPU each, on one GPU after the other.
+
+    Raises RequestError where there is no GPU.
+
+    >>> import os
+    >>> os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+    >>> [place["CUDA_VISIBLE_DEVICES"] for place in places_on_gpus(0.5)]
+    ['0', '1', '0', '1']
+    >>> del os.environ["CUDA_VISIBLE_DEVICES"]
+    """
+    found = gpus()
+    if not found:
+        raise RequestError(
+            f"the study's networks run on GPUs ({share:g} of one each), and this machine has none that can be"
+            " used; --gpus 0 runs them on the CPU"
+        )
+    return [
+        {VISIBLE: gpu, DEVICE: os.environ.get(DEVICE, CUDA), **REPRODUCIBLE}
+        for _ in range(int(1 / share + ALMOST))
+        for gpu in found
+    ]
