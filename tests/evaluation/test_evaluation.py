@@ -304,6 +304,11 @@ def test_a_size_and_a_crop_are_told_to_all_networks_that_do_not_say_theirs(tmp_p
         "own": "timm:test_vit(pretrained=False, crop=96, share=0.8)",
         "plain": "timm:test_resnet(crop=64, share=0.8)",
     }
+    resized = evaluation({"a": "timm:test_vit(resize=80)"}, {"digits": ""}, size=64, crop=0.8)
+    assert resized.networks == (Given({"a": "timm:test_vit(resize=80)"}),)
+    for said, why in (({"size": 0}, "size is a number of pixels"), ({"crop": 1.5}, "above 0 to 1, not 1.5")):
+        with pytest.raises(RequestError, match=why):
+            evaluation(networks, {"digits": ""}, **said)
     with pytest.raises(RequestError, match="not told to a network that was trained here"):
         evaluation({"a": "folder:runs/steps/x"}, {"digits": ""}, size=64)
 

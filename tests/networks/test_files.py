@@ -204,6 +204,8 @@ def test_torchvisions_weights_bring_their_own(tmp_path: Path) -> None:
     assert preparation(read_source("torchvision:resnet50(share=1.0)"), module)[1] == (
         "its weights at torchvision; share=1.0 as told"
     )
+    with pytest.raises(RequestError, match="of resize and share only one"):
+        of("torchvision:resnet50(resize=200, share=0.9)")
     for share in (0.0, 1.5):
         with pytest.raises(RequestError, match="share is that of the resized image"):
             of(f"torchvision:resnet50(share={share})")

@@ -44,9 +44,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         action=_Model,
         default=[],
         metavar="[NAME=]MODEL",
-        help="timm:NAME, torchvision:NAME, FILE.py:FUNCTION that builds a module, or a folder of networks"
-        " that"
-        " were trained here; repeatable",
+        help="timm:NAME, torchvision:NAME, FILE.py:FUNCTION that builds a module, onnx:FILE, or a folder of"
+        " networks that were trained here; with settings 'timm:NAME(pretrained=False)'; repeatable",
     )
     parser.add_argument(
         "--weights", action=_Weights, metavar="FILE", help="the weights of the --model before: a checkpoint"

@@ -115,6 +115,8 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
         raise RequestError(
             f"share is that of the resized image which the crop takes, above 0 to 1, not {share}"
         )
+    if share is not None and "resize" in settings:
+        raise RequestError("of resize and share only one is said: either follows from the other and the crop")
     as_before = round(found.resize * crop / found.crop) if share is None else math.floor(crop / share)
     interpolation = settings.get("interpolation", found.interpolation)
     known = ("nearest", "bilinear", "bicubic", "lanczos")

@@ -12,7 +12,7 @@ from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, unknown
-from penultimate.networks.sources import KINDS, read_source
+from penultimate.networks.sources import KINDS, LIVE, read_source
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
 
@@ -36,6 +36,8 @@ BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OF_TRAINING = "network.json"
 """The file by which a folder holds a network that was trained here."""
+OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
+"""What is said to all networks of their images, and by which settings one has said it itself."""
 QUESTION = "Which network serves which task best?"
 NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
 
@@ -119,12 +121,16 @@ def _told(text: str, size: int | None, crop: float | None) -> str:
     """
     if size is None and crop is None:
         return text
+    if size is not None and size < 1:
+        raise RequestError(f"size is a number of pixels, 1 or more, not {size}")
+    if crop is not None and not 0 < crop <= 1:
+        raise RequestError(f"crop is the part of the resized image that is cut out, above 0 to 1, not {crop}")
     source = read_source(text)
     if source.kind == "folder":
         raise RequestError(f"size and crop are not told to a network that was trained here, '{text}'")
     asked = {"crop": size, "share": None if crop is None else float(crop)}
-    told = {each: said for each, said in asked.items() if said is not None and each not in source.settings}
-    return _with(text, **told)
+    own = {each for each in OWN if source.settings.keys() & OWN[each]}
+    return _with(text, **{each: said for each, said in asked.items() if said is not None and each not in own})
 
 
 def _counted(count: int, what: str) -> str:
@@ -176,7 +182,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
     if not inner:
         raise RequestError(
             f"'{text}' is no network: write timm:NAME, torchvision:NAME, FILE.py:FUNCTION, or a folder of"
-            f" networks that were trained here (kinds: {', '.join(KINDS)})"
+            f" networks that were trained here (kinds: {', '.join(kind for kind in KINDS if kind != LIVE)})"
         )
     found = {_called(folder): f"folder:{folder}" for folder in inner}
     if len(found) == len(inner):
