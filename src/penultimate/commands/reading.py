@@ -179,9 +179,11 @@ def _list(options: argparse.Namespace) -> int:
     for name, kind in kinds.items():
         say(f"{name:<{width}}  {entry(kind, name).summary}")
     if options.kind == "datasets":
-        from penultimate.data.entries import listed
+        from penultimate.data.entries import ENTRIES
 
-        say("", "Published, where you have them (penultimate data check NAME --root DIR):", *listed())
+        say("", "Published, where you have them (penultimate data check NAME --root DIR):")
+        width = max(map(len, ENTRIES))
+        say(*(f"{name:<{width}}  {known.card.summary}" for name, known in ENTRIES.items()))
     if options.kind == "objectives":
         from penultimate.objectives.presets import SUM
 

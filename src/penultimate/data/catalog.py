@@ -51,6 +51,19 @@ class DatasetCard:
         return self.accuracy == "auc"
 
     @property
+    def summary(self) -> str:
+        """What it is, in a line.
+
+        >>> card("digits").summary.rpartition("; ")[2]
+        '10 classes, train 100, test 1,697'
+        """
+        splits = ", ".join(f"{split} {count:,}" for split, count in self.sizes.items())
+        if len(self.sizes) > 2 and "train" not in self.sizes:
+            splits = f"{len(self.sizes)} test sets of {max(self.sizes.values()):,}"
+        what = "labels" if self.has_several_labels else "classes"
+        return f"{self.title}: {self.relation}; {self.classes} {what}, {splits}"
+
+    @property
     def images(self) -> int:
         """The number of images of all splits together."""
         return sum(self.sizes.values())

@@ -92,7 +92,7 @@ class Shown:
         squares = np.empty((len(rows), size, size, 3), np.uint8)
         for place, row in enumerate(rows.tolist()):
             try:
-                image, _ = colours_of(self.listing, row, upright=True)
+                image, _ = colours_of(self.listing, row)
                 if self.area is None:
                     squares[place] = middle_square(Path(self.listing.name(row)), image, *self.geometry)
                 else:

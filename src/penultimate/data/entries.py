@@ -390,21 +390,3 @@ def entry(name: str) -> Entry:
     if name not in ENTRIES:
         raise unknown("published data set", name, ENTRIES)
     return ENTRIES[name]
-
-
-def listed() -> list[str]:
-    """What `penultimate list datasets` says of the published sets, a line each.
-
-    >>> listed()[-2]
-    'flowers102       Oxford 102 Flowers: species of flowers; 102 classes, train 2,040, test 6,149'
-    """
-    width = max(map(len, ENTRIES)) + 1
-    return [f"{name:<{width}} {_told(known.card)}" for name, known in ENTRIES.items()]
-
-
-def _told(card: DatasetCard) -> str:
-    splits = ", ".join(f"{split} {count:,}" for split, count in card.sizes.items())
-    if len(card.sizes) > 2 and "train" not in card.sizes:
-        splits = f"{len(card.sizes)} test sets of {max(card.sizes.values()):,}"
-    what = "labels" if card.has_several_labels else "classes"
-    return f"{card.title}: {card.relation}; {card.classes} {what}, {splits}"

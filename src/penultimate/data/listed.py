@@ -69,7 +69,7 @@ class ListedImages:
     ) -> Iterator[tuple[Tensor, np.ndarray]]:
         """Batches in the given order or, without one, as listed, with the positions of their images."""
         listing = self.listing if order is None else self.listing.subset(order)
-        for batch in decoded(listing, [self.preparation], size, self.workers, upright=True):
+        for batch in decoded(listing, [self.preparation], size, self.workers):
             for _, why in batch.left_out:
                 raise DamagedFileError(f"{why}; it could be read when the study began")
             pixels = batch.prepared(self.preparation)
@@ -105,7 +105,7 @@ def leave_listing(
     for split, listing in found.splits.items():
         pictures, rows = [], []
         remarks: dict[str, list[int]] = {}
-        for batch in decoded(listing, [_PICTURE], workers=0, upright=True):
+        for batch in decoded(listing, [_PICTURE], workers=0):
             pictures.append(batch.images[_PICTURE.geometry])
             rows.append(batch.rows)
             left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)

@@ -188,7 +188,7 @@ class _Reader:
         return Decoded(stretch.start, stretch.stop, np.array(rows, np.int64), images, left_out, remarks)
 
 
-def colours_of(listing: Listing, row: int, upright: bool) -> tuple[Image.Image, list[str]]:
+def colours_of(listing: Listing, row: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
     """An image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
     encoded = listing.image(row)
     if isinstance(encoded, np.ndarray):

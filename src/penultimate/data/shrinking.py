@@ -39,5 +39,5 @@ class Shrunk:
 
     def __call__(self, rows: range) -> list[np.ndarray]:
         """uint8 [h w 3] of each; raises DamagedFileError for one that cannot be read."""
-        images = (colours_of(self.listing, row, upright=True)[0] for row in rows)
+        images = (colours_of(self.listing, row)[0] for row in rows)
         return [np.array(shrunk(image, self.side)) for image in images]

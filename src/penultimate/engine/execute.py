@@ -185,7 +185,6 @@ def extract(inputs: Inputs) -> Outcome:
                 shown.listing,
                 inputs.folder,
                 workers=shown.workers,
-                upright=True,
                 identities={name: network.parent},
                 images=images.parent,
                 show=False,
