@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from penultimate import registry
+from penultimate.cli import main
 from penultimate.data.entries import ENTRIES
 from penultimate.doctor.findings import size_text
 from penultimate.engine.sizes import NUMBERS, bytes_left
@@ -348,6 +349,21 @@ def test_a_study_is_told_where_its_data_lie_by_name_or_by_a_root(tmp_path: Any) 
     with pytest.raises(RequestError, match="data 'cars'"):
         located_in(study, [], str(tmp_path))
     assert located_in(study, []) is study
+
+
+def test_a_plan_says_trainings_steps_bytes_and_hours_without_the_data(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "cifar10_allcnnc", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "left: 225 trainings of 17,550,000 batches, 1,126 steps, 13.3 GB of files; " in said
+    assert "sizes are as published, and what is done is not known: cifar10 (" in said
+    assert "unknown" not in said.replace("not known", "")
+    hours = re.search(r"files; (\d+):\d\d:\d\d of work", said)
+    assert hours is not None
+    assert int(hours[1]) > 10
+    assert main(["run", "cifar10_allcnnc", "--out", str(tmp_path)]) == 2
+    assert "--data cifar10=FOLDER" in capsys.readouterr().err
 
 
 UNCHANGED = [

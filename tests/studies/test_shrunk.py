@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from penultimate.errors import RequestError
 from penultimate.records.reading import study_folder
 from penultimate.report import read_study, write_report
 from penultimate.store import Store
+from penultimate.studies.imagenet_transfer import PROBES
 from penultimate.study import Study, load_study
 from penultimate.study.selection import override, restrict
 from penultimate.study.shrinking import shrink
@@ -53,6 +55,26 @@ def test_cifar10_runs_to_its_end_and_twice_to_the_same_rows(tmp_path: Path) -> N
     again = rows(tmp_path / "b", few)
     assert len(again) == 6
     assert {name: content for name, content in rows(tmp_path / "a", study).items() if name in again} == again
+
+
+@pytest.mark.long
+def test_transfer_runs_to_its_end_on_classes_and_on_several_labels(tmp_path: Path) -> None:
+    """Probes, overlap and fine-tuning of images on disk; of the grid's 72 cells the first two."""
+    study = restrict(
+        override(load_study("imagenet_transfer"), ("targets=pets,chexpert",)), ("softmax",), (0,)
+    )
+    study = shrunk(study, tmp_path / "data", 32)
+    measure = (*PROBES, "fine_tuning(head='fresh', learning_rate=(0.001, 0.01), decay=0.0, steps=2)")
+    (block,) = (block for block in study.runs if 0 in block.seeds)
+    study = dataclasses.replace(study, networks=(dataclasses.replace(block, measure=measure),))
+    summary = run(study, tmp_path / "out", 1)
+    assert (summary.failed, summary.diverged) == ({}, {})
+    table = study_folder(tmp_path / "out", study.name).table()
+    found = {(row.target, row.metric) for row in table}
+    for metric in ("linear_mean_per_class", "knn_mean_per_class", "assignment_accuracy"):
+        assert ("pets", metric) in found
+    assert ("pets", "fine_tuned_mean_per_class") in found
+    assert ("chexpert", "multilabel_mean_auc") in found
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ from penultimate.measures.further_training import (
     validated,
     validating,
 )
-from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Setting, Undefined, sample
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Setting, Undefined
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -67,7 +67,7 @@ def fine_tune_cell(
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Fact]:
     """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
-    images = inputs.images("train")
+    images = inputs.shown("train")
     validation = validating(images, inputs.seed)
     start = _start(inputs, str(head), ~validation)
     rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
@@ -140,14 +140,14 @@ def fine_tuning(
     """
     from penultimate.networks.trained import load_network
 
-    train, test = inputs.images("train"), inputs.images("test")
+    train, test = inputs.shown("train"), inputs.shown("test")
     chosen = chosen_by(inputs.made("fine_tune_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
     train_on(inputs, train, _start(inputs, str(head)), rates)
     setting = {"head": str(head)}
     after = load_network(inputs.folder / RUN)
     yield from numbers_of("fine_tuned", inputs, after, test, chosen, setting)
-    yield from _likeness(inputs.network, after, test.subset(sample(len(test), images)), setting)
+    yield from _likeness(inputs.network, after, inputs.images("test", most=images), setting)
     unseen = classes_without(train, validating(train, inputs.seed))
     if unseen:
         some = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more classes" if unseen[5:] else "")

@@ -19,9 +19,9 @@ from penultimate.objectives.hyperparameters import Interval
 if TYPE_CHECKING:
     import numpy as np
 
-    from penultimate.data.images import ImageSet
     from penultimate.networks.trained import TrainedNetwork
     from penultimate.training import Start
+    from penultimate.training.loop import Examples
 
 OBJECTIVE = "softmax"
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
@@ -39,20 +39,20 @@ RUN, SCORE, CHOSEN = "checkpoints", "score.json", "chosen.json"
 """The folder of a training, which is scratch; what a cell and what a choice leaves."""
 
 
-def validating(images: ImageSet, seed: int) -> np.ndarray:
+def validating(images: Examples, seed: int) -> np.ndarray:
     """Which of the images validate: a fifth of each class, as near as can be."""
     from penultimate.probes.validation import split_off
 
     return split_off(images.labels, seed=seed)
 
 
-def classes_without(images: ImageSet, validation: np.ndarray) -> list[str]:
+def classes_without(images: Examples, validation: np.ndarray) -> list[str]:
     """The classes of training images of which none validates."""
     lacking = {*images.labels.tolist()} - {*images.labels[validation].tolist()}
     return [images.class_names[label] for label in sorted(lacking)]
 
 
-def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[str, Any]) -> None:
+def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[str, Any]) -> None:
     """Train on the images, and leave the network in the folder RUN; raises UndefinedError if it diverges."""
     from penultimate.training import Recipe, train
 
@@ -89,7 +89,7 @@ def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[
 
 def validated(
     inputs: Inputs,
-    images: ImageSet,
+    images: Examples,
     validation: np.ndarray,
     start: Start | None,
     rates: dict[str, Any],
@@ -103,7 +103,7 @@ def validated(
     yield Fact("validation_accuracy", score)
 
 
-def _accuracy(inputs: Inputs, network: TrainedNetwork, images: ImageSet) -> float:
+def _accuracy(inputs: Inputs, network: TrainedNetwork, images: Examples) -> float:
     from penultimate.features.extraction import extract
     from penultimate.probes.estimator import accuracy_of
 
@@ -155,7 +155,7 @@ def numbers_of(
     what: str,
     inputs: Inputs,
     network: TrainedNetwork,
-    test: ImageSet,
+    test: Examples,
     chosen: dict[str, Any],
     setting: Setting,
 ) -> Iterator[Number]:
