@@ -20,7 +20,7 @@ from penultimate.doctor.findings import size_text
 from penultimate.engine.sizes import NUMBERS, bytes_left
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
-from penultimate.study import Runs, load_study
+from penultimate.study import Runs, Study, load_study
 from penultimate.study.evaluation import located_in
 from penultimate.study.graph import Graph, Step
 from penultimate.study.shrinking import shrink
@@ -366,6 +366,15 @@ def test_a_plan_says_trainings_steps_bytes_and_hours_without_the_data(
     assert "--data cifar10=FOLDER" in capsys.readouterr().err
 
 
+def asked_of(study: Study) -> set[str]:
+    """Every measurement with all its settings, as text."""
+    return {
+        f"{one.measurement.name} " + " ".join(f"{name}={value}" for name, value in one.settings.items())
+        for asked in study.measured().values()
+        for one in asked
+    }
+
+
 UNCHANGED = [
     item
     for item in vars(Recipe())
@@ -388,6 +397,7 @@ def test_shrinking_changes_no_architecture_objective_probe_or_recipe(name: str) 
             assert getattr(before.recipe, item) == getattr(after.recipe, item)
         assert (after.recipe.epochs, after.recipe.batch_size) == (2, 8)
         assert after.recipe.size == min(48, before.recipe.size)
+    assert not re.search(r"steps=\d{2}|shots=\(?\d{2}|batch_size=\d{2}", " ".join(map(str, asked_of(small))))
     measured = {key: [one.measurement.name for one in asked] for key, asked in study.measured().items()}
     assert measured == {
         key: [one.measurement.name for one in asked] for key, asked in small.measured().items()

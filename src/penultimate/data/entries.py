@@ -380,7 +380,7 @@ def entry(name: str) -> Entry:
 def listed() -> list[str]:
     """What `penultimate list datasets` says of the published sets, a line each.
 
-    >>> listed()[-1]
+    >>> listed()[-2]
     'flowers102       Oxford 102 Flowers: species of flowers; 102 classes, train 2,040, test 6,149'
     """
     width = max(map(len, ENTRIES)) + 1

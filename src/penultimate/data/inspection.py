@@ -20,7 +20,11 @@ from penultimate.data.reading import what_goes_where
 from penultimate.data.unpacking import unpack
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 
-SCORES = {"top1": "top-1 accuracy", "mean_per_class": "mean per-class accuracy"}
+SCORES = {
+    "top1": "top-1 accuracy",
+    "mean_per_class": "mean per-class accuracy",
+    "auc": "AUC of each label",
+}
 STRETCH = 64
 """Images that a process decodes before it tells of them."""
 
