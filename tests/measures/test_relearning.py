@@ -64,3 +64,23 @@ def test_a_class_of_too_few_images_is_named(tmp_path: Path) -> None:
 def test_a_number_of_images_that_cannot_be_is_refused_before_anything_runs(shots: str) -> None:
     with pytest.raises(RequestError, match=r"relearning: shots must be an integer in \[2, inf\)"):
         requested(f"relearning(shots={shots})")
+
+
+def test_heads_are_relearned_from_test_images_and_scored_on_the_others(tmp_path: Path) -> None:
+    plain = bank(np.arange(CLASSES * EACH) % CLASSES, 0)
+    start, rest = np.arange(CLASSES * SHOTS), np.arange(CLASSES * SHOTS, CLASSES * EACH)
+    logits = np.eye(CLASSES)[plain.labels].astype(np.float32)
+    logits[:] = np.where(np.arange(len(logits))[:, None] < len(start) + 3, np.roll(logits, 1, 1), logits)
+    whole = FeatureBank(plain.features, plain.labels, logits)
+    rows = measured(
+        "relearning_from_test", Parents(tmp_path / "a").bank("test", whole), {"shots": SHOTS}
+    ).rows
+    found = {row.metric: row.value for row in rows}
+    assert found["relearn_original_top1"] == (len(rest) - 3) / len(rest)
+    parts = (FeatureBank(plain.features[rows], plain.labels[rows]) for rows in (rest, start))
+    test, fresh = parts
+    parents = Parents(tmp_path / "b").bank("test", test).bank("relearn", fresh)
+    apart = {row.metric: row.value for row in measured("relearning", parents, {"shots": SHOTS}).rows}
+    assert {name: found[name] for name in apart} == apart
+    with pytest.raises(RequestError, match="none is left to score on"):
+        measured("relearning_from_test", Parents(tmp_path / "c").bank("test", whole), {"shots": EACH})

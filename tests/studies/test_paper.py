@@ -14,12 +14,13 @@ import pytest
 import torch
 
 from penultimate import registry
+from penultimate.cli import main
 from penultimate.data.entries import ENTRIES
 from penultimate.doctor.findings import size_text
 from penultimate.engine.sizes import NUMBERS, bytes_left
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
-from penultimate.study import Runs, load_study
+from penultimate.study import Runs, Study, load_study
 from penultimate.study.evaluation import located_in
 from penultimate.study.graph import Graph, Step
 from penultimate.study.shrinking import shrink
@@ -350,6 +351,30 @@ def test_a_study_is_told_where_its_data_lie_by_name_or_by_a_root(tmp_path: Any) 
     assert located_in(study, []) is study
 
 
+def test_a_plan_says_trainings_steps_bytes_and_hours_without_the_data(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "cifar10_allcnnc", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "left: 225 trainings of 17,550,000 batches, 1,126 steps, 13.3 GB of files; " in said
+    assert "sizes are as published, and what is done is not known: cifar10 (" in said
+    assert "unknown" not in said.replace("not known", "")
+    hours = re.search(r"files; (\d+):\d\d:\d\d of work", said)
+    assert hours is not None
+    assert int(hours[1]) > 10
+    assert main(["run", "cifar10_allcnnc", "--out", str(tmp_path)]) == 2
+    assert "--data cifar10=FOLDER" in capsys.readouterr().err
+
+
+def asked_of(study: Study) -> set[str]:
+    """Every measurement with all its settings, as text."""
+    return {
+        f"{one.measurement.name} " + " ".join(f"{name}={value}" for name, value in one.settings.items())
+        for asked in study.measured().values()
+        for one in asked
+    }
+
+
 UNCHANGED = [
     item
     for item in vars(Recipe())
@@ -372,6 +397,7 @@ def test_shrinking_changes_no_architecture_objective_probe_or_recipe(name: str) 
             assert getattr(before.recipe, item) == getattr(after.recipe, item)
         assert (after.recipe.epochs, after.recipe.batch_size) == (2, 8)
         assert after.recipe.size == min(48, before.recipe.size)
+    assert not re.search(r"steps=\d{2}|shots=\(?\d{2}|batch_size=\d{2}", " ".join(map(str, asked_of(small))))
     measured = {key: [one.measurement.name for one in asked] for key, asked in study.measured().items()}
     assert measured == {
         key: [one.measurement.name for one in asked] for key, asked in small.measured().items()

@@ -257,6 +257,7 @@ def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) 
     for kind in ARRAYS:
         content = _npy(getattr(images, kind))
         with _refusing_folder(folder):
+            (folder / split).parent.mkdir(exist_ok=True)  # ImageNet-C's splits are called "fog/3"
             atomic_write(folder / f"{split}.{kind}.npy", content)
         manifest["files"][f"{split}.{kind}.npy"] = {"sha256": digest_bytes(content), "bytes": len(content)}
     manifest["splits"][split] = {"images": len(images), "shape": list(images.images.shape[1:])}

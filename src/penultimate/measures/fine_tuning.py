@@ -32,7 +32,7 @@ from penultimate.measures.further_training import (
     validated,
     validating,
 )
-from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Setting, Undefined, sample
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Setting, Undefined
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -65,9 +65,9 @@ def fine_tune_cell(
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Fact]:
     """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
-    images = inputs.images("train")
+    images = inputs.shown("train")
     validation = validating(images, inputs.seed)
-    start = start_of(inputs, str(head), images.num_classes, ~validation)
+    start = start_of(inputs, str(head), len(images.class_names), ~validation)
     rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
     yield from validated(inputs, images, validation, start, rates)
 
@@ -136,13 +136,13 @@ def fine_tuning(
 
     Also how alike each layer is before and after, on some of the target's test images: linear CKA.
     """
-    train, test = inputs.images("train"), inputs.images("test")
+    train, test = inputs.shown("train"), inputs.shown("test")
     chosen = chosen_by(inputs.made("fine_tune_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
-    after = train_on(inputs, train, start_of(inputs, str(head), train.num_classes), rates)
+    after = train_on(inputs, train, start_of(inputs, str(head), len(train.class_names)), rates)
     setting = {"head": str(head)}
     yield from numbers_of("fine_tuned", inputs, accuracy_on(inputs, test, after), chosen, setting)
-    yield from _likeness(inputs.network, after, test.subset(sample(len(test), images)), setting)
+    yield from _likeness(inputs.network, after, inputs.images("test", most=images), setting)
     unseen = classes_without(train, validating(train, inputs.seed))
     if unseen:
         some = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more classes" if unseen[5:] else "")

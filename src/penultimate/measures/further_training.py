@@ -19,9 +19,9 @@ from penultimate.objectives.hyperparameters import Interval
 if TYPE_CHECKING:
     import numpy as np
 
-    from penultimate.data.images import ImageSet
     from penultimate.networks.trained import TrainedNetwork
     from penultimate.training import Start
+    from penultimate.training.loop import Examples
 
 OBJECTIVE = "softmax"
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
@@ -43,14 +43,14 @@ RUN, SCORE, CHOSEN = "checkpoints", "score.json", "chosen.json"
 """The folder of a training, which is scratch; what a cell and what a choice leaves."""
 
 
-def validating(images: ImageSet, seed: int) -> np.ndarray:
+def validating(images: Examples, seed: int) -> np.ndarray:
     """Which of the images validate: a fifth of each class, as near as can be."""
     from penultimate.probes.validation import split_off
 
     return split_off(images.labels, seed=seed)
 
 
-def classes_without(images: ImageSet, validation: np.ndarray) -> list[str]:
+def classes_without(images: Examples, validation: np.ndarray) -> list[str]:
     """The classes of training images of which none validates."""
     lacking = {*images.labels.tolist()} - {*images.labels[validation].tolist()}
     return [images.class_names[label] for label in sorted(lacking)]
@@ -79,7 +79,7 @@ def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = s
     return Start(network, (weight, bias))
 
 
-def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
+def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
     """The network trained on the images, which lies in the folder RUN; raises UndefinedError if it diverges.
 
     `rates` are fields of the recipe, and `decay`; without an augmentation among them it is the network's.
@@ -120,7 +120,7 @@ def train_on(inputs: Inputs, images: ImageSet, start: Start | None, rates: dict[
 
 def validated(
     inputs: Inputs,
-    images: ImageSet,
+    images: Examples,
     validation: np.ndarray,
     start: Start | None,
     rates: dict[str, Any],
@@ -132,17 +132,18 @@ def validated(
     yield Fact("validation_accuracy", score)
 
 
-def classified(network: TrainedNetwork, images: ImageSet) -> np.ndarray:
+def classified(network: TrainedNetwork, images: Examples) -> np.ndarray:
     """The classes [n] that a network takes images for."""
     from penultimate.features.extraction import extract
 
-    bank = extract(network, images, min(256, 1 + AT_ONCE // images.images[0].size))
+    ((first, _), *_) = images.subset(slice(1)).batches(1)
+    bank = extract(network, images, min(256, 1 + AT_ONCE // first.numel()))
     assert bank.logits is not None
     predicted: np.ndarray = bank.logits.argmax(1)
     return predicted
 
 
-def accuracy_on(inputs: Inputs, images: ImageSet, network: TrainedNetwork) -> float:
+def accuracy_on(inputs: Inputs, images: Examples, network: TrainedNetwork) -> float:
     """The network's accuracy, the one that is official for the target."""
     from penultimate.probes.estimator import accuracy_of
 

@@ -70,7 +70,7 @@ def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (40,)
     assert isinstance(shots, int)
     bank = inputs.features("test")
     assert bank.logits is not None
-    chosen = _firsts(bank.labels, shots, "test", int(bank.labels.max()) + 1)
+    chosen = _firsts(bank.labels, shots, "test", bank.labels)
     rest = ~chosen
     if not rest.any():
         raise RequestError(f"{shots} test images a class are all there are; none is left to score on")
@@ -83,23 +83,26 @@ def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (40,)
 def _relearned(inputs: Inputs, split: str, shots: tuple[int, ...] | int, metric: str) -> Iterator[Number]:
     assert isinstance(shots, int)
     test, fresh = inputs.features("test"), inputs.features(split)
-    chosen = _firsts(fresh.labels, shots, split, int(test.labels.max()) + 1)
+    chosen = _firsts(fresh.labels, shots, split, test.labels)
     yield from _probed(inputs, fresh, chosen, test.features, test.labels, split, metric, shots)
 
 
-def _firsts(labels: np.ndarray, count: int, split: str, classes: int) -> np.ndarray:
-    """Which are the first `count` images of each class; raises RequestError for a class that has fewer."""
+def _firsts(labels: np.ndarray, count: int, split: str, tested: np.ndarray) -> np.ndarray:
+    """Which are the first `count` images of each class that is tested on.
+
+    Raises RequestError for a class that has fewer.
+    """
     import numpy as np
 
-    firsts = [np.flatnonzero(labels == label)[:count] for label in range(classes)]
-    scarce = next((label for label, places in enumerate(firsts) if len(places) < count), None)
+    firsts = {int(label): np.flatnonzero(labels == label)[:count] for label in np.unique(tested)}
+    scarce = next((label for label, places in firsts.items() if len(places) < count), None)
     if scarce is not None:
         raise RequestError(
             f"{count} images a class are asked for; in the {split} split class {scarce} has"
             f" {len(firsts[scarce])}"
         )
     chosen = np.zeros(len(labels), bool)
-    chosen[np.concatenate(firsts)] = True
+    chosen[np.concatenate(list(firsts.values()))] = True
     return chosen
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from penultimate.registry import Spec, parse
+from penultimate.measures.catalogue import requested
+from penultimate.registry import Spec
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -78,15 +79,15 @@ def _measured(texts: tuple[str, ...] | None, most: Mapping[str, int]) -> tuple[s
     """Measurements with none of some settings above what is allowed of it; None where there is None."""
     if texts is None:
         return None
-    specs = map(parse, texts)
+    asked = map(requested, texts)
     return tuple(
         str(
             Spec(
-                spec.name,
-                {name: _lower(value, most.get(name)) for name, value in spec.arguments.items()},
+                one.measurement.name,
+                {name: _lower(value, most.get(name)) for name, value in one.settings.items()},
             )
         )
-        for spec in specs
+        for one in asked
     )
 
 
