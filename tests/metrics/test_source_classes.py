@@ -44,6 +44,13 @@ def test_leep_equals_its_loops_and_has_no_0_over_0(seed: int) -> None:
     assert pu.leep(probabilities.astype(np.float32), labels) == pytest.approx(expected, rel=1e-6)
 
 
+def test_rows_that_sum_to_1_but_for_rounding_count_as_if_they_did() -> None:
+    random = np.random.default_rng(3)
+    probabilities, labels = random.dirichlet(np.ones(5), 40), random.integers(0, 3, 40)
+    off = probabilities * (1 + 9e-4 * random.uniform(-1, 1, (40, 1)))
+    assert pu.leep(off, labels) == pytest.approx(pu.leep(probabilities, labels), rel=1e-13)
+
+
 @settings(max_examples=20, deadline=None)
 @given(seeds)
 def test_leep_of_certain_predictions_is_nce(seed: int) -> None:

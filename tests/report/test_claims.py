@@ -433,14 +433,14 @@ def test_the_papers_evidence_is_recomputed_from_its_tables() -> None:
         assert shown.startswith(f"ρ = −{abs(rho):.2f} (")
         assert "nine objectives" in shown
     sigmoid = next(one.paper for one in judge(read(planted({}))) if one.claim.key == "accuracy_sigmoid")
-    assert sigmoid == "+0.90 points (0.73 to 1.07), eight runs each"
+    assert sigmoid == "+0.90 points of test accuracy (0.73 to 1.07), eight runs each"
 
 
 def test_a_claim_on_another_aspect_is_data_too() -> None:
     """A rule of one's own needs no code: each alternative against softmax in transfer."""
     claim = Claim("linear_sigmoid", "Sigmoid transfers better", "table 1", Better("linear", "sigmoid"))
     (judged,) = judge(read(planted(as_in_the_paper())), [claim])
-    assert judged.paper.startswith("−1.38 points, eight runs each")
+    assert judged.paper.startswith("−1.38 points of linear transfer, eight runs each")
     assert judged.ours.verdict == "does not hold"
 
 

@@ -218,3 +218,39 @@ def test_smoke_feeds_every_exhibit_that_one_seed_and_one_architecture_can(finish
     for row in measurements.results.table:
         declared = {one.unit for _, one in yielding(row.metric)} | {OF_TRAINING.get(row.metric)}
         assert row.unit in declared, row.metric
+
+
+IN_THE_PAPERS = [name for members in IN_THE_PAPER.values() for name in members]
+"""The 42 tables and figures of the paper and of its ICLR version."""
+TOGETHER = ("smoke", "quickstart", "glyphs", "variations")
+"""The studies that make them all."""
+
+
+def makers(name: str) -> set[str]:
+    """The studies of this package that measure everything that an exhibit is not whole without."""
+    made = exhibit_of(name)
+    needed = [quantity for quantity in made.quantities if not quantity.optional]
+    found = set()
+    for other in registry.names("study"):
+        one: Study = registry.entry("study", other).resolve()
+        main = {backbone for block in one.runs if not block.arm for backbone in block.backbones}
+        if len(main) > made.of_another and all(_measures(one, quantity) for quantity in needed):
+            found.add(other)
+    return found
+
+
+def test_the_studies_of_this_package_together_make_42_of_42() -> None:
+    assert len(IN_THE_PAPERS) == len({*IN_THE_PAPERS}) == 42
+    by_name = {name: makers(name) for name in IN_THE_PAPERS}
+    assert {name for name, made_by in by_name.items() if not made_by & {*TOGETHER}} == set()
+    for name, made_by in by_name.items():
+        assert exhibit_of(name).measured_by in made_by, name
+
+
+def test_what_no_study_but_a_limited_one_makes_is_known() -> None:
+    """Fine-tuning and class overlap, until a study that is evidence measures them."""
+    of_evidence = {
+        name for name in registry.names("study") if not registry.entry("study", name).resolve().limited
+    }
+    lacking = {name for name in IN_THE_PAPERS if not makers(name) & of_evidence}
+    assert lacking <= {"table2", "figureD3", "tableF1"}

@@ -81,6 +81,21 @@ QUANTITIES: dict[Aspect, Quantity] = {
 """The rows that hold an aspect, or that it is computed from; those of all others follow from these."""
 RATIOS: tuple[Aspect, ...] = ("separation", "separation_before", "fall", "shared")
 """Aspects between 0 and 1; all others are in per cent."""
+UNITS: dict[Aspect, str] = {
+    "accuracy": "points of test accuracy",
+    "train": "points of training accuracy",
+    "matched": "points of test accuracy",
+    "kinship": "points of equal mistakes",
+    "separation": "of R²",
+    "separation_before": "of R²",
+    "fall": "of R²",
+    "linear": "points of linear transfer",
+    "knn": "points of kNN transfer",
+    "shared": "of ρ",
+    "fine_tuned": "points of fine-tuned transfer",
+    "combined": "points of holdout accuracy",
+}
+"""What a difference in an aspect is counted in."""
 SHARED = ("newfaces", "pets")
 """The tasks whose classes are those of pretraining."""
 OF_THE_SWEEP: tuple[Aspect, ...] = ("accuracy", "separation", "linear")

@@ -120,7 +120,7 @@ def none_positive(evidence: Evidence, rule: NonePositive, criteria: Criteria) ->
     margin = least_difference("separation", mean(softmax.values()), criteria)
     most = max(values, key=lambda slug: mean(values[slug].values()))
     text = difference_text(mean(values[most].values()), None, [len(values[most])], rule.aspect)
-    ours = f"The largest: {names_of([most])}, {text}"
+    ours = f"The largest fall: {names_of([most])}, {text}"
     enough = [slug for slug, runs in values.items() if len(runs) >= criteria.least_runs.value]
     found = {slug: difference([values[slug]], [1], margin, criteria) for slug in enough}
     effects = {slug: effect for slug, effect in found.items() if effect is not None}

@@ -206,7 +206,7 @@ def no_sum(evidence: Evidence, criteria: Criteria) -> Assessment:
     best = max(gains, key=lambda spec: mean(gains[spec].values()))
     label = measurements.in_arm(COMBINATIONS).objective(best).label
     highest = signed(100 * mean(gains[best].values()), 2)
-    ours = f"{difference_text(effect.estimate, effect, [len(seeds)])}, mean of"
+    ours = f"{difference_text(effect.estimate, effect, [len(seeds)], 'combined')}, mean of"
     ours += f" {counted(len(wholes), 'combination')}; the best: {label}, {highest}"
     (verdict,) = each({"gain": effect}, ("gain",), criteria).values()
     least = f"a gain of {amount(margin, 'accuracy')} or more"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penultimate.objectives.presets import PRESETS
-from penultimate.report.claims.aspects import RATIOS, Aspect
+from penultimate.report.claims.aspects import RATIOS, UNITS, Aspect
 from penultimate.report.claims.criteria import Criteria
 from penultimate.report.claims.effects import Effect, Verdict
 from penultimate.report.text import counted, fixed, listed, p_value
@@ -32,8 +32,12 @@ def amount(size: float, aspect: Aspect) -> str:
 
 
 def level_text(value: float, aspect: Aspect) -> str:
-    """A value of a quantity."""
-    return fixed(value, 3) if aspect in RATIOS else f"{fixed(value, 1)} %"
+    """A value of a quantity, with its unit or its name.
+
+    >>> level_text(75.95, "linear"), level_text(0.349, "separation")
+    ('76.0 %', 'R² 0.349')
+    """
+    return f"R² {fixed(value, 3)}" if aspect in RATIOS else f"{fixed(value, 1)} %"
 
 
 def least_gain(margin: float, aspect: Aspect) -> Least:
@@ -115,9 +119,9 @@ def difference_text(
     estimate: float, effect: Effect | None, counts: Iterable[int], aspect: Aspect = "accuracy"
 ) -> str:
     """A difference with its interval, if there is one, and the runs behind it."""
-    digits, unit = (3, "") if aspect in RATIOS else (2, " points")
+    digits = 3 if aspect in RATIOS else 2
     interval = f" ({range_text(effect.low, effect.high, digits)})" if effect else ""
-    return f"{signed(estimate, digits)}{unit}{interval}, {runs_each(counts)}"
+    return f"{signed(estimate, digits)} {UNITS.get(aspect, 'points')}{interval}, {runs_each(counts)}"
 
 
 def rank_text(effect: Effect, sign: int, n: int, noun: str) -> str:

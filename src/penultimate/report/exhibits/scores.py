@@ -274,8 +274,8 @@ def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float, ru
     few = f" ({said})" if (said := direction([runs])) else ""
     return [
         f"{OURS}: right most often is a pick by {listed(surest)}, for {_count(most)} of"
-        f" {counted(tasks, 'task')}; least is lost by {listed(cheapest)}, {fixed(least, 1)} points of accuracy"
-        f" in the mean over tasks; a pick at random loses {fixed(chance, 1)}{always}{few}."
+        f" {counted(tasks, 'task')}; least is lost by {listed(cheapest)}, {fixed(least, 1)} points of"
+        f" accuracy in the mean over tasks; a pick at random loses {fixed(chance, 1)}{always}{few}."
     ]
 
 
