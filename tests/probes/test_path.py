@@ -18,6 +18,7 @@ from penultimate.probes.certificate import Certifier
 from penultimate.probes.descent import Descent
 from penultimate.probes.logistic import LogisticProblem, residuals
 from penultimate.probes.path import Solver, trace
+from penultimate.probes.rows import Rows
 
 ROUNDING = 1e-9
 
@@ -88,7 +89,7 @@ def test_a_certificate_holds_anywhere_not_only_near_the_optimum(parameters, expo
     with pytest.MonkeyPatch.context() as patch:
         if not solve_intercept:
             patch.setattr(certificates, "INTERCEPT_STEPS", 1)
-        certifier = Certifier(features, codes, mean, radius, [slice(0, 4), slice(4, len(codes))])
+        certifier = Certifier(Rows(features), codes, mean, radius, [slice(0, 4), slice(4, len(codes))])
         value, improved, gap = certifier.certify(weight, intercept, penalty, 1e-4)
     assert value == pytest.approx(oracle.objective(weight, improved, features, codes, penalty), rel=1e-7)
     assert value <= oracle.objective(weight, intercept, features, codes, penalty) * (1 + ROUNDING)
@@ -98,7 +99,7 @@ def test_a_certificate_holds_anywhere_not_only_near_the_optimum(parameters, expo
 def test_a_gap_that_is_not_closed_is_reported(problem):
     features, codes = problem
     mean = features.mean(0)
-    certifier = Certifier(features, codes, mean, 10.0, [slice(0, len(codes))])
+    certifier = Certifier(Rows(features), codes, mean, 10.0, [slice(0, len(codes))])
     found = certifier.certify(np.zeros((3, 3)), np.zeros(3), 1.0, 1e-4)
     assert found.gap > 0.1
 
@@ -117,7 +118,7 @@ def test_value_and_gradient_are_those_of_the_definition(problem, monkeypatch):
     features, codes = problem
     monkeypatch.setattr(logistic, "LEAST_ROWS", 7)
     monkeypatch.setattr(logistic, "BLOCK_LOGITS", {"host": 1, "device": 1})
-    task = LogisticProblem(features, codes, 3, "float64")
+    task = LogisticProblem(Rows(features), codes, 3, "float64")
     assert len(task.blocks) == 6
     theta = np.random.default_rng(0).normal(size=12)
     for part in task.split(theta):
@@ -136,7 +137,7 @@ def test_value_and_gradient_are_those_of_the_definition(problem, monkeypatch):
 
 def test_moving_lambda_is_exact_and_costs_no_pass(problem):
     features, codes = problem
-    task = LogisticProblem(features, codes, 3, "float64")
+    task = LogisticProblem(Rows(features), codes, 3, "float64")
     descent = Descent(task, task.start(), 10.0)
     descent.run(1e-4, 100)
     steps = [pair.step.copy() for pair in descent.pairs]
@@ -155,7 +156,7 @@ def test_moving_lambda_is_exact_and_costs_no_pass(problem):
 def test_float32_that_does_not_get_there_gives_way_to_float64(monkeypatch):
     features, codes = blobs(5, 80, 4, 3, 1.0)
     monkeypatch.setitem(path.MOST_PASSES, "float32", 3)
-    solver = Solver(features.astype(np.float32), codes, 3, 1e-4)
+    solver = Solver(Rows(features.astype(np.float32)), codes, 3, 1e-4)
     assert solver.solve(1e5).gap <= 1e-4
     assert solver.problem.dtype == "float32"
     found = solver.solve(1e-2)

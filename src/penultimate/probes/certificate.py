@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from jaxtyping import Float, Int
 
-from penultimate.probes.arrays import Array, NumpyFloats, beside, cast, counting, empty, to_numpy, zeros
+from penultimate.probes.arrays import Array, NumpyFloats, beside, counting, empty, to_numpy, zeros
 from penultimate.probes.logistic import residuals
+from penultimate.probes.rows import Rows, in_order
 
 INTERCEPT_STEPS = 12
 INTERCEPT_SHARE = 0.02
@@ -46,14 +47,14 @@ class Certifier:
 
     def __init__(
         self,
-        features: Float[Array, "n p"],
+        features: Rows,
         codes: Int[Array, " n"],
         mean: Float[Array, " p"],
         radius: float,
         blocks: list[slice],
     ) -> None:
         self.features, self.codes, self.mean, self.radius, self.blocks = features, codes, mean, radius, blocks
-        self.logits = empty((0, len(features)), "float64", features)
+        self.logits = empty((0, len(features)), "float64", features.home)
 
     def certify(
         self, weight: Float[Array, "k p"], intercept: Float[Array, " k"], penalty: float, tolerance: float
@@ -64,8 +65,12 @@ class Certifier:
         """
         if len(self.logits) != len(weight):
             self.logits = empty((len(weight), len(self.features)), "float64", weight)
-        for block in self.blocks:
-            self.logits[:, block] = weight @ cast(self.features[block], "float64").T
+
+        def logits(block: slice) -> None:
+            self.logits[:, block] = weight @ self.features.float64(block).T
+
+        for _ in in_order(logits, self.blocks, weight):
+            pass
         ridge = 0.5 * penalty * float(weight.ravel() @ weight.ravel())
         drift = weight @ self.mean
         intercept = self._solve_intercept(intercept, drift, ridge, penalty, tolerance)
@@ -73,11 +78,16 @@ class Certifier:
         loss = 0.0
         slope = penalty * weight
         intercept_slope = 0.0 * intercept
-        for block in self.blocks:
+
+        def derivatives(block: slice) -> tuple[float, Float[Array, "k p"], Float[Array, " k"]]:
             part = self.logits[:, block] + intercept[:, None]
-            loss += float(residuals(part, self.codes[block]).sum())
-            slope += part @ cast(self.features[block], "float64")
-            intercept_slope += part.sum(1)
+            of_block = float(residuals(part, self.codes[block]).sum())
+            return of_block, part @ self.features.float64(block), part.sum(1)
+
+        for part in in_order(derivatives, self.blocks, weight):
+            loss += part[0]
+            slope += part[1]
+            intercept_slope += part[2]
         slope -= intercept_slope[:, None] * self.mean
         objective = loss + ridge
         remainder = self._remainder(
@@ -133,13 +143,18 @@ class Certifier:
         loss = 0.0
         slope = zeros((classes,), "float64", intercept)
         products = zeros((classes, classes), "float64", intercept)
-        for block in self.blocks:
+
+        def derivatives(block: slice) -> tuple[float, Float[Array, " k"], Float[Array, "k k"]]:
             part = self.logits[:, block] + intercept[:, None]
             codes = self.codes[block]
-            loss += float(residuals(part, codes).sum())
-            slope += part.sum(1)
+            of_block, of_intercept = float(residuals(part, codes).sum()), part.sum(1)
             part[codes, counting(len(codes), part)] += 1
-            products += part @ part.T
+            return of_block, of_intercept, part @ part.T
+
+        for part in in_order(derivatives, self.blocks, intercept):
+            loss += part[0]
+            slope += part[1]
+            products += part[2]
         hessian = -to_numpy(products)
         np.fill_diagonal(hessian, 0)
         np.fill_diagonal(hessian, -hessian.sum(1))

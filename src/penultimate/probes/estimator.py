@@ -23,6 +23,7 @@ from penultimate.probes.inputs import (
     naming,
     training_set,
 )
+from penultimate.probes.rows import Rows
 
 ACCURACIES: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "top1": accuracy,
@@ -58,7 +59,8 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _training_set(self, X: Data, y: Data) -> TrainingSet:
         """The checked examples; remembers the number of features and a table's column names."""
         X, y = examples_of(X, y)
-        examples = training_set(X, y)
+        features = as_features(X)
+        examples = training_set(Rows(features), as_labels(y, len(features)))
         with naming("X"):
             validate_data(self, X, skip_check_array=True)
         return examples

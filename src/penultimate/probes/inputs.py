@@ -16,9 +16,11 @@ from sklearn.utils.multiclass import type_of_target
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import Bank, as_matrix, as_tensor, expect_unmasked, listed_rows
-from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, library
+from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks
+from penultimate.probes.rows import Rows
 
-ROWS_CHECKED = 1 << 16
+NUMBERS_CHECKED = 1 << 22
+"""Features looked at together for NaN and infinity."""
 
 Data: TypeAlias = Any
 """Anything that scikit-learn accepts (arrays, lists, tables), tensors on any device, feature banks."""
@@ -39,7 +41,7 @@ class WrongTypeError(RequestError, TypeError):
 class TrainingSet(NamedTuple):
     """Features [n p], the classes that occur [k], ascending, and each example's position among them [n]."""
 
-    features: Float[Array, "n p"]
+    features: Rows
     classes: Shaped[np.ndarray, " k"]
     codes: Int[np.ndarray, " n"]
 
@@ -56,9 +58,10 @@ def naming(what: str) -> Iterator[None]:
 
 
 def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
-    """Features [n p] in float32 or float64: NumPy if they are on the host, a tensor if they are on a device.
+    """Features [n p] in floating point: NumPy if they are on the host, a tensor if they are on a device.
 
-    Half precision is converted to float32, integers to float64. Raises RequestError for anything but finite
+    What is memory-mapped stays so, in half precision too; bfloat16 on the host is converted to float32, whole
+    numbers to float64. Raises RequestError for anything but finite
     numbers (with the rows), and without rows or columns.
     """
     if not isinstance(values, torch.Tensor):
@@ -75,9 +78,9 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
     matrix = as_matrix(values, what, "features")
     if len(matrix) == 0:
         raise RequestError(f"{what} has no examples: shape {list(matrix.shape)}")
-    if matrix.dtype not in (torch.float32, torch.float64):
+    if matrix.dtype not in (torch.float16, torch.float32, torch.float64):
         matrix = matrix.float() if matrix.is_floating_point() else matrix.double()
-    for block in blocks(len(matrix), ROWS_CHECKED):
+    for block in blocks(len(matrix), max(1, NUMBERS_CHECKED // matrix.shape[1])):
         bad = ~matrix[block].isfinite().all(1)
         if bool(bad.any()):
             raise RequestError(f"{what} holds NaN or infinity in {listed_rows(bad, block.start)}")
@@ -116,21 +119,21 @@ def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:
     return codes[: len(first)], codes[len(first) :]
 
 
-def training_set(features: Data, labels: Data) -> TrainingSet:
-    """The checked training set; raises UndefinedError if nothing can be learnt from it.
+def training_set(features: Rows, labels: Labels) -> TrainingSet:
+    """The training set of checked examples; raises UndefinedError if nothing can be learnt from it.
 
-    >>> training_set([[0.0], [1.0], [2.0]], ["b", "a", "b"]).codes
+    >>> training_set(Rows(np.array([[0.0], [1.0], [2.0]])), np.array(["b", "a", "b"])).codes
     array([1, 0, 1])
     """
-    matrix = as_features(features)
-    classes, codes = np.unique(as_labels(labels, len(matrix)), return_inverse=True)
+    classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) == 1:
         raise UndefinedError(
-            f"y holds one class only ({classes[0]}, {len(matrix)} examples); a probe needs two or more"
+            f"y holds one class only ({classes[0]}, {len(features)} examples); a probe needs two or more"
         )
-    ops = library(matrix)
-    if bool((ops.amax(matrix, 0) == ops.amin(matrix, 0)).all()):
+    first = features.float64(slice(0, 1))
+    size = max(1, NUMBERS_CHECKED // features.shape[1])
+    if all(bool((features.float64(block) == first).all()) for block in blocks(len(features), size)):
         raise UndefinedError(
-            f"all {len(matrix)} examples of X are one point: constant features tell no class from another"
+            f"all {len(features)} examples of X are one point: constant features tell no class from another"
         )
-    return TrainingSet(matrix, classes, codes)
+    return TrainingSet(features, classes, codes)

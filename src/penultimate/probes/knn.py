@@ -50,7 +50,7 @@ class KNNProbe(Probe):
         one_of(self.metric, "distance", METRICS)
         most = whole_number(self.max_k, "max_k", 1)
         features, self.classes_, self._codes = self._training_set(X, y)
-        self._neighbours = Neighbours(features, self.metric)
+        self._neighbours = Neighbours(features.home, self.metric)
         most = min(most, len(features) - 1)
         hits = np.zeros(most, dtype=np.int64)
         for block, indices in self._neighbours.nearest(most):

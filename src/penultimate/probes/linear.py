@@ -21,8 +21,6 @@ from penultimate.probes.arrays import (
     beside,
     blocks,
     cast,
-    dtype_name,
-    library,
     to_numpy,
 )
 from penultimate.probes.estimator import Probe, accuracy_of
@@ -37,6 +35,7 @@ from penultimate.probes.inputs import (
 )
 from penultimate.probes.logistic import LogisticProblem
 from penultimate.probes.path import Optimum, Solver
+from penultimate.probes.rows import Rows
 from penultimate.probes.validation import split_off
 
 LAMBDAS: NumpyFloats = np.logspace(-6, 5, 45)
@@ -46,7 +45,8 @@ AUC = "auc"
 LAMBDA_RANGE = (1e-30, 1e30)
 LEAST_PENALTY = 1e-30
 """Relative to the variance of the features: a gradient rounded to eps certifies no smaller lambda."""
-ROWS_SCORED = 1 << 14
+ROWS_SCORED, NUMBERS_SCORED = 1 << 14, 1 << 23
+"""The most examples that are scored together, and the most features of theirs."""
 
 
 class UncertifiedWarning(UserWarning):
@@ -73,11 +73,10 @@ class LinearProbe(Probe):
     `lambdas_` ascending, and for each of them `validation_accuracy_`, `certificates_` (bounds on
     (F - F*)/F*), `objectives_` (F) and `n_iter_` (passes over the features); `certificate_` of the refit.
 
-    Memory: the features in the caller's float32 or float64 at most three times (given, divided, rotated),
-    8 n k bytes for a certificate's logits, about 40 k p numbers for the descent. A pass costs 4 n p k flop,
-    and a lambda takes 2 to 10: at n = 1e6, p = 2048, k = 1000 in float32 that is 25 GB of features, 8 GB of
-    logits and some 2 Pflop for the path: hours on a core, minutes on a GPU. CUDA tensors stay on their
-    device.
+    Memory: the features are read in blocks from where they lie (a memory-mapped bank in float16 too) and
+    never copied as a whole; their rotation, n p numbers of 4 bytes (8 if X is in float64), is in memory up to
+    256 MB, else in a file in TMPDIR. 8 n k bytes for a certificate's logits, about 40 k p numbers for the
+    descent. A pass costs 4 n p k flop, and a lambda takes 2 to 10. CUDA tensors stay on their device.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -146,7 +145,8 @@ class LinearProbe(Probe):
 
         best = int(np.argmax(accuracies))
         if X_val is not None:
-            whole = _union(train, validation, validation_labels)
+            labels = np.concatenate([train.classes[train.codes], validation_labels])
+            whole = training_set(train.features.joined(validation), labels)
         refit = self._refit(whole, train.classes, optima[best])
         optima.reverse()
 
@@ -169,7 +169,7 @@ class LinearProbe(Probe):
 
     def predict(self, X: Data) -> Labels:
         """The class of the largest logit [n]."""
-        return _largest(self._queries(X), self.classes_, self.coef_, self.intercept_)
+        return _largest(Rows(self._queries(X)), self.classes_, self.coef_, self.intercept_)
 
     def predict_proba(self, X: Data) -> NumpyFloats:
         """softmax(W x + b) [n k], in the order of `classes_`."""
@@ -183,13 +183,13 @@ class LinearProbe(Probe):
         if not isinstance(metric, str) or metric != AUC:
             return super().score(X, y, metric)
         features, labels = examples_of(X, y)
-        queries = self._queries(features)
+        queries = Rows(self._queries(features))
         _expect_two(self.classes_)
         known, truth = encoded(self.classes_, as_labels(labels, len(queries)))
         return auc(_margins(queries, self.coef_, self.intercept_), truth == known[1])
 
     def _all_logits(self, X: Data) -> NumpyFloats:
-        parts = _logits(self._queries(X), self.coef_, self.intercept_)
+        parts = logits_of(Rows(self._queries(X)), self.coef_, self.intercept_)
         return np.concatenate([to_numpy(part) for part in parts])
 
     def _checked_lambdas(self) -> NumpyFloats:
@@ -209,18 +209,18 @@ class LinearProbe(Probe):
 
     def _divide(
         self, whole: TrainingSet, X_val: Data, y_val: Data
-    ) -> tuple[TrainingSet, Float[Array, "v p"], Shaped[np.ndarray, " v"]]:
+    ) -> tuple[TrainingSet, Rows, Shaped[np.ndarray, " v"]]:
         """Training examples, validation features, validation labels."""
         X_val, y_val = examples_of(X_val, y_val)
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
         if X_val is not None:
-            validation = beside(self._queries(X_val, "X_val"), whole.features)
+            validation = Rows(beside(self._queries(X_val, "X_val"), whole.features.home))
             return whole, validation, as_labels(y_val, len(validation), "y_val")
         chosen = split_off(whole.codes, self.validation_fraction, self.seed)
         labels = whole.classes[whole.codes]
-        train = training_set(whole.features[beside(~chosen, whole.features)], labels[~chosen])
-        return train, whole.features[beside(chosen, whole.features)], labels[chosen]
+        train = training_set(whole.features.chosen(~chosen), labels[~chosen])
+        return train, whole.features.chosen(chosen), labels[chosen]
 
     def _refit(self, whole: TrainingSet, classes: Labels, optimum: Optimum) -> Optimum:
         """The optimum on everything at the chosen lambda, started from the one on the training examples."""
@@ -255,22 +255,25 @@ def _gain(problem: LogisticProblem, codes: NumpyInts) -> float:
     shrinks with what they save: else W = 0 would do at the largest lambdas, and rank nothing.
     """
     shares = np.bincount(codes) / len(codes)
-    ones = to_numpy(cast(problem.features[beside(codes == 1, problem.features)], "float64").sum(0))
+    ones = np.zeros(problem.rank)
+    for block in problem.blocks:
+        positive = problem.features[block][beside(codes[block] == 1, problem.mean)]
+        ones += to_numpy(cast(positive, "float64").sum(0))
     square = 2 * float(ones @ ones) * problem.unit**2
     return square / (2 * len(codes) * float(-(shares * np.log(shares)).sum()))
 
 
-def _logits(
-    features: Float[Array, "n p"], weight: NumpyFloats, intercept: NumpyFloats
-) -> Iterator[Float[Array, "_ k"]]:
-    weight, intercept = beside(weight, features), beside(intercept, features)
-    for block in blocks(len(features), ROWS_SCORED):
-        yield cast(features[block], "float64") @ weight.T + intercept
+def logits_of(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> Iterator[Float[Array, "_ k"]]:
+    """W x + b in float64, of a block of examples after another."""
+    weight, intercept = beside(weight, features.home), beside(intercept, features.home)
+    examples, columns = features.shape
+    for block in blocks(examples, min(ROWS_SCORED, max(1, NUMBERS_SCORED // columns))):
+        yield features.float64(block) @ weight.T + intercept
 
 
-def _margins(features: Float[Array, "n p"], weight: NumpyFloats, intercept: NumpyFloats) -> NumpyFloats:
+def _margins(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> NumpyFloats:
     """How far the second class's logit lies above the first's."""
-    parts = [to_numpy(part) for part in _logits(features, weight, intercept)]
+    parts = [to_numpy(part) for part in logits_of(features, weight, intercept)]
     return np.concatenate([part[:, 1] - part[:, 0] for part in parts])
 
 
@@ -279,18 +282,8 @@ def _expect_two(classes: Labels) -> None:
         raise RequestError(f"the metric 'auc' is for two classes; y has {len(classes)}")
 
 
-def _largest(
-    features: Float[Array, "n p"], classes: Labels, weight: NumpyFloats, intercept: NumpyFloats
-) -> Labels:
+def _largest(features: Rows, classes: Labels, weight: NumpyFloats, intercept: NumpyFloats) -> Labels:
     """The class of the largest logit; among equals the smallest class."""
     return np.concatenate(
-        [classes[to_numpy(part.argmax(1))] for part in _logits(features, weight, intercept)]
+        [classes[to_numpy(part.argmax(1))] for part in logits_of(features, weight, intercept)]
     )
-
-
-def _union(train: TrainingSet, validation: Float[Array, "v p"], labels: Labels) -> TrainingSet:
-    ops = library(train.features)
-    dtype = max(dtype_name(train.features), dtype_name(validation))
-    features = ops.concatenate([cast(train.features, dtype), cast(validation, dtype)])
-    classes, codes = np.unique(np.concatenate([train.classes[train.codes], labels]), return_inverse=True)
-    return TrainingSet(features, classes, codes)

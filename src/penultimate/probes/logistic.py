@@ -15,6 +15,7 @@ as well and keeps float32 within its range.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,10 +35,13 @@ from penultimate.probes.arrays import (
     to_numpy,
     zeros,
 )
+from penultimate.probes.rows import Rows, in_order, stored
 
 LEAST_ROWS = 1024
 BLOCK_LOGITS = {"host": 1 << 17, "device": 1 << 26}
 """Logits computed at once: on a host they fit a core's cache; below LEAST_ROWS the matrix product starves."""
+BLOCK_FEATURES = {"host": 1 << 23, "device": 1 << 28}
+"""Features read at once, in float64."""
 
 
 def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Array, " n"]:
@@ -66,52 +70,59 @@ def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Arr
 class LogisticProblem:
     """F on one training set, in one dtype; parameters are a flat vector: W row by row, then b.
 
-    `features` [n p] are the caller's; a rotated copy [n r] is kept, r = min(n, p). Everything else is
-    O(K r + block of logits): a pass costs 4 n r K flop.
+    `features` [n p] are the caller's; a rotated copy [n r], r = min(n, p), is in a file if it is large.
+    Everything else is O(K r + block of logits): a pass costs 4 n r K flop.
     """
 
-    def __init__(self, features: Float[Array, "n p"], codes: NumpyInts, classes: int, dtype: str) -> None:
+    def __init__(self, features: Rows, codes: NumpyInts, classes: int, dtype: str) -> None:
         self.examples, self.classes, self.dtype = len(features), classes, dtype
-        self.codes = beside(codes, features)
-        rows = max(LEAST_ROWS, BLOCK_LOGITS["host" if on_host(features) else "device"] // classes)
-        self.blocks = list(blocks(self.examples, rows))
+        home = features.home
+        self.codes = beside(codes, home)
+        place = "host" if on_host(home) else "device"
+        rows = min(BLOCK_LOGITS[place] // classes, BLOCK_FEATURES[place] // features.shape[1])
+        self.blocks = list(blocks(self.examples, max(LEAST_ROWS, rows)))
         with np.errstate(over="ignore", invalid="ignore"):
             self.mean, self.rotation, variances = self._principal(features)
         self.rank = self.rotation.shape[1]
-        self.features = empty((self.examples, self.rank), dtype, features)
         self.unit: float = float(variances.max() / self.examples) ** 0.5
         _expect_squares(self.unit)
         self.variances = variances / self.unit**2
-        longest_square = 0.0
-        for block in self.blocks:
-            rotated = (cast(features[block], "float64") - self.mean) @ self.rotation
-            longest_square = max(longest_square, float((rotated**2).sum(1).max()))
-            self.features[block] = cast(rotated / self.unit, dtype)
-        self.radius = longest_square**0.5
-        self._logits = empty(
-            (classes * max(block.stop - block.start for block in self.blocks),), dtype, features
-        )
-        self._product = empty((classes, self.rank), dtype, features)
+        self.longest_square = 0.0
+        self.features = stored(self._rotated(features), (self.examples, self.rank), dtype, home)
+        self.radius = self.longest_square**0.5
         self.passes = 0
 
     def _principal(
-        self, features: Float[Array, "n p"]
+        self, features: Rows
     ) -> tuple[Float[Array, " p"], Float[Array, "p r"], Float[Array, " r"]]:
         """Mean, principal axes, and the sum of squares along each, in float64."""
-        ops = library(features)
-        mean = sum(cast(features[block], "float64").sum(0) for block in self.blocks) / self.examples
+        ops = library(features.home)
+        mean = sum(features.float64(block).sum(0) for block in self.blocks) / self.examples
         _expect_squares(float(abs(mean).max()), least=0)
         if self.examples <= features.shape[1]:
             # The row space is small and contains the optimum (a component of W outside it only adds cost).
-            _, singular, axes = ops.linalg.svd(cast(features, "float64") - mean, full_matrices=False)
+            centered = features.float64(slice(0, self.examples)) - mean
+            _, singular, axes = ops.linalg.svd(centered, full_matrices=False)
             return mean, axes.T, singular**2
-        gram = zeros((features.shape[1], features.shape[1]), "float64", features)
+        gram = zeros((features.shape[1], features.shape[1]), "float64", features.home)
         for block in self.blocks:
-            centered = cast(features[block], "float64") - mean
+            centered = features.float64(block) - mean
             gram += centered.T @ centered
         _expect_squares(math.sqrt(float(gram.diagonal().max())))
         squares, rotation = ops.linalg.eigh(gram)
         return mean, rotation, ops.clip(squares, 0, None)
+
+    def _rotated(self, features: Rows) -> Iterator[Float[Array, "_ r"]]:
+        """The features in the coordinates of the descent, block by block; finds the longest on the way."""
+
+        def work(block: slice) -> tuple[Float[Array, "_ r"], float]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                rotated = (features.float64(block) - self.mean) @ self.rotation
+                return cast(rotated / self.unit, self.dtype), float((rotated**2).sum(1).max())
+
+        for rotated, square in in_order(work, self.blocks, features.home):
+            self.longest_square = max(self.longest_square, square)
+            yield rotated
 
     def split(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k r"], Float[Array, " k"]]:
         """The views W [k r] and b [k] of a flat vector."""
@@ -142,27 +153,33 @@ class LogisticProblem:
         intercept_slope[:] = 0
         loss = 0.5 * penalty * float(cast(weight, "float64").ravel() @ cast(weight, "float64").ravel())
         curvature = ops.zeros_like(intercept)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for block in self.blocks:
-                count = block.stop - block.start
-                logits = self._logits[: self.classes * count].reshape(self.classes, count)
-                ops.matmul(weight, self.features[block].T, out=logits)
-                logits += intercept[:, None]
-                loss += float(cast(residuals(logits, self.codes[block]), "float64").sum())
-                slope += ops.matmul(logits, self.features[block], out=self._product)
-                intercept_slope += logits.sum(1)
-                size = abs(logits)
-                curvature += (size * (1 - size)).sum(1)
+        for part in in_order(lambda block: self._of_block(weight, intercept, block), self.blocks, theta):
+            loss += part[0]
+            slope += part[1]
+            intercept_slope += part[2]
+            curvature += part[3]
         self.curvature = curvature
         return loss, gradient
+
+    def _of_block(
+        self, weight: Float[Array, "k r"], intercept: Float[Array, " k"], block: slice
+    ) -> tuple[float, Float[Array, "k r"], Float[Array, " k"], Float[Array, " k"]]:
+        """The loss of a block, its gradient in W and in b, and its part of the curvature."""
+        features = self.features[block]
+        with np.errstate(over="ignore", invalid="ignore"):
+            logits = weight @ features.T
+            logits += intercept[:, None]
+            loss = float(cast(residuals(logits, self.codes[block]), "float64").sum())
+            size = abs(logits)
+            return loss, logits @ features, logits.sum(1), (size * (1 - size)).sum(1)
 
     def preconditioner(self, penalty: float) -> Float[Array, " d"]:
         """1/(c_k s_j^2 + lambda) for W, 1/(n c_k) for b; c_k = mean_i q_ik (1 - q_ik) at the last evaluation.
 
         It would be the inverse diagonal of the Hessian if q(1 - q) were the same for all examples.
         """
-        ops = library(self.features)
-        inverse = empty((self.classes * (self.rank + 1),), self.dtype, self.features)
+        ops = library(self.mean)
+        inverse = empty((self.classes * (self.rank + 1),), self.dtype, self.mean)
         weight, intercept = self.split(inverse)
         curvature = ops.clip(self.curvature, 1e-30, None)
         weight[:] = 1 / (curvature[:, None] * cast(self.variances, self.dtype) / self.examples + penalty)

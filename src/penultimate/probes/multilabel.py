@@ -15,7 +15,8 @@ from penultimate.metrics.auc import auc
 from penultimate.probes.arrays import NumpyFloats, to_numpy
 from penultimate.probes.estimator import UnfittedError
 from penultimate.probes.inputs import Data, as_features
-from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe
+from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe, logits_of
+from penultimate.probes.rows import Rows
 from penultimate.probes.validation import split_off
 
 _Result = TypeVar("_Result")
@@ -104,13 +105,13 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         """The log-odds w.x + b [n l] of every label."""
         if not hasattr(self, "coef_"):
             raise UnfittedError("this MultiLabelProbe is not fitted yet: call .fit(X, y) first")
-        features = to_numpy(as_features(X, "X")).astype(np.float64)
+        features = as_features(X, "X")
         if features.shape[1] != self.coef_.shape[1]:
             raise RequestError(
                 f"X has {features.shape[1]} features, and the probe was fitted on {self.coef_.shape[1]}"
             )
-        logits: NumpyFloats = features @ self.coef_.T + self.intercept_
-        return logits
+        parts = logits_of(Rows(features), self.coef_, self.intercept_)
+        return np.concatenate([to_numpy(part) for part in parts])
 
     def predict(self, X: Data) -> npt.NDArray[np.int64]:
         """1 where a label is more likely than not [n l]."""

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from jaxtyping import Float
 
-from penultimate.probes.arrays import Array, NumpyFloats, NumpyInts, beside, dtype_name, to_numpy
+from penultimate.probes.arrays import Array, NumpyFloats, NumpyInts, beside, to_numpy
 from penultimate.probes.certificate import Certifier
 from penultimate.probes.descent import Descent
 from penultimate.probes.logistic import LogisticProblem
+from penultimate.probes.rows import Rows
 
 MOST_PASSES = {"float32": 3000, "float64": 10000}
 """Per lambda. If float32 needs more it is stuck in its rounding, and float64 takes over."""
@@ -42,11 +43,9 @@ class Optimum:
 class Solver:
     """Finds optima on one training set, each started from the last."""
 
-    def __init__(
-        self, features: Float[Array, "n p"], codes: NumpyInts, classes: int, tolerance: float
-    ) -> None:
+    def __init__(self, features: Rows, codes: NumpyInts, classes: int, tolerance: float) -> None:
         self.features, self.codes, self.classes, self.tolerance = features, codes, classes, tolerance
-        self.problem = LogisticProblem(features, codes, classes, dtype_name(features))
+        self.problem = LogisticProblem(features, codes, classes, features.dtype)
         self.certifier = Certifier(
             features, self.problem.codes, self.problem.mean, self.problem.radius, self.problem.blocks
         )
@@ -57,7 +56,8 @@ class Solver:
 
     def start_at(self, weight: NumpyFloats, intercept: NumpyFloats, penalty: float) -> None:
         """Begin from a known W and b (in the caller's coordinates) instead of from W = 0."""
-        self._restart(beside(weight, self.features), beside(intercept, self.features), penalty)
+        home = self.features.home
+        self._restart(beside(weight, home), beside(intercept, home), penalty)
 
     def solve(self, penalty: float) -> Optimum:
         """The optimum at lambda = `penalty`, certified to `tolerance` if float64 can do it at all.
@@ -149,6 +149,6 @@ def trace(
     >>> [round(optimum.objective, 2) for optimum in trace(features, np.array([0, 0, 1, 1]), 2, [1e3, 1.0])]
     [2.77, 1.53]
     """
-    solver = Solver(features, codes, classes, tolerance)
+    solver = Solver(Rows(features), codes, classes, tolerance)
     for penalty in sorted(set(penalties), reverse=True):
         yield solver.solve(float(penalty))
