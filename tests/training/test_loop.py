@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import os
 import pickle
 import shutil
@@ -26,12 +27,14 @@ from penultimate.errors import DamagedFileError, RequestError
 from penultimate.networks.trained import load_network, snapshots
 from penultimate.objectives.presets import PRESETS
 from penultimate.training import Recipe, train
+from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.loop import _Run
 from tests.oracles.data import mixed
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=3, batch_size=16, learning_rate=0.2, augmentation=Augmentation(shift=1))
 CHECKPOINTS = ("checkpoint-0", "checkpoint-1")
+HERE = {**os.environ, "PYTHONPATH": "src:."}
 OBJECTIVES = [
     "softmax",
     "sigmoid",
@@ -405,3 +408,74 @@ def test_without_images_held_out_the_last_weights_are_kept(tmp_path: Path) -> No
     assert {point["metric"] for point in result.curves} == {"mean_loss"}
     with pytest.raises(RequestError, match="stops at the best, or with patience, needs images held out"):
         train("softmax", TINY, squares(64, 0), None, replace(RECIPE, stopping="best"), 5, tmp_path)
+
+
+def test_float16_is_trained_with_a_scaled_loss_and_resumed(tmp_path: Path) -> None:
+    half = replace(RECIPE, precision="float16")
+    losses = {
+        recipe.precision: run(tmp_path / recipe.precision, recipe).curves[-2]["value"]
+        for recipe in (half, RECIPE)
+    }
+    assert losses["float16"] == pytest.approx(losses["bfloat16"], rel=0.1)
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    broken = _Run("softmax", TINY, squares(256, 0), squares(64, 1), half, 5, folder, "cpu")
+    assert broken.scaler.get_scale() == 2**16
+    batches = broken.batches()
+    broken.advance(next(batches))
+    broken.scaler.update(2.0**40)  # of which gradients overflow: the step is left out, the scale halved
+    before = [parameter.clone() for parameter in broken.network.parameters()]
+    broken.advance(next(batches))
+    assert all(map(torch.equal, before, broken.network.parameters()))
+    assert broken.scaler.get_scale() == 2.0**39
+    broken.save()
+    again = _Run("softmax", TINY, squares(256, 0), squares(64, 1), half, 5, folder, "cpu")
+    assert again.resume()
+    assert again.scaler.get_scale() == 2.0**39
+
+
+@pytest.mark.long
+def test_a_compiled_backbone_takes_the_same_steps(tmp_path: Path) -> None:
+    """In a process of its own: the types that tests check cannot be compiled."""
+    code = (
+        "import itertools, sys; from dataclasses import replace; from pathlib import Path\n"
+        "from penultimate.training.loop import _Run; from tests.training.test_loop import RECIPE\n"
+        "from tests.training.worlds import TINY, squares\n"
+        "recipe = replace(RECIPE, compile=sys.argv[1] == 'compiled', precision='float32')\n"
+        "run = _Run('softmax', TINY, squares(256, 0), squares(64, 1), recipe, 5, Path(sys.argv[2]), 'cpu')\n"
+        "for batch in itertools.islice(run.batches(), 3):\n    run.advance(batch)\n"
+        "assert not any('_orig_mod' in name for name in run.network.state_dict())\n"
+        "print(float(run.loss_sum))"
+    )
+    losses = [
+        float(subprocess.check_output([sys.executable, "-c", code, form, str(tmp_path)], env=HERE))
+        for form in ("compiled", "plain")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_checkpoint_written_while_the_run_goes_on_is_of_its_step(tmp_path: Path) -> None:
+    later, now = (tmp_path / name for name in ("later", "now"))
+    for folder, wait in ((later, False), (now, True)):
+        folder.mkdir()
+        begun = _Run("softmax", TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
+        for batch in itertools.islice(begun.batches(), 3):
+            begun.advance(batch)
+        begun.save(wait)
+        for batch in itertools.islice(begun.batches(), 2):
+            begun.advance(batch)
+        begun.checkpoints.close()
+    states: list[Any] = [Checkpoints(folder).load() for folder in (later, now)]
+    for state in states:
+        assert state is not None
+        assert state["step"] == 3
+        assert all(map(torch.equal, state["network"].values(), states[0]["network"].values()))
+        assert torch.equal(state["loss_sum"], states[0]["loss_sum"])
+
+
+def test_what_keeps_a_checkpoint_from_being_written_is_raised(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "absent")
+    checkpoints.save({"step": 1}, wait=False)
+    with pytest.raises(FileNotFoundError):
+        checkpoints.save({"step": 2}, wait=False)
+    checkpoints.close()

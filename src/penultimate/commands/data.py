@@ -10,7 +10,7 @@ from penultimate.errors import RequestError
 
 
 def _takes_data(parser: argparse.ArgumentParser) -> None:
-    doings = parser.add_subparsers(dest="doing", metavar="check | get", required=True)
+    doings = parser.add_subparsers(dest="doing", metavar="check | get | prepare", required=True)
     for name, text in (
         ("check", "Say what of a data set is there, what is missing and what cannot be read; decode it all."),
         ("get", "Unpack a published data set's archives that lie in --root, or download it if that can be."),
@@ -19,6 +19,19 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
         own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
         doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
         doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
+    text = "Copy the images, resized, into a few large files, to train on them faster; resumed if killed."
+    doing = doings.add_parser("prepare", help=text, description=text)
+    doing.add_argument("name", help="a published one, or a folder, table or file of arrays of your own")
+    doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
+    doing.add_argument("--to", metavar="DIR", required=True, help="the folder for the copy")
+    doing.add_argument(
+        "--size", metavar="N", type=int, required=True, help="the shorter side in pixels, such as 256"
+    )
+    doing.add_argument(
+        "--raw",
+        action="store_true",
+        help="the bytes of pixels, several times as large as JPEGs of quality 95",
+    )
 
 
 def _takes_bank(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +55,12 @@ def _data(options: argparse.Namespace) -> int:
 
     if options.doing == "check":
         return 0 if check(options.name, options.root, say, _counting) else 1
+    if options.doing == "prepare":
+        from penultimate.data.preparing import QUALITY, prepare
+
+        quality = 0 if options.raw else QUALITY
+        prepare(options.name, options.root, options.to, options.size, say, quality, _counting)
+        return 0
     if options.root is None:
         raise RequestError(f"give the folder it is to lie in: penultimate data get {options.name} --root DIR")
     get(options.name, options.root, say)

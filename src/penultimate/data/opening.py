@@ -11,6 +11,7 @@ from penultimate.data.catalog import Accuracy
 from penultimate.data.entries import ENTRIES, Entry
 from penultimate.data.listing import Listing
 from penultimate.data.own import TEST_SHARE, read_own
+from penultimate.data.prepared import Copy, expect_matching, read_copy
 from penultimate.errors import RequestError, nearest
 
 
@@ -84,6 +85,9 @@ def open_dataset(
     Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
     """
     entry = ENTRIES.get(name)
+    copy = read_copy(Path(name if root is None else root).expanduser())
+    if copy is not None:
+        return _open_copy(copy, name, root, entry)
     if entry is not None:
         if root is None:
             raise RequestError(
@@ -109,3 +113,29 @@ def open_dataset(
     kept = {split: replace(listing, cache=cache) for split, listing in splits.items()}
     title = path.resolve().name if root is None else name
     return OpenedDataset(title, title, "top1", kept, tuple(notes))
+
+
+def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: Entry | None) -> OpenedDataset:
+    """A prepared copy in place of its data set, with which it is compared where that is to be found."""
+    if not copy.whole:
+        raise RequestError(f"'{copy.folder}' holds a copy that is not finished; go on: {copy.command}")
+    if entry is not None and copy.name != name:
+        raise RequestError(f"'{copy.folder}' is a prepared copy of '{copy.name}', not of '{name}'")
+    entry = ENTRIES.get(copy.name)
+    where, notes = Path(copy.where), copy.told
+    if where.exists():
+        source = open_dataset(copy.name, where) if entry is not None else open_dataset(copy.where)
+    else:
+        source = None
+        notes.append(f"its source was at '{where}', and is not here to be compared with it")
+
+    def read(split: str) -> Listing:
+        if source is not None:
+            expect_matching(copy, split, source.splits.get(split))
+        return copy.listing(split)
+
+    title = name if root is not None else copy.folder.name
+    splits = _Lazily(tuple(copy.sources), read)
+    if entry is not None:
+        return OpenedDataset(copy.name, entry.card.title, entry.card.accuracy, splits, tuple(notes), entry)
+    return OpenedDataset(title, title, "top1", splits, tuple(notes))

@@ -130,8 +130,8 @@ def _weights(
     centres = (torch.arange(size, device=device, dtype=torch.float64).view(-1, 1) + 0.5) * scale
     weights = (1 - (places - centres).abs() / scale.clamp(min=1)).clamp(min=0)
     weights = weights * (places < lengths.view(-1, 1, 1).to(device))
-    quantised: Tensor = torch.floor(weights / weights.sum(2, keepdim=True) * 2**BITS + 0.5)
-    return quantised.mul(0.5**BITS)
+    quantised = torch.floor(weights / weights.sum(2, keepdim=True) * 2**BITS + 0.5)
+    return quantised.div(2**BITS)
 
 
 def _rounded(values: Tensor) -> Tensor:

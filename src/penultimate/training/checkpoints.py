@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from penultimate.errors import DamagedFileError
 from penultimate.files import atomic_write, with_digest, without_digest
@@ -31,12 +33,29 @@ class Checkpoints:
         self.folder = folder
         self.damaged: list[str] = []
         self._loaded = Path()
+        self._writer = ThreadPoolExecutor(1)
+        self._written: Future[None] | None = None
 
     def _paths(self) -> list[Path]:
         return [self.folder / f"checkpoint-{turn}" for turn in (0, 1)]
 
-    def save(self, state: dict[str, Any]) -> None:
-        """Write a state, which has a "step", over the older of the two."""
+    def save(self, state: dict[str, Any], wait: bool = True) -> None:
+        """Write a state, which has a "step", over the older of the two: as it is now, if later than now.
+
+        Raises what kept the one before from being written.
+        """
+        self.close()
+        self._written = self._writer.submit(self._write, _copied(state))
+        if wait:
+            self.close()
+
+    def close(self) -> None:
+        """Wait until what was saved is written; raises what keeps it from being."""
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
+
+    def _write(self, state: dict[str, Any]) -> None:
         buffer = io.BytesIO()
         torch.save(state, buffer)
         target = min(self._paths(), key=lambda path: path.stat().st_mtime_ns if path.exists() else -1)
@@ -62,6 +81,15 @@ class Checkpoints:
         folder = tempfile.mkdtemp(dir=self.folder, prefix="checkpoint-damaged-")
         path.replace(Path(folder) / path.name)
         self.damaged.append(reason)
+
+
+def _copied(state: Any) -> Any:
+    """A state that later steps do not change, in this machine's memory."""
+    if isinstance(state, Tensor):
+        return state.detach().to("cpu", copy=True)
+    if isinstance(state, dict):
+        return {name: _copied(value) for name, value in state.items()}
+    return [_copied(value) for value in state] if isinstance(state, list) else state
 
 
 def _read(path: Path) -> dict[str, Any]:

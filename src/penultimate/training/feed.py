@@ -21,7 +21,7 @@ from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import augment, mixup, normalise
 from penultimate.training.recipe import Recipe
 
-DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 """Of what the body is given, by the recipe's precision."""
 PREPARED, PREPARED_VALUES = 8, 2**20
 """How many batches are prepared at once, and of how many values at most; small images save on calls."""

@@ -103,23 +103,24 @@ def train(
             progress({"notice": f"{reason}; it was set aside, and the training {place}"})
     began, step_began = time.monotonic(), run.step
     saved = began
-    while run.epoch < run.epochs and not run.ended:
-        for batch in run.batches():
-            run.advance(batch)
+    with contextlib.closing(run.checkpoints):
+        while run.epoch < run.epochs and not run.ended:
+            for batch in run.batches():
+                run.advance(batch)
+                if run.reason:
+                    return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
+                if time.monotonic() - saved > checkpoint_seconds:
+                    run.save(wait=False)
+                    saved = time.monotonic()
+            run.close_epoch()
             if run.reason:
                 return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
-            if time.monotonic() - saved > checkpoint_seconds:
-                run.save()
-                saved = time.monotonic()
-        run.close_epoch()
-        if run.reason:
-            return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
-        if progress is not None:
-            rate = (run.step - step_began) * run.feed.batch_size / (time.monotonic() - began)
-            # A run resumed at the very end of an epoch has not timed any step yet.
-            images_left = (run.steps - run.step) * run.feed.batch_size
-            left = images_left / rate if rate else math.inf
-            progress({**run.news, "images_per_second": rate, "seconds_left": left})
+            if progress is not None:
+                rate = (run.step - step_began) * run.feed.batch_size / (time.monotonic() - began)
+                # A run resumed at the very end of an epoch has not timed any step yet.
+                images_left = (run.steps - run.step) * run.feed.batch_size
+                left = images_left / rate if rate else math.inf
+                progress({**run.news, "images_per_second": rate, "seconds_left": left})
     kept = run.finish()
     if run.reason:
         return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
@@ -196,6 +197,8 @@ class _Run:
             nesterov=recipe.nesterov,
             fused=True,
         )
+        self.scaler = torch.amp.GradScaler(device, enabled=recipe.precision == "float16")
+        self.forward = torch.compile(body) if recipe.compile else body
         self.average = WeightAverage(self.network, recipe.momentum_of_average(self.steps))
         self.network.train()
         self.average.module.eval()
@@ -235,11 +238,12 @@ class _Run:
                 part.reseed(self.seed, self.epoch, self.step)
         images, labels = batch
         with self._autocast():
-            features = body(images)
+            features = self.forward(images)
         losses = head.loss(features, labels, validate=False)
         loss = losses.mean()
-        torch.autograd.backward(loss)
-        self.optimiser.step()
+        torch.autograd.backward(self.scaler.scale(loss))
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         self.optimiser.zero_grad(set_to_none=True)
         self.average.update(self.step)
         self.loss_sum += losses.detach().sum()
@@ -262,7 +266,7 @@ class _Run:
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.recipe.precision == "float32":
             return contextlib.nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
+        return torch.autocast(self.device.type, DTYPES[self.recipe.precision])
 
     def close_epoch(self) -> None:
         """Measure, keep the best, and record the epoch in the curves."""
@@ -328,7 +332,7 @@ class _Run:
         sizes = [self.train_shape, 0 if self.holdout is None else len(self.holdout)]
         return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
 
-    def save(self) -> None:
+    def save(self, wait: bool = True) -> None:
         self.checkpoints.save(
             {
                 "identity": self._identity(),
@@ -339,10 +343,12 @@ class _Run:
                 "network": self.network.state_dict(),
                 "average": self.average.module.state_dict(),
                 "optimiser": self.optimiser.state_dict(),
+                "scaler": self.scaler.state_dict(),
                 "curves": self.curves,
                 "best": self.best,
                 "stale": self.stale,
-            }
+            },
+            wait,
         )
 
     def resume(self) -> bool:
@@ -372,6 +378,7 @@ class _Run:
         for parameter, held in self.optimiser.state.items():
             if held["momentum_buffer"].shape != parameter.shape:
                 raise ValueError("a momentum of another shape")
+        self.scaler.load_state_dict(state["scaler"])
         self.step, self.epoch, self.seen = state["step"], state["epoch"], state["seen"]
         self.loss_sum = state["loss_sum"].to(self.device)
         self.curves, self.best, self.stale = state["curves"], state["best"], state["stale"]

@@ -12,7 +12,7 @@ from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError, unknown
 
 SCHEDULES = ("exponential", "cosine", "constant")
-PRECISIONS = ("bfloat16", "float32")
+PRECISIONS = ("bfloat16", "float16", "float32")
 STOPPING = ("last", "best")
 
 
@@ -39,7 +39,9 @@ class Recipe:
                                 that is the middle, once the shorter side has `resize` pixels
     resident                    whether images on disk are decoded once and held as bytes on the device, the
                                 shorter side at `resize`; crops are cut out there
-    precision                   of the backbone: "bfloat16" (autocast) or "float32"; float32 from features on
+    precision                   of the backbone: "bfloat16" or "float16" (by autocast; float16 with a scaled
+                                loss), or "float32"; float32 from features on
+    compile                     whether the backbone is compiled (torch.compile), which takes a minute
     augmentation                `Augmentation`, or its fields as a mapping
     stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
                                 first of equals); training ends `patience` evaluations after the best; 0:
@@ -82,6 +84,7 @@ class Recipe:
     size: int = 224
     resize: int = 256
     resident: bool = False
+    compile: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.augmentation, Mapping):
@@ -116,7 +119,7 @@ class Recipe:
         if self.averaging_momentum is not None:
             fits = _is_number(self.averaging_momentum, 0, 1) and self.averaging_momentum < 1
             self._check("averaging_momentum", fits, "from 0 to below 1, or None")
-        for name in ("resident", "nesterov", "decay_batch_norm", "decay_biases"):
+        for name in ("resident", "compile", "nesterov", "decay_batch_norm", "decay_biases"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         self._check("nesterov", not self.nesterov or self.momentum > 0, "False where momentum is 0")
         self._check("augmentation", isinstance(self.augmentation, Augmentation), "an Augmentation")
