@@ -205,7 +205,7 @@ def test_what_augmentation_and_long_training_change_is_said_beside_the_paper(res
             f"changes by {size}{unit} in the mean of four objectives (" in built("tableE3", results).finding
         )
     assert "in the paper by +" in built("tableE3", results).finding
-    assert " apart (highest less lowest" in built("tableC5", results).finding
+    assert " points above the lowest in test accuracy under the standard" in built("tableC5", results).finding
     long = built("tableC6", results)
     assert long.finding.startswith("Ours: after long training with AutoAugment test accuracy changes by ")
     assert any(note.startswith("Here long training is") for note in long.notes)

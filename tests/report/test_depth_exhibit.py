@@ -117,28 +117,32 @@ def test_the_share_of_softmaxs_lead_is_the_gain_over_the_lead() -> None:
     assert number(shown, "sigmoid", "recovered_percent") is None
 
 
-def test_the_caption_begins_with_what_was_found() -> None:
+def test_it_says_whether_those_that_transfer_worse_gain_more() -> None:
     """Worse objectives gain more, but over four of them nothing is shown."""
     built = exhibit("depth", with_depth())
     gains = {point.objective: (point.x, point.y) for point in panels(built)["depth-linear-gain"].points}
     assert gains["dropout"] == pytest.approx((49.5, 3.0))
     rho = spearman_rho(*zip(*gains.values(), strict=True))
     assert rho == pytest.approx(-0.8)
-    assert built.caption.startswith("By linear probes that is not shown (ρ = −0.80, p = ")
-    assert "), by kNN probes that is not shown (ρ = −0.80, p = " in built.caption
-    assert "), over four objectives. Each block" in built.caption
+    assert built.finding.startswith("Ours: by linear probes that is not shown (ρ = −0.80, p = ")
+    assert "), by kNN probes that is not shown (ρ = −0.80, p = " in built.finding
+    assert built.finding.endswith("), over four objectives.")
     names = ("softmax", "label_smoothing", "sigmoid", "final_layer_l2", "dropout", "logit_penalty")
     tested = {
         name: dict.fromkeys(TASKS, (10.0, 70.0 + place, 70.0 - 10 * place))
         for place, name in enumerate(names)
     }
-    found = exhibit("depth", with_depth(tested, tested)).caption
-    assert found.startswith("By linear probes they do (ρ = −1.00, p = 0.0028; −1.00 without any two), by kNN")
+    found = exhibit("depth", with_depth(tested, tested)).finding
+    assert found.startswith(
+        "Ours: by linear probes they do (ρ = −1.00, p = 0.0028; −1.00 without any two), by kNN"
+    )
     better = {
         name: dict.fromkeys(TASKS, (10.0, 30.0 + 20 * place, 30.0 + 10 * place))
         for place, name in enumerate(names)
     }
-    assert exhibit("depth", with_depth(better, better)).caption.startswith("By linear probes they gain less")
+    assert exhibit("depth", with_depth(better, better)).finding.startswith(
+        "Ours: by linear probes they gain less"
+    )
 
 
 def test_lines_go_from_the_first_block_to_the_penultimate_features() -> None:

@@ -106,7 +106,10 @@ def test_it_says_what_fine_tuning_gains_and_how_far_objectives_are_apart(finishe
     means = [cell.value or 0 for cell in column(built, "table2", "mean_percent").values()]
     *tuned, scratch = means
     said = " ".join(built.notes).replace("−", "-")
-    assert f"are {max(tuned) - min(tuned):.1f} points in fine-tuned transfer and " in built.finding
+    assert (
+        f"is {max(tuned) - min(tuned):.1f} points above the lowest in fine-tuned transfer and "
+        in built.finding
+    )
     assert "; in the paper 1.3 and " in built.finding
     gains = f"{min(tuned) - scratch:.1f} to {max(tuned) - scratch:.1f} points".replace("-0.0", "0.0")
     assert f"Training from scratch reaches {scratch:.1f} % in the mean over tasks; " in said

@@ -127,7 +127,7 @@ def test_tables_hold_corresponding_layers_with_their_standard_errors() -> None:
     assert [cell.value for cell in last.rows[2].cells] == list(raster_of(built, "5: penultimate").values[2])
     sentence = next(note for note in built.notes if note.startswith("Ours:"))
     others = [row.cells[-1].value or 0 for row in table.rows[1:-1]]
-    assert f"{mean_of(others):.2f} (at least {min(others):.2f}) in penultimate" in sentence
+    assert f"{mean_of(others):.2f} (at least {min(others):.2f}) in the penultimate features" in sentence
     assert "two seeds of Softmax:" in sentence
     assert "a network at initialisation:" in sentence
 
@@ -254,8 +254,10 @@ def test_every_layer_has_the_mean_of_its_rows(name: str, metric: str, scale: flo
         assert curve.points == tuple((i, pytest.approx(cell.value)) for i, cell in enumerate(row.cells, 1))
     ends = [[row.cells[place].value or 0 for row in table.rows] for place in (0, -1)]
     digits, unit = (1, " %") if name == "figure3" else (3, "")
-    first, last = (f"{min(end):.{digits}f} and {max(end):.{digits}f}{unit}" for end in ends)
-    assert f"{first} in block1, {last} in the penultimate features." in built.notes[0]
+    for where, end in zip(("in block1 the ", "in the penultimate features the "), ends, strict=True):
+        said = built.finding.partition(where)[2]
+        low, high = (f" {value:.{digits}f} ± " for value in (min(end), max(end)))
+        assert 0 < said.index(f" runs from{low}") < said.index(f"{unit} (") < said.index(f" to{high}")
 
 
 def test_layers_that_the_study_does_not_list_stand_in_the_order_of_their_numbers() -> None:

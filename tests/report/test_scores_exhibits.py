@@ -84,7 +84,7 @@ def test_a_score_picks_whom_it_promises_most_and_pays_what_that_costs() -> None:
     random = table.rows[-1]
     losses = [max(column) - sum(column) / 4 for column in zip(*ACCURACY.values(), strict=True)]
     assert [one.value for one in random.cells[:2]] == [0.5, pytest.approx(sum(losses) / 2)]
-    assert built.finding.startswith("Ours: right most often is a pick by LogME, for 1 of two tasks; ")
+    assert built.finding.startswith("Ours: right most often is a pick by LogME, for one of two tasks; ")
 
 
 def test_objectives_that_share_the_highest_score_are_each_as_likely_to_be_picked() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penultimate.report import asked, findings
-from penultimate.report.asked import Asked
 from penultimate.report.quantity import percent
+from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Exhibit
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, TableRow
-from penultimate.report.findings import direction
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.quantity import percent
+from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import (
     MODELS,

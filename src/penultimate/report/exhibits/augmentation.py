@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penultimate.report import asked, findings
-from penultimate.report.asked import Asked
-from penultimate.report.findings import Change
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import AUTOAUGMENT, LONG, LONG_MIXUP, MIXUP, Quantity, percent
+from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes.asked import Asked
+from penultimate.report.shapes.findings import Change
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns
 from penultimate.report.spec import Exhibit
 from penultimate.report.text import counted

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penultimate.report.asked import Asked
 from penultimate.report.base import Curve, Figure, Panel, Point
-from penultimate.report.findings import beside_softmax
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Best, Quantity
+from penultimate.report.shapes.asked import Asked
+from penultimate.report.shapes.findings import beside_softmax
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.data.catalog import card
-from penultimate.report.asked import Asked
 from penultimate.report.exhibits.separation import rows_as_they_lie
-from penultimate.report.findings import beside_softmax, ends
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.density import MOST, Densities, Spectra, directions
+from penultimate.report.shapes.findings import beside_softmax, ends
 from penultimate.report.shapes.table import TableOfRuns
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import percent as in_percent

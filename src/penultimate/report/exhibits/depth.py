@@ -26,7 +26,7 @@ from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of, numbered
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, p_value, plain
 
 SOFTMAX = resolve("softmax").canonical
@@ -134,7 +134,7 @@ def _build(measurements: Measurements) -> Piece:
     found = {probe: served(measurements, probe) for probe in PROBES}
     if not all(found.values()):
         asked = any(text.partition("(")[0] == "depth" for text in measurements.networks.asked)
-        return Piece(missing=(Missing("Transfer from earlier layers"),), wanted=asked, words={"said": ""})
+        return Piece(missing=(Missing("Transfer from earlier layers"),), wanted=asked)
     panels = [_lines(measurements, probe, of_each) for probe, of_each in found.items()]
     gains = {probe: _gains(measurements, probe, of_each) for probe, of_each in found.items()}
     panels += list(gains.values())
@@ -153,7 +153,7 @@ def _build(measurements: Measurements) -> Piece:
     ]
     said = _said([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements))
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
-    return Piece(tuple(tables), (figure,), tuple(filter(None, notes)), words={"said": said})
+    return Piece(tuple(tables), (figure,), tuple(filter(None, (said, *notes))))
 
 
 def _noun(measurements: Measurements) -> str:
@@ -320,8 +320,7 @@ def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str) -> str:
         answer = "that is not shown" if found.p >= LEVEL else "they do" if found.rho < 0 else "they gain less"
         leaning = leaning_on(points, named=False)
         told.append(f"by {word} probes {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})")
-    sentence = f"{', '.join(told)}, over {counted(len(panels[0][1]), noun)}."
-    return sentence[:1].upper() + sentence[1:]
+    return f"{OURS}: {', '.join(told)}, over {counted(len(panels[0][1]), noun)}."
 
 
 def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
@@ -351,7 +350,7 @@ def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Ser
 EXHIBIT = Exhibit(
     name="depth",
     title="Do those that transfer worse gain more from an earlier layer?",
-    caption="{said} Each block's output, pooled over space, is probed as the penultimate features are. The"
+    caption="Each block's output, pooled over space, is probed as the penultimate features are. The"
     " best layer for a task is chosen by the accuracy on images of the task's training set"
     " (validation for linear probes, leave-one-out for kNN), never by a test image; of equals the later one."
     " Means over tasks and runs.",

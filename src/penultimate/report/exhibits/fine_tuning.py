@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from penultimate.measures.catalogue import Requested, requested
-from penultimate.report.asked import LINEAR as LINEAR_TRANSFER
-from penultimate.report.asked import Asked
 from penultimate.report.base import TableRow
-from penultimate.report.findings import apart
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import official_accuracy
+from penultimate.report.shapes.asked import LINEAR as LINEAR_TRANSFER
+from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import run_cell
+from penultimate.report.shapes.findings import apart
 from penultimate.report.shapes.maps import MapsOverTransfer
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.table import (

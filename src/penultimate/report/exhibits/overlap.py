@@ -5,11 +5,11 @@ from __future__ import annotations
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
-from penultimate.report.findings import direction
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, published_cell, run_cell
+from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import printed_rows, summarise
 from penultimate.report.shapes.table import PAPER_TARGETS
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.data.catalog import card
-from penultimate.report import asked
-from penultimate.report.asked import Asked
 from penultimate.report.base import Curve, Figure, Panel, Point
 from penultimate.report.claims.criteria import CRITERIA, judged_shots
-from penultimate.report.findings import goes_with
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes import asked
+from penultimate.report.shapes.asked import Asked
+from penultimate.report.shapes.findings import goes_with
 from penultimate.report.shapes.scatter import (
     PrintedPanel,
     Scatter,

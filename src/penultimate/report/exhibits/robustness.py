@@ -14,12 +14,12 @@ from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.robustness import mean_corruption_error
 from penultimate.objectives.presets import resolve
-from penultimate.report.asked import Asked
 from penultimate.report.base import Cell, ExhibitTable, Missing
-from penultimate.report.findings import beside_softmax, either
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import bold_notes
+from penultimate.report.shapes.findings import beside_softmax, either
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from penultimate.objectives.presets import resolve
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Missing, TableRow
-from penultimate.report.findings import direction
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import short_title
+from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import (
     average,
     best_of,
@@ -22,7 +22,7 @@ from penultimate.report.shapes.numbers import (
 from penultimate.report.shapes.scatter import ScatterPanel
 from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, listed, p_value
+from penultimate.report.text import counted, fixed, in_words, listed, p_value
 
 SOFTMAX = resolve("softmax").canonical
 SMALL = (210.0, 176.0)
@@ -270,13 +270,17 @@ def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float, ru
     always = ""
     if ALWAYS in outcome:
         right, lost = outcome[ALWAYS]
-        always = f", softmax throughout {fixed(lost, 1)} (right for {_count(right)})"
+        always = f", softmax throughout {fixed(lost, 1)} (right for {_in_words(right)})"
     few = f" ({said})" if (said := direction([runs])) else ""
     return [
-        f"{OURS}: right most often is a pick by {listed(surest)}, for {_count(most)} of"
+        f"{OURS}: right most often is a pick by {listed(surest)}, for {_in_words(most)} of"
         f" {counted(tasks, 'task')}; least is lost by {listed(cheapest)}, {fixed(least, 1)} points of"
         f" accuracy in the mean over tasks; a pick at random loses {fixed(chance, 1)}{always}{few}."
     ]
+
+
+def _in_words(tasks: float) -> str:
+    return in_words(int(tasks), "none") if tasks.is_integer() else _count(tasks)
 
 
 def _count(tasks: float) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.measures.class_separation import UNBIASED
-from penultimate.report import asked, findings
-from penultimate.report.asked import Asked
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns, as_printed, printed_transfer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penultimate.report.asked import Asked, already
 from penultimate.report.base import Missing
-from penultimate.report.findings import goes_with
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import COSINE_DECAY, percent
+from penultimate.report.shapes.asked import Asked, already
 from penultimate.report.shapes.cells import bold_notes
+from penultimate.report.shapes.findings import goes_with
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, plain

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.measures.class_separation import UNBIASED
-from penultimate.report import asked, findings
-from penultimate.report.asked import Asked, at_epochs
 from penultimate.report.base import Figure, Missing
 from penultimate.report.claims.courses import at_equal_training
-from penultimate.report.findings import Change
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes.asked import Asked, at_epochs
+from penultimate.report.shapes.findings import Change
 from penultimate.report.shapes.lines import Lines, LinesByTarget, OverEpochs, first_measured, lines
 from penultimate.report.shapes.scatter import PrintedPanel, ScatterPanel
 from penultimate.report.spec import Bespoke, Exhibit, Piece

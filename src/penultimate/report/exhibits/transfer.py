@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 
 from penultimate.data.catalog import card
-from penultimate.report import asked, findings
 from penultimate.report.base import Figure, Missing, Panel, Point, Source
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.shapes import asked, findings
 from penultimate.report.shapes.another import InAnother, in_another
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, first_runs, run_points
 from penultimate.report.shapes.table import (

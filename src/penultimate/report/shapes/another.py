@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penultimate.report.base import Missing
-from penultimate.report.findings import Sentence
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.findings import Sentence
 from penultimate.report.spec import OURS, Part, Piece
 from penultimate.report.text import plain
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from penultimate.report.asked import Asked, already
 from penultimate.report.base import Curve, Figure, Missing, Panel
-from penultimate.report.findings import ends
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.asked import Asked, already
+from penultimate.report.shapes.findings import ends
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.table import RunColumn, run_table
 from penultimate.report.spec import Piece

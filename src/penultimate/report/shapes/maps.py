@@ -18,12 +18,12 @@ from penultimate.data.catalog import card
 from penultimate.networks.key import NetworkKey
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import raster_size, short
-from penultimate.report.findings import direction
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.another import without_another
 from penultimate.report.shapes.depth import PENULTIMATE, numbered
+from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import NEEDS_TWO, SEEDS_APART, pair_cell, square_table
 from penultimate.report.spec import OURS, Piece
@@ -340,7 +340,10 @@ def _finding(maps: LayerMaps) -> str:
         if slug in ends
     ]
     compared = f"; for comparison, {'; '.join(told)}" if told else ""
-    return f"{OURS}: the mean CKA of the other objectives with {base.label} is {listed(parts)}{compared}."
+    few = direction([len({network.seed for network in maps.rows if network.objective})])
+    of_few = f" ({few})" if few else ""
+    means = f"the mean CKA of the other objectives with {base.label} is {listed(parts)}"
+    return f"{OURS}: {means}{compared}{of_few}."
 
 
 def _how(maps: LayerMaps) -> str:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from penultimate.report.asked import BASELINE, Asked, Entry, with_error
 from penultimate.report.measurements import Measurements
+from penultimate.report.shapes.asked import BASELINE, Asked, Entry, with_error
 from penultimate.report.shapes.numbers import error_of, rank_correlation, summarise, without_two
 from penultimate.report.spec import OURS
 from penultimate.report.text import counted, fixed, in_words, listed, p_value
@@ -72,21 +72,23 @@ def apart(*asked: Asked) -> Sentence:
         if not kept or len(kept[0]) < 2:
             return _sentence([_ends(one, ours) for one, ours in found], _flat(ours for _, ours in found))
         unit = "points" if asked[0].quantity.unit == "%" else asked[0].quantity.unit
-        told = [
-            f"{_spread(one, entries, unit if place == 0 else '')} in {one.words}"
-            for place, ((one, _), entries) in enumerate(zip(found, kept, strict=True))
-        ]
+        above = [f"{unit} above the lowest".strip(), *[""] * len(found)]
+        told = listed(
+            [
+                f"{' '.join(filter(None, (_spread(one, entries), what)))} in {one.words}"
+                for (one, _), entries, what in zip(found, kept, above, strict=False)
+            ]
+        )
         printed = _of_all([one.theirs() for one, _ in found])
         paper = ""
         if printed and len(printed[0]) > 1:
-            spreads = [_spread(one, of, "") for (one, _), of in zip(found, printed, strict=True)]
+            spreads = [_spread(one, of) for (one, _), of in zip(found, printed, strict=True)]
             paper = f"; in the paper {listed(spreads)}"
         errors = [error for entry in _flat(kept) if (error := error_of(entry.summary)) is not None]
-        noise = (
-            f", standard errors up to {fixed(max(errors), asked[0].quantity.digits + 1)}" if errors else ""
-        )
+        digits = asked[0].quantity.digits + 1
+        noise = f", standard errors up to {fixed(max(errors), digits)}" if errors else ""
         count = counted(len(kept[0]), "objective")
-        clause = f"the means of {count} are {listed(told)} apart (highest less lowest{noise}){paper}"
+        clause = f"the highest mean is {told} (of {count}{noise}){paper}"
         return _sentence([clause], _flat(kept))
 
     return say
@@ -295,9 +297,9 @@ def _flat(columns: Iterable[Sequence[Entry]]) -> list[Entry]:
     return [entry for column in columns for entry in column]
 
 
-def _spread(one: Asked, entries: Sequence[Entry], unit: str) -> str:
+def _spread(one: Asked, entries: Sequence[Entry]) -> str:
     means = [entry.mean for entry in entries]
-    return f"{fixed(max(means) - min(means), one.quantity.digits)} {unit}".rstrip()
+    return fixed(max(means) - min(means), one.quantity.digits)
 
 
 def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
