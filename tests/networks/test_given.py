@@ -59,7 +59,7 @@ def test_a_network_of_timm_gives_its_own_features_and_logits(tmp_path: Path) -> 
     assert network.head_weight is not None
     assert network.head_weight.shape == (1000, features.shape[1])
     assert network.class_names[:2] == ("0", "1")
-    assert set(facts) == {"weights"}
+    assert set(facts) == {"weights", "preparation"}
     assert facts == fetch(TINY, (), tmp_path)
 
 

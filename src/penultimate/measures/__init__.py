@@ -23,6 +23,7 @@ from penultimate.measures.declaration import (
     Shifted,
     Snapshots,
     Trained,
+    Weights,
     Yield,
 )
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
@@ -45,6 +46,7 @@ __all__ = [
     "Snapshots",
     "Trained",
     "Undefined",
+    "Weights",
     "Yield",
     "measurement",
     "names",

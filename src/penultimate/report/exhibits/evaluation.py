@@ -229,7 +229,8 @@ def _classifiers(measurements: Measurements) -> Piece:
     alike = ExhibitTable(
         "classifiers_alike", "How often two networks predict the same class", "Networks", heads, rows
     )
-    return Piece((table, *([shared] if shared else []), *([alike] if rows else [])), method=(CALIBRATED,))
+    tables = [replace(each, corner="Network") for each in (table, shared) if each]
+    return Piece((*tables, *([alike] if rows else [])), method=(CALIBRATED,))
 
 
 def _basis(measurements: Measurements) -> Piece:
