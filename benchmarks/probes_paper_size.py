@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -75,20 +74,22 @@ def read_bank(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.load(folder / "features.npy", mmap_mode="r"), np.load(folder / "labels.npy")
 
 
-def peak_memory() -> float:
-    """The largest resident memory of this process so far, GB, pages of mapped files included."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+def memory(what: str) -> float:
+    """A line of this process's status, GB: VmHWM is the largest resident memory so far, with the pages of
+    mapped files (not `getrusage`'s, which begins at that of the process that started this one); RssAnon what
+    is resident now without them."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"{what}:")[1].split()[0]) / 1e6
 
 
 def anonymous_peak(work: Callable[[], None]) -> float:
     """The most memory that is not a mapped file while `work` runs, GB, looked at ten times a second."""
-    largest, done = 0, threading.Event()
+    largest, done = 0.0, threading.Event()
 
     def watch() -> None:
         nonlocal largest
         while not done.wait(0.1):
-            status = Path("/proc/self/status").read_text()
-            largest = max(largest, int(status.split("RssAnon:")[1].split()[0]))
+            largest = max(largest, memory("RssAnon"))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -97,12 +98,12 @@ def anonymous_peak(work: Callable[[], None]) -> float:
     finally:
         done.set()
         watcher.join()
-    return largest / 1e6
+    return largest
 
 
 def fit(root: Path) -> dict[str, object]:
     """Fit on the bank in this process, and score; the time and the memory of it."""
-    found: dict[str, object] = {"memory before, GB": peak_memory()}
+    found: dict[str, object] = {"memory before, GB": memory("VmHWM")}
 
     def work() -> None:
         began, processors = time.perf_counter(), time.process_time()
@@ -120,7 +121,7 @@ def fit(root: Path) -> dict[str, object]:
         found["validation accuracies"] = [round(float(value), 4) for value in probe.validation_accuracy_]
 
     found["anonymous memory, GB"] = anonymous_peak(work)
-    found["peak memory, GB"] = peak_memory()
+    found["peak memory, GB"] = memory("VmHWM")
     return found
 
 

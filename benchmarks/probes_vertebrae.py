@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.probes_linear import relu_features
+from benchmarks.probes_paper_size import memory
 
 from penultimate.probes.linear import LinearProbe
 from penultimate.probes.path import trace
@@ -86,14 +86,14 @@ def alone(way: str, folder: Path) -> dict[str, object]:
     labels = np.load(folder / "labels.npy")
     small = np.random.default_rng(0)
     WAYS[way](small.random((200, 5), np.float32), np.arange(200) % 3)  # what is imported late is imported
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory("VmHWM")
     began, processors = time.perf_counter(), time.process_time()
     found = WAYS[way](features, labels)
     found["seconds"], found["processor seconds"] = (
         time.perf_counter() - began,
         time.process_time() - processors,
     )
-    found["memory, MB"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+    found["memory, MB"] = 1e3 * (memory("VmHWM") - before)
     return found
 
 

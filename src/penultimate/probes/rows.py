@@ -99,8 +99,8 @@ def in_order(work: Callable[[slice], _Result], blocks: list[slice], home: Array)
     """What `work` makes of each block, in their order, which several threads compute.
 
     Each of as many threads as NumPy's BLAS has does a block by itself, with one thread of the BLAS: a product
-    of a block is too small to be shared, and what surrounds it is then shared as well. How many threads there
-    are changes no bit.
+    of a block is too small to be shared, and what surrounds it is then shared as well. Which thread does what
+    changes no bit.
     """
     threads = max((blas.num_threads for blas in _BLAS.lib_controllers), default=1)
     if not on_host(home) or threads == 1 or len(blocks) < BLOCKS_A_THREAD * threads:
