@@ -113,11 +113,12 @@ def test_what_images_hold_beyond_what_is_read_is_told_once(tmp_path: Path) -> No
     for name in ("x.gif", "y.gif"):
         frames = [Image.new("L", (20, 20), level) for level in (0, 255)]
         frames[0].save(root / "train" / "ape" / name, save_all=True, append_images=frames[1:])
-    news: list[dict[str, Any]] = []
-    leave_listing(located("r", str(root)), tmp_path / "left", 0, news.append)
-    assert [each["notice"] for each in news if "notice" in each] == [
-        "2 of 8 train images hold several frames, of which the first is read; the first is 'train/ape/x.gif'"
-    ]
+    _, _, remarks = leave_listing(located("r", str(root)), tmp_path / "left", 0, quietly)
+    assert remarks == {
+        "train": [
+            "2 of 8 images hold several frames, of which the first is read; the first is train/ape/x.gif"
+        ]
+    }
 
 
 def test_of_images_none_of_which_can_be_read_that_is_said(tmp_path: Path) -> None:

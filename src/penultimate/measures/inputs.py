@@ -306,8 +306,9 @@ def load_network_of(folder: Path, device: str = "cpu") -> FileNetwork:
     from penultimate.networks.sources import GIVEN
     from penultimate.networks.trained import load_network
 
-    network = load_given(folder) if (folder / GIVEN).is_file() else load_network(folder)
-    return network.to(device)
+    if (folder / GIVEN).is_file():
+        return load_given(folder).to(device)
+    return load_network(folder).to(device)
 
 
 def read_card(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -45,5 +45,3 @@ class FileNetwork(Network, Protocol):
 
     @property
     def preparation(self) -> Preparation: ...
-    def to(self, device: str) -> Self:
-        """The same network, which from now on runs on a device."""
