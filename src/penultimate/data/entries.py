@@ -77,7 +77,7 @@ def _part(
     card = replace(
         _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
     )
-    return replace(_IMAGENET, card=card, reader=f"penultimate.data.parts:{reader}")
+    return replace(_IMAGENET, card=card, reader=f"parts:{reader}")
 
 
 _PARTS = (
