@@ -53,6 +53,7 @@ def assert_shows_its_labels(listing: Listing) -> None:
 
 SPLITS = {name: list(known.card.sizes)[:3] for name, known in ENTRIES.items()}
 SPLITS["imagenet_c"] = ["gaussian_noise/1", "gaussian_noise/5", "fog/3"]
+SPLITS["imagenet_tuning"] = ["train", "test"]
 OF_CLASSES = [name for name, known in ENTRIES.items() if not known.card.has_several_labels]
 
 

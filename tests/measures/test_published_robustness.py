@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_each_set_is_scored_among_its_classes_and_corruptions_are_not_resized(root: Path) -> None:
+def test_each_set_is_scored_among_its_classes(root: Path) -> None:
     parents = Parents(root / "step", "imagenet").network(root / "network")
     for name in ("imagenet_a", "imagenet_c"):
         parents.images("test", root / name, name)
@@ -49,12 +48,11 @@ def test_each_set_is_scored_among_its_classes_and_corruptions_are_not_resized(ro
     network = load_network(root / "network")
     found = {(row.metric, row.target, row.setting): row.value for row in outcome.rows}
     assert len(found) == 1 + len(BENCHMARK) * len(SEVERITIES)
-    expected = {"imagenet_a": network.preparation, "imagenet_c": replace(network.preparation, resize=224)}
     for name, split, key in (
         ("imagenet_a", "test", ("top1", "imagenet_a", None)),
         ("imagenet_c", "fog/3", ("corruption_error", "imagenet", "corruption=fog, severity=3")),
     ):
-        bank = extract(network, listed_images(root / name, split, expected[name]))
+        bank = extract(network, listed_images(root / name, split, network.preparation))
         value = subset_accuracy(bank.logits, bank.labels, np.unique(bank.labels))
         assert found[key] == pytest.approx(value if key[0] == "top1" else 1 - value)
     assert outcome.facts["undefined"] == "no imagenet_v2, no imagenet_r, no imagenet_sketch"

@@ -56,7 +56,8 @@ def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: T
         return target.images * DECODING
     if step.name == "train":
         recipe = Recipe(**step.config["recipe"])
-        trained = sizes["train"] // recipe.batch_size * recipe.batch_size * recipe.epochs
+        batch = min(recipe.batch_size, sizes["train"])
+        trained = sizes["train"] // batch * batch * recipe.epochs
         evaluated = sizes.get("holdout", 0) * recipe.epochs / recipe.evaluate_every / BACKWARD
         return (trained + evaluated) * (timed[step.config["backbone"], recipe.size] + _decoding(recipe))
     networks = {supply.network for supply in step.supplies if supply.network is not None}

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Head, Layers, Shifted, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
-
-if TYPE_CHECKING:
-    from penultimate.data.preparation import Preparation
 
 SETS = ("v2", "a", "r", "sketch")
 CORRUPTED = "c"
@@ -28,8 +23,8 @@ CORRUPTED = "c"
 def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     """Top-1 accuracy on each set that is there, -A and -R among the classes that occur in them; errors on -C.
 
-    Images of -C are 224 x 224 as they are published, and are cropped but not resized. Images are decoded as
-    they are needed; the features of one set are in memory at a time. A set that is not there is named.
+    Images of -C, 224 x 224 as they are published, are shown whole. Images are decoded as they are needed; the
+    features of one set are in memory at a time. A set that is not there is named.
     """
     import numpy as np
 
@@ -44,18 +39,17 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     if len(missing) == len(names):
         raise UndefinedError(f"none of {', '.join(missing)} is there")
 
-    def accuracy(name: str, split: str, to: Preparation) -> float:
-        bank = extract(network, listed_images(there[name], split, to, inputs.workers))
+    def accuracy(name: str, split: str) -> float:
+        bank = extract(network, listed_images(there[name], split, network.preparation, inputs.workers))
         assert bank.logits is not None
         return subset_accuracy(bank.logits, bank.labels, np.unique(bank.labels))
 
     for name in (names[shift] for shift in SETS if names[shift] in there):
-        yield Number("top1", accuracy(name, "test", network.preparation), "fraction", "test", target=name)
+        yield Number("top1", accuracy(name, "test"), "fraction", "test", target=name)
     corrupted = names[CORRUPTED]
-    as_published = replace(network.preparation, resize=network.preparation.crop)
     for corruption in BENCHMARK if corrupted in there else ():
         for severity in SEVERITIES:
-            error = 1 - accuracy(corrupted, f"{corruption}/{severity}", as_published)
+            error = 1 - accuracy(corrupted, f"{corruption}/{severity}")
             setting: dict[str, str | int] = {"corruption": corruption, "severity": severity}
             yield Number("corruption_error", error, "fraction", "test", setting=setting)
     if missing:
