@@ -3,8 +3,8 @@
 `python -m benchmarks input [--quick] [--json=FILE]`. JPEGs of 500 x 375, quality 90; every pipeline gives
 batches of 64 normalised float32 images of 224 x 224, from random crops of 10-100 % of the area, and flips;
 that the pixels are torchvision's is tested. One process each, by processor time, interleaved; ratios are
-medians over rounds. The step is ResNet-50 at batch 16, float32 and bfloat16, channels-last, beside a plain loop over
-a DataLoader with torchvision's transforms on the same images.
+medians over rounds. The step is ResNet-50 at batch 16, float32 and bfloat16, channels-last, beside a plain
+loop over a DataLoader with torchvision's transforms on the same images.
 """
 
 from __future__ import annotations

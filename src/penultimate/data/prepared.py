@@ -151,10 +151,9 @@ def source_digest(listing: Listing) -> str:
 
 def read_copy(folder: Path) -> Copy | None:
     """The prepared copy in a folder, whole or not; None where there is none. Raises DamagedFileError."""
-    try:
-        facts = read_sealed(folder / MADE, SCHEMA, mend="prepare it again")
-    except (FileNotFoundError, NotADirectoryError):
+    if not (folder / MADE).is_file():
         return None
+    facts = read_sealed(folder / MADE, SCHEMA, mend="prepare it again")
     for name in ("class_names", "notes"):
         facts[name] = tuple(facts[name])
     return Copy(folder, **facts)

@@ -47,7 +47,7 @@ def normalise(
     else:
         made = torch.empty(rows.shape, dtype=dtype)
         together = max(1, CACHED // (h * w * c))
-        for part, into in zip(rows.split(together), made.split(together), strict=True):
+        for part, into in zip(torch.split(rows, together), torch.split(made, together), strict=True):
             exact = into if dtype == torch.float32 else torch.empty(part.shape)
             into.copy_(exact.copy_(part).sub_(centre).div_(spread))
     return made.view(n, h, w, c).permute(0, 3, 1, 2)
