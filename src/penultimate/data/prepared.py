@@ -151,12 +151,9 @@ def source_digest(listing: Listing) -> str:
 
 def read_copy(folder: Path) -> Copy | None:
     """The prepared copy in a folder, whole or not; None where there is none. Raises DamagedFileError."""
-    if not folder.is_dir():
+    if not (folder / MADE).is_file():
         return None
-    try:
-        facts = read_sealed(folder / MADE, SCHEMA, mend="prepare it again")
-    except FileNotFoundError:
-        return None
+    facts = read_sealed(folder / MADE, SCHEMA, mend="prepare it again")
     for name in ("class_names", "notes"):
         facts[name] = tuple(facts[name])
     return Copy(folder, **facts)

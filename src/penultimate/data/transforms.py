@@ -13,6 +13,9 @@ from penultimate.data.autoaugment import autoaugment
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
 
+CACHED = 2**18
+"""Values of a large batch that are normalised at once: a megabyte in float32."""
+
 
 def normalise(
     images: UInt8[Tensor, "n h w c"],
@@ -37,14 +40,23 @@ def normalise(
     # One row per image: tiling the c channel constants over a row makes the inner loop h w c long, not c.
     centre = 255 * torch.tensor(statistics.mean, device=images.device)
     spread = 255 * torch.tensor([deviation or 1.0 for deviation in statistics.std], device=images.device)
-    rows = images.reshape(n, -1).to(torch.float32)
-    rows = rows.sub_(centre.repeat(h * w)).div_(spread.repeat(h * w)).to(dtype)
-    return rows.view(n, h, w, c).permute(0, 3, 1, 2)
+    centre, spread = centre.repeat(h * w), spread.repeat(h * w)
+    rows = images.reshape(n, -1)
+    if images.device.type != "cpu" or rows.numel() <= CACHED:
+        made = rows.to(torch.float32).sub_(centre).div_(spread).to(dtype)
+    else:
+        made = torch.empty(rows.shape, dtype=dtype)
+        together = max(1, CACHED // (h * w * c))
+        for part, into in zip(torch.split(rows, together), torch.split(made, together), strict=True):
+            exact = into if dtype == torch.float32 else torch.empty(part.shape)
+            into.copy_(exact.copy_(part).sub_(centre).div_(spread))
+    return made.view(n, h, w, c).permute(0, 3, 1, 2)
 
 
 def _flipped(images: UInt8[Tensor, "n h w c"], generator: torch.Generator) -> UInt8[Tensor, "n h w c"]:
     mirror = torch.rand(len(images), generator=generator).to(images.device) < 0.5
-    return torch.where(mirror.view(-1, 1, 1, 1), images.flip(2), images)
+    mirrored = mirror.nonzero().view(-1)
+    return images.index_copy(0, mirrored, images.index_select(0, mirrored).flip(2))
 
 
 def _shifted(

@@ -1,0 +1,187 @@
+"""Images on disk for training: decoding and random crops beside torchvision's and timm's, and a whole step.
+
+`python -m benchmarks input [--quick] [--json=FILE]`. JPEGs of 500 x 375, quality 90; every pipeline gives
+batches of 64 normalised float32 images of 224 x 224, from random crops of 10-100 % of the area, and flips;
+that the pixels are torchvision's is tested. One process each, by processor time, interleaved; ratios are
+medians over rounds. The step is ResNet-50 at batch 16, float32 and bfloat16, channels-last, beside a plain
+loop over a DataLoader with torchvision's transforms on the same images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from benchmarks.extraction import photographs
+from timm.data.transforms_factory import create_transform
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+from torchvision.models import resnet50
+from torchvision.transforms import v2
+
+from penultimate.data.augmentation import Augmentation
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.listed import ListedImages
+from penultimate.data.opening import open_dataset
+from penultimate.data.preparation import Preparation
+from penultimate.data.preparing import prepare
+from penultimate.training.feed import DiskFeed, MemoryFeed, feed
+from penultimate.training.loop import _Run
+from penultimate.training.recipe import Recipe
+
+BATCH, STEP_BATCH, SIZE = 64, 16, 224
+USUAL = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+PREPARATION = Preparation(256, SIZE, "bilinear", USUAL)
+RECIPE = Recipe(
+    batch_size=BATCH, precision="float32", augmentation=Augmentation(shift=0, flip=True, crop=(0.1, 1.0))
+)
+CPU = torch.device("cpu")
+
+
+def torchvisions() -> v2.Compose:
+    return v2.Compose(
+        [
+            v2.RandomResizedCrop(SIZE, scale=(0.1, 1.0), antialias=True),
+            v2.RandomHorizontalFlip(),
+            v2.PILToTensor(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(list(USUAL.mean), list(USUAL.std)),
+        ]
+    )
+
+
+def timms() -> Any:
+    return create_transform(
+        SIZE, is_training=True, scale=(0.1, 1.0), interpolation="bilinear", color_jitter=0.0
+    )
+
+
+def plain(root: Path, transform: Any, batch: int = BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+    loader = DataLoader(ImageFolder(root, transform), batch, shuffle=True, drop_last=True)
+    while True:
+        for images, labels in loader:
+            yield images.contiguous(memory_format=torch.channels_last), labels
+
+
+def ours(images: ListedImages, recipe: Recipe = RECIPE) -> Iterator[tuple[Tensor, Tensor]]:
+    fed = feed(images, USUAL, recipe, 0, CPU)
+    assert isinstance(fed, MemoryFeed if recipe.resident else DiskFeed)
+    epoch = 0
+    while True:
+        yield from fed.batches(epoch, 0, fed.steps_per_epoch)
+        epoch += 1
+
+
+def plain_step(batches: Iterator[tuple[Tensor, Tensor]], precision: str) -> Callable[[], None]:
+    network = resnet50(num_classes=10).to(memory_format=torch.channels_last)
+    optimiser = torch.optim.SGD(
+        network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=8e-5, fused=True
+    )
+    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(0.998), use_buffers=True)  # type: ignore[no-untyped-call]
+
+    def step() -> None:
+        images, labels = next(batches)
+        optimiser.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            logits = network(images)
+        torch.autograd.backward(nn.functional.cross_entropy(logits.float(), labels))
+        optimiser.step()
+        average.update_parameters(network)
+
+    return step
+
+
+def our_step(images: ListedImages, precision: str, folder: Path) -> Callable[[], None]:
+    recipe = replace(RECIPE, epochs=10_000, batch_size=STEP_BATCH, learning_rate=0.1, precision=precision)
+    run = _Run("softmax", "resnet50", images, None, recipe, 0, folder, "cpu")
+
+    def batches() -> Iterator[tuple[Tensor, Tensor]]:
+        while True:
+            yield from run.batches()
+            run.epoch += 1
+
+    given = batches()
+    return lambda: run.advance(next(given))
+
+
+def compared(what: str, each: int, ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The ways interleaved: images a second of processor time, and the median ratio of the first to each."""
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for work in ways.values():
+        work()
+    for _ in range(rounds):
+        for name, work in ways.items():
+            began = time.process_time()
+            work()
+            took[name].append(time.process_time() - began)
+    first, found = next(iter(ways)), {}
+    for name, seconds in took.items():
+        found[name] = statistics.median(b / a for a, b in zip(took[first], seconds, strict=True))
+        rate = each / statistics.median(seconds)
+        print(f"  {what:<22} {name:<30} {rate:8.1f} images/s   ours {found[name]:5.2f} x", flush=True)
+    return found
+
+
+def measure(count: int, rounds: int, steps: int) -> dict[str, object]:
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        root, folder = Path(scratch) / "photographs", Path(scratch) / "run"
+        folder.mkdir()
+        images = ListedImages(photographs(root, count), PREPARATION)
+        copies = {}
+        for form, quality in (("JPEG", 95), ("raw", 0)):
+            prepare(str(root), None, Path(scratch) / form, 256, lambda line: None, quality, workers=0)
+            copies[form] = ListedImages(open_dataset(str(Path(scratch) / form)).splits["train"], PREPARATION)
+        decoding = {
+            "ours": ours(images),
+            "torchvision": plain(root, torchvisions()),
+            "timm": plain(root, timms()),
+            "ours, copy of JPEGs": ours(copies["JPEG"]),
+            "ours, raw copy": ours(copies["raw"]),
+            "ours, resident": ours(images, replace(RECIPE, resident=True)),
+        }
+        result: dict[str, object] = {
+            "decoding and crops": compared(
+                "decoding and crops",
+                BATCH,
+                {name: (lambda batches=batches: next(batches)) for name, batches in decoding.items()},  # type: ignore[misc]
+                rounds,
+            )
+        }
+        for precision in ("float32", "bfloat16"):
+            result[precision] = compared(
+                f"ResNet-50, {precision}",
+                STEP_BATCH,
+                {
+                    "ours": our_step(images, precision, folder),
+                    "plain loop": plain_step(plain(root, torchvisions(), STEP_BATCH), precision),
+                },
+                steps,
+            )
+    return result
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few rounds")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args(arguments)
+    result = measure(256, *((9, 3) if options.quick else (25, 12)))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
