@@ -1,4 +1,4 @@
-"""Networks of one's own: their features, how alike they are, what foretells transfer, what it rests on."""
+"""Networks of one's own: their features, how alike they are, what foretells transfer, how they classify."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import as_name, fixed, listed, plain
-from penultimate.statistics.resampling import DRAWS
+from penultimate.report.text import as_name, fixed
 
 FEATURES = (
     Quantity("width", label="Features", key="width", digits=0),
@@ -233,119 +232,6 @@ def _classifiers(measurements: Measurements) -> Piece:
     return Piece((*tables, *([alike] if rows else [])), method=(CALIBRATED,))
 
 
-def _basis(measurements: Measurements) -> Piece:
-    """The data sets and the networks in numbers."""
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
-    names = dict.fromkeys((*measurements.targets, measurements.source))
-    where = measurements.results.description.get("data", {})
-    left_out = measurements.results.provenance.get("left_out", {})
-    notes = [
-        f"Left out of {plain(split)}, for they cannot be read: {plain('; '.join(images))}."
-        for split, images in left_out.items()
-    ]
-    notes += [
-        f"{split}: {plain('; '.join(remarks))}."
-        for split, remarks in measurements.results.provenance.get("remarks", {}).items()
-    ]
-    rows = []
-    for name in names:
-        known = card(name)
-        roles = ["task"] if name in measurements.targets else []
-        roles += ["source"] if name not in measurements.targets else []
-        counts = [
-            Cell(f"{known.sizes[split]:,}" if split in known.sizes else MISSING)
-            for split in ("train", "test")
-        ]
-        told = known.note or "splits as the package has them"
-        folder = plain(where.get(name, "of the package"))
-        cells = (Cell(listed(roles)), Cell(f"{known.classes:,}"), *counts, Cell(told), Cell(folder))
-        rows.append(TableRow(known.title, cells))
-    columns = tuple(
-        Column(key, label)
-        for key, label in (
-            ("role", "Used as"),
-            ("classes", "Classes"),
-            ("train", "Training images"),
-            ("test", "Test images"),
-            ("splits", "Splits"),
-            ("folder", "Folder"),
-        )
-    )
-    data = ExhibitTable("basis_data", "The data", "Data set", columns, tuple(rows))
-    sources = {
-        name: text
-        for block in measurements.results.description.get("networks", ())
-        for name, text in block.get("given", {}).items()
-    }
-    classifying = {
-        name
-        for block in measurements.results.description.get("networks", ())
-        if block.get("classifies")
-        for name in block.get("given", {})
-    }
-    of_networks = tuple(
-        TableRow(
-            each.label,
-            (
-                Cell(plain(sources.get(each.spec, ""))),
-                Cell("the source's classes" if each.spec in classifying else "not used"),
-            ),
-            each.slug,
-        )
-        for each in measurements.objectives
-    )
-    heads = (Column("from", "From"), Column("final", "Final layer"))
-    networks = ExhibitTable("basis_networks", "The networks", "Network", heads, of_networks)
-    prepared = _prepared(measurements)
-    return Piece((data, networks, *([prepared] if prepared else [])), notes=tuple(notes), method=METHOD)
-
-
-def _prepared(measurements: Measurements) -> ExhibitTable | None:
-    """How each network is shown its images."""
-    known = measurements.results.provenance.get("prepared", {})
-    rows = []
-    for each in measurements.objectives:
-        if each.spec not in known:
-            continue
-        found = known[each.spec]
-        resized = f"both sides {found['resize']}" if found["squash"] else f"shorter side {found['resize']}"
-        numbers = [
-            ", ".join(fixed(value, 3) for value in found["statistics"][name]) for name in ("mean", "std")
-        ]
-        cells = (resized, f"{found['crop']} x {found['crop']}", found["interpolation"], *numbers)
-        rows.append(
-            TableRow(each.label, tuple(Cell(text) for text in (*cells, plain(found["from"]))), each.slug)
-        )
-    columns = tuple(
-        Column(key, label)
-        for key, label in (
-            ("resized", "Resized to, pixels"),
-            ("crop", "Crop in the middle"),
-            ("interpolation", "Interpolation"),
-            ("mean", "Mean"),
-            ("std", "Deviation"),
-            ("from", "As in"),
-        )
-    )
-    title = "How each network is shown its images"
-    return ExhibitTable("basis_prepared", title, "Network", columns, tuple(rows)) if rows else None
-
-
-METHOD = (
-    "Preprocessing: an image is turned upright, resized and cropped in the middle as each network's own"
-    " weights say, and normalised as they expect. An image that cannot be read is left out for all networks.",
-    "Linear probe: logistic regression on the frozen features, its strength chosen among 45 on a fifth of the"
-    " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
-    " distance, the number chosen by leaving one out.",
-    f"Intervals: percentiles of {DRAWS:,} resamples of the test images. They say how far the ranking would"
-    " hold"
-    " on other test images of the same kind; they say nothing of other training images or other weights."
-    " Where"
-    " all test images are right, they have no width, however few images there are.",
-    "Class separation, sparsity, ranks and CKA are of test images alone.",
-)
-
 FEATURES_OF_ALL = Exhibit(
     name="features",
     title="The features themselves",
@@ -403,14 +289,4 @@ CLASSIFIERS = Exhibit(
     measured_by=EVALUATE,
     summary="Accuracy, calibration and agreement of networks of one's own on the source",
     short="As classifiers",
-)
-BASIS = Exhibit(
-    name="basis",
-    title="What the ranking rests on",
-    caption="The images, classes and splits, the networks, and how they were measured.",
-    parts=(Bespoke(_basis),),
-    place=19,
-    measured_by=EVALUATE,
-    summary="The data, the networks and the methods behind a ranking",
-    short="What it rests on",
 )
