@@ -3,13 +3,12 @@
     OMP_NUM_THREADS=2 python -m benchmarks probes_paper_size [--quick] [--fraction=F] [--float16]
 
 The whole took 1,403 s on two cores that ten other processes shared (426 s of processors), 290 passes, 1.8 GB;
---fraction=0.125 is an eighth of the examples, --quick a 64th with 256 features. The bank is a folder of arrays,
-written block by block and memory-mapped; the probe is fitted and scored in a process of its own, whose largest
-resident memory counts the mapped pages of the bank too.
+--fraction=0.125 is an eighth of the examples, --quick a 64th with 256 features. The bank is a folder of
+arrays, written block by block and memory-mapped; the probe is fitted and scored in a process of its own,
+whose largest resident memory counts the mapped pages of the bank too.
 
 Passes: those of the path, at 4 n p k flop each, and their share of the time at the rate of the same matrix
-products measured in the same run. Certificates, rotations and the refit are
-the rest of the time.
+products measured in the same run. Certificates, rotations and the refit are the rest of the time.
 
 The peer: `LogisticRegression(solver="lbfgs")` in float32 with its default tolerance, on a tenth of the
 examples at one lambda, the one that was chosen, against our certified optimum of the same; and F of both.
