@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from penultimate.engine.execute import execute, machine, row
+from penultimate.engine.execute import execute, row
 from penultimate.engine.local import LocalEngine
+from penultimate.engine.machine import machine
 from penultimate.engine.observer import Silent
 from penultimate.measures.inputs import Number
 from penultimate.plugins import load_plugin

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from penultimate.doctor.findings import Finding, size_text
-from penultimate.engine.execute import code_version
+from penultimate.engine.machine import code_version
 
 LEAST_MEMORY, LEAST_DISK = 1e9, 1e9
 """Bytes of free memory and disk below which a study may not get far."""

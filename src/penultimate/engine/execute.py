@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
-import subprocess
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penultimate.engine.machine import device_name, machine
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
@@ -331,7 +327,7 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
             "cpu_seconds": round(time.process_time() - busy, 3),
             **outcome.facts,
             **machine(),
-            "device": _device(inputs.device),
+            "device": device_name(inputs.device),
             "threads": step.resources.threads,
         }
         store.finish(step.id, meta_content, SCRATCH)
@@ -346,67 +342,6 @@ def _verified(store: Store, parents: Iterable[str]) -> dict[str, Path]:
         except DamagedFileError as error:
             raise DamagedParentError(parent, str(error)) from error
     return folders
-
-
-@cache
-def machine() -> dict[str, Any]:
-    """Where this process runs and what it runs with: recorded beside every result, never hashed."""
-
-    packages = {}
-    for name in ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow", "penultimate"):
-        try:
-            packages[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            packages[name] = "not installed"
-    commit, dirty = code_version()
-    return {
-        "host": platform.node(),
-        "processor": _processor(),
-        "python": platform.python_version(),
-        "packages": packages,
-        "commit": commit,
-        "dirty": dirty,
-    }
-
-
-def _device(device: str) -> str:
-    """What a step ran its network on, by its name."""
-    if not device.startswith("cuda"):
-        return device
-    import torch
-
-    return torch.cuda.get_device_name()
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return f"{line.partition(':')[2].strip()} ({os.cpu_count()} cores)"
-    except OSError:
-        pass
-    return f"{platform.processor() or platform.machine()} ({os.cpu_count()} cores)"
-
-
-@cache
-def code_version() -> tuple[str, bool]:
-    """The commit of this package's checkout, and whether it was changed since; ("", False) outside one."""
-    here = Path(__file__).resolve().parent
-    try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10, check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "--", str(here)],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "", False
-    return commit, bool(changed)
 
 
 def describe_failure(error: BaseException) -> str:

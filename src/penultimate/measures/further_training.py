@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penultimate.networks.trained import TrainedNetwork
     from penultimate.training import Start
-    from penultimate.training.loop import Examples
+    from penultimate.training.feed import Examples
 
 OBJECTIVE = "softmax"
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)

@@ -27,6 +27,8 @@ PREPARED, PREPARED_VALUES = 8, 2**20
 """How many batches are prepared at once, and of how many values at most; small images save on calls."""
 PIECE = 32
 """Images that a worker decodes before it hands them over."""
+Examples: TypeAlias = ImageSet | ListedImages
+"""Images in memory, or on disk."""
 Batch: TypeAlias = tuple[Tensor, Tensor]
 """Images [n c h w], and labels [n] or, mixed, [n k]."""
 
@@ -42,7 +44,7 @@ class Feed(Protocol):
 
 
 def feed(
-    examples: ImageSet | ListedImages,
+    examples: Examples,
     statistics: ChannelStatistics,
     recipe: Recipe,
     seed: int,
@@ -89,7 +91,7 @@ class MemoryFeed:
 
     def __init__(
         self,
-        examples: ImageSet | ListedImages,
+        examples: Examples,
         finish: Finish,
         recipe: Recipe,
         seed: int,
@@ -196,3 +198,20 @@ def on_device(images: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda":
         images = images.pin_memory()
     return images.to(device, non_blocking=True)
+
+
+def statistics_of(images: Examples) -> ChannelStatistics:
+    """The moments by which they are normalised."""
+    return (
+        images.preparation.statistics
+        if isinstance(images, ListedImages)
+        else ChannelStatistics.of(images.images)
+    )
+
+
+def shape_of(images: Examples) -> list[int]:
+    """Images, height, width and channels of what the network is shown."""
+    if isinstance(images, ImageSet):
+        return list(images.images.shape)
+    side = images.preparation.crop
+    return [len(images), side, side, 3]

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from penultimate.data.images import ChannelStatistics, ImageSet, one_class_each
+from penultimate.data.images import ImageSet, one_class_each
 from penultimate.data.listed import ListedImages
 from penultimate.data.transforms import normalise
 from penultimate.errors import RequestError
@@ -23,7 +23,8 @@ from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.feed import DTYPES, feed, on_device
+from penultimate.training.decay import parameter_groups
+from penultimate.training.feed import DTYPES, Examples, feed, on_device, shape_of, statistics_of
 from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
@@ -37,8 +38,6 @@ LONG_ENOUGH = 2.0
 """Seconds after which the timing of steps stops."""
 
 Progress = Callable[[dict[str, Any]], None]
-Examples: TypeAlias = ImageSet | ListedImages
-"""Images in memory, or on disk."""
 
 
 @dataclass
@@ -166,7 +165,7 @@ class _Run:
         start: Start | None = None,
     ) -> None:
         self.recipe, self.seed, self.folder, self.device = recipe, seed, folder, torch.device(device)
-        self.statistics = start.statistics if start else _statistics(train)
+        self.statistics = start.statistics if start else statistics_of(train)
         num_classes = len(train.class_names)
         self.card = {
             "objective": objective,
@@ -187,11 +186,11 @@ class _Run:
         self.feed = feed(train, self.statistics, recipe, seed, self.device)
         if recipe.resident and isinstance(holdout, ListedImages):
             holdout = holdout.in_memory()
-        self.train_shape, self.holdout = _shape(train), holdout
+        self.train_shape, self.holdout = shape_of(train), holdout
         self.steps = recipe.steps or self.feed.steps_per_epoch * recipe.epochs
         self.epochs = math.ceil(self.steps / self.feed.steps_per_epoch)
         self.optimiser = torch.optim.SGD(
-            _parameter_groups(self.network, recipe, weight_decay(recipe, self.steps)),
+            parameter_groups(self.network, recipe, weight_decay(recipe, self.steps)),
             lr=recipe.learning_rate,
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
@@ -382,46 +381,6 @@ class _Run:
         self.step, self.epoch, self.seen = state["step"], state["epoch"], state["seen"]
         self.loss_sum = state["loss_sum"].to(self.device)
         self.curves, self.best, self.stale = state["curves"], state["best"], state["stale"]
-
-
-def _parameter_groups(network: nn.Module, recipe: Recipe, decay: float) -> list[dict[str, Any]]:
-    """Parameters with and without weight decay, as the recipe says."""
-    norms = {
-        id(parameter)
-        for module in network.modules()
-        if isinstance(module, nn.modules.batchnorm._BatchNorm)
-        for parameter in module.parameters()
-    }
-    decayed: list[Tensor] = []
-    undecayed: list[Tensor] = []
-    for name, parameter in network.named_parameters():
-        if id(parameter) in norms:
-            decays = recipe.decay_batch_norm
-        elif name.endswith("bias"):
-            decays = recipe.decay_biases
-        else:
-            decays = True
-        (decayed if decays else undecayed).append(parameter)
-    return [
-        {"params": decayed, "weight_decay": decay},
-        {"params": undecayed, "weight_decay": 0.0},
-    ]
-
-
-def _statistics(images: Examples) -> ChannelStatistics:
-    return (
-        images.preparation.statistics
-        if isinstance(images, ListedImages)
-        else ChannelStatistics.of(images.images)
-    )
-
-
-def _shape(images: Examples) -> list[int]:
-    """Images, height, width and channels of what the network is shown."""
-    if isinstance(images, ImageSet):
-        return list(images.images.shape)
-    side = images.preparation.crop
-    return [len(images), side, side, 3]
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
