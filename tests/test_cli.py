@@ -118,7 +118,7 @@ def test_plan_and_status_tell_what_is_done(finished_smoke: Path, tmp_path: Path)
     assert "complete" in penultimate("status", cwd=finished_smoke).stdout
     assert "No study" in penultimate("status", cwd=tmp_path).stdout
     planned = penultimate("plan", "smoke", cwd=finished_smoke).stdout
-    assert "left: 0 s of work" in planned
+    assert "left: 0 steps, 0 bytes of files; 0 s of work" in planned
 
 
 def test_the_report_is_written_where_it_is_asked_for(finished_smoke: Path, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_run_killed_leaves_no_process_of_a_step(tmp_path: Path) -> None:
 def test_a_step_given_to_a_dead_worker_is_still_known_as_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     sockets: list[int] = []
     monkeypatch.setattr(subprocess, "Popen", lambda *_, pass_fds, **__: sockets.append(os.dup(pass_fds[0])))
-    worker, step = local._Worker(1), chore("any")
+    worker, step = local._Worker(1, {}), chore("any")
     os.close(sockets[0])
     worker.give("runs", step)
     assert worker.step is step

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from penultimate import registry
-from penultimate.data.catalog import SHIFTS, card
+from penultimate.data.catalog import SHIFTS, DatasetCard, card
 from penultimate.measures import Shifted, measurement, names
 from penultimate.measures.declaration import Measurement, Yield
 from penultimate.report import StudyResults, read_study
@@ -73,9 +74,13 @@ def study_of(name: str) -> Study:
     return found
 
 
-def metrics(quantity: Quantity, targets: tuple[str, ...] = ("newfaces", "digits")) -> set[str]:
+def metrics(
+    quantity: Quantity,
+    targets: tuple[str, ...] = ("newfaces", "digits"),
+    card_of: Callable[[str], DatasetCard] = card,
+) -> set[str]:
     """The metrics of a quantity's rows: the official accuracy of each target in its place."""
-    return {quantity.metric.replace("{accuracy}", card(target).accuracy) for target in targets}
+    return {quantity.metric.replace("{accuracy}", card_of(target).accuracy) for target in targets}
 
 
 def yielding(metric: str) -> list[tuple[Measurement, Yield]]:
@@ -147,7 +152,7 @@ def _measures(sends_to: Study, quantity: Quantity) -> bool:
     }
     of_classes = tuple(target for target in sends_to.targets if not sends_to.card(target).has_several_labels)
     targets = of_classes if quantity.target == "targets" else (sends_to.source,)
-    for metric in metrics(quantity, targets):
+    for metric in metrics(quantity, targets, sends_to.card):
         wanted = {made.name for made, _ in yielding(metric) if _is_on(made, quantity)}
         asked_for = {one.measurement.name for asked in of_arm.values() for one in asked}
         if not of_arm or not (wanted & asked_for or metric == "mean_loss"):

@@ -59,7 +59,7 @@ class ObservedNetwork:
             what = type(network).__name__
             raise RequestError(f"network '{name}' is a {what}, not a Network or an nn.Module")
         try:
-            layers = {} if patterns == () and output else taps(module, patterns)
+            layers = {} if isinstance(patterns, tuple) and not patterns and output else taps(module, patterns)
         except RequestError as error:
             raise in_context(error, f"network '{name}'") from None
         if output in layers:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Head, Layers, Shifted, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
+
+if TYPE_CHECKING:
+    from penultimate.data.images import Images
 
 SETS = ("v2", "a", "r", "sketch")
 CORRUPTED = "c"
@@ -29,7 +33,8 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     import numpy as np
 
     from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
-    from penultimate.data.listed import listed_images
+    from penultimate.data.images import load_images
+    from penultimate.data.listed import LISTING, listed_images
     from penultimate.features.extraction import extract
     from penultimate.metrics.accuracy import subset_accuracy
 
@@ -40,7 +45,13 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
         raise UndefinedError(f"none of {', '.join(missing)} is there")
 
     def accuracy(name: str, split: str) -> float:
-        bank = extract(network, listed_images(there[name], split, network.preparation, inputs.workers))
+        folder, on_disk = there[name], (there[name] / LISTING).is_file()
+        images: Images = (
+            listed_images(folder, split, network.preparation, inputs.workers)
+            if on_disk
+            else load_images(folder, split)
+        )
+        bank = extract(network, images)
         assert bank.logits is not None
         return subset_accuracy(bank.logits, bank.labels, np.unique(bank.labels))
 

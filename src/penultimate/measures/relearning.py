@@ -61,7 +61,7 @@ def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (
     seconds=3.0,
     paper="Kornblith et al., 2021, figure 6",
 )
-def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (40,)) -> Iterator[Number]:
+def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (10,)) -> Iterator[Number]:
     """Accuracy of a head learned anew from the first `shots` test images of each class, on the others.
 
     For a source without images set apart; of ImageNet 40,000 validation images, and 10,000 to score. Beside
