@@ -154,7 +154,7 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     more = f", and {made.unknown} steps of unknown cost" if made.unknown else ""
     say(
         f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
-        f" processes{more}"
+        f" {'process' if processes == 1 else 'processes'}{more}"
     )
     data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
     nowhere = [name for name in data if name in study.nowhere]

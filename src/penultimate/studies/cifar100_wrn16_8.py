@@ -22,4 +22,6 @@ STUDY = Study(
     targets=(),
     networks=cifar("cifar100", "wrn16_8", dataclasses.replace(CIFAR, batch_size=256, decay_batch_norm=True)),
     measure=("accuracy", "class_separation"),
+    threads=4,
+    gpus=0.5,
 )

@@ -22,4 +22,6 @@ STUDY = Study(
     targets=(),
     networks=cifar("cifar10", "allcnnc", dataclasses.replace(CIFAR, batch_size=128)),
     measure=("accuracy", "class_separation"),
+    threads=4,
+    gpus=0.5,
 )

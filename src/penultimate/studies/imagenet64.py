@@ -48,4 +48,6 @@ STUDY = Study(
     targets=("cifar10", "cifar100", "pets", "flowers102"),
     networks=(Runs(NINE, RECIPE, ("resnet50",), THREE_SEEDS, draws=0),),
     measure=("accuracy", "class_separation", "collapse", "agreement", "layers", "linear", "knn"),
+    threads=8,
+    gpus=1.0,
 )

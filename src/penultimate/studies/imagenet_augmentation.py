@@ -32,4 +32,6 @@ STUDY = Study(
         *runs(FOUR, RUNS["mixup"], recipe=under(mixup=0.2), arm="mixup"),
     ),
     measure=("accuracy", "class_separation"),
+    threads=8,
+    gpus=1.0,
 )

@@ -21,4 +21,6 @@ STUDY = Study(
     targets=(),
     networks=runs(EIGHT, THREE_SEEDS),
     measure=("calibration",),
+    threads=8,
+    gpus=1.0,
 )

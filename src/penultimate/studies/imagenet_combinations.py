@@ -37,4 +37,6 @@ STUDY = Study(
     targets=(),
     networks=(*runs(SINGLE, THREE_SEEDS), *runs(COMBINED, THREE_SEEDS, arm="combinations")),
     measure=(),
+    threads=8,
+    gpus=1.0,
 )

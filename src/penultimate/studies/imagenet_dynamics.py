@@ -30,4 +30,6 @@ STUDY = Study(
         *runs(OTHER, (0,), recipe=KEEPING, measure=(SEPARATION,)),
     ),
     measure=(SEPARATION,),
+    threads=8,
+    gpus=1.0,
 )

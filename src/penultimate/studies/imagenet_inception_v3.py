@@ -25,4 +25,6 @@ STUDY = Study(
         "similarity(images=50000, batch_size=1500, passes=10)",
         "linear",
     ),
+    threads=8,
+    gpus=1.0,
 )

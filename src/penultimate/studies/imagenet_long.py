@@ -30,4 +30,6 @@ STUDY = Study(
         *runs(MIXED, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True, mixup=0.2), arm="long mixup"),
     ),
     measure=("accuracy", "class_separation"),
+    threads=8,
+    gpus=1.0,
 )

@@ -21,4 +21,6 @@ STUDY = Study(
     targets=(),
     networks=runs(NINE, EIGHT_SEEDS),
     measure=("accuracy", "relearning_from_test(shots=40)", "relearning_from_training(shots=50)"),
+    threads=8,
+    gpus=1.0,
 )

@@ -30,4 +30,6 @@ STUDY = Study(
         "layers",
         "similarity(images=50000, batch_size=1500, passes=10)",
     ),
+    threads=8,
+    gpus=1.0,
 )

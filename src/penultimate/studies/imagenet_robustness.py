@@ -21,4 +21,6 @@ STUDY = Study(
     targets=(),
     networks=runs(NINE, EIGHT_SEEDS),
     measure=("accuracy", "published_robustness"),
+    threads=8,
+    gpus=1.0,
 )

@@ -28,4 +28,6 @@ STUDY = Study(
     targets=TARGETS,
     networks=runs(SWEEP, (0,), arm="temperature"),
     measure=("accuracy", "class_separation", "relearning_from_training(shots=50)", "linear"),
+    threads=8,
+    gpus=1.0,
 )

@@ -39,4 +39,6 @@ STUDY = Study(
         *runs(NINE, EIGHT_SEEDS[3:], measure=PROBES),
     ),
     measure=PROBES,
+    threads=8,
+    gpus=1.0,
 )
