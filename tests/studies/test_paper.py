@@ -379,7 +379,16 @@ UNCHANGED = [
     item
     for item in vars(Recipe())
     if item
-    not in ("epochs", "batch_size", "ghost_batch", "size", "resize", "evaluate_every", "snapshot_every")
+    not in (
+        "epochs",
+        "batch_size",
+        "ghost_batch",
+        "at_once",
+        "size",
+        "resize",
+        "evaluate_every",
+        "snapshot_every",
+    )
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +100,31 @@ def test_a_recipe_trains_by_ghost_batches(tmp_path: Path) -> None:
 def test_a_batch_consists_of_whole_ghost_batches(size: object) -> None:
     with pytest.raises(RequestError, match="recipe: ghost_batch is"):
         Recipe(batch_size=16, ghost_batch=size)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at_once", [4, 8, 12])
+def test_a_batch_in_parts_is_the_same_step(tmp_path: Path, at_once: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 12, 12, 3), np.uint8)
+    images = ImageSet(pixels, np.arange(64) % 5, np.arange(64), tuple("abcde"))
+    recipe = Recipe(epochs=2, batch_size=16, ghost_batch=4, precision="float32", learning_rate=0.1)
+    networks = []
+    for name, changed in (("whole", recipe), ("parts", replace(recipe, at_once=at_once))):
+        result = train(
+            "logit_penalty", "glyphnet(width=4, features=8)", images, None, changed, 0, tmp_path / name
+        )
+        networks.append((load_network(tmp_path / name).body.state_dict(), result.curves))
+    (whole, of_whole), (parts, of_parts) = networks
+    for name, value in whole.items():
+        if "running" in name:
+            assert torch.allclose(parts[name], value, rtol=0.1, atol=0.02), name
+        elif "tracked" not in name:
+            assert torch.allclose(parts[name], value, rtol=1e-4, atol=1e-5), name
+    assert [point["value"] for point in of_parts] == pytest.approx(
+        [point["value"] for point in of_whole], rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("at_once", [0, 6, 1, 4.0])
+def test_parts_consist_of_whole_ghost_batches(at_once: object) -> None:
+    with pytest.raises(RequestError, match="at_once is a multiple of ghost_batch=4"):
+        Recipe(batch_size=16, ghost_batch=4, at_once=at_once)  # type: ignore[arg-type]

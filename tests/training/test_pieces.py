@@ -18,7 +18,7 @@ from penultimate.objectives.objective import objective
 from penultimate.training import Recipe, train
 from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.loop import _parameter_groups
+from penultimate.training.decay import parameter_groups
 from penultimate.training.regime import IMAGENET, matched, regime, weight_decay
 from penultimate.training.schedules import learning_rate
 from tests.oracles import training as oracle
@@ -70,7 +70,7 @@ def test_no_momentum_keeps_the_weights_and_moments_are_averaged_with_them() -> N
 def test_the_optimiser_is_nesterov_with_decay_on_weights_only() -> None:
     recipe = Recipe(momentum=0.9, weight_decay=0.1)
     module = nn.Linear(1, 1).double()
-    groups = _parameter_groups(module, recipe, recipe.weight_decay)
+    groups = parameter_groups(module, recipe, recipe.weight_decay)
     with torch.no_grad():
         module.weight.fill_(1.5)
         module.bias.fill_(-0.5)
@@ -90,7 +90,7 @@ def test_the_optimiser_is_nesterov_with_decay_on_weights_only() -> None:
 @pytest.mark.parametrize("biases", [False, True])
 def test_what_decays_is_what_the_recipe_says(norms: bool, biases: bool) -> None:
     network = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2), objective("softmax", 2, 3))
-    groups = _parameter_groups(network, Recipe(decay_batch_norm=norms, decay_biases=biases), 0.1)
+    groups = parameter_groups(network, Recipe(decay_batch_norm=norms, decay_biases=biases), 0.1)
     decayed = {id(parameter) for parameter in groups[0]["params"]}
     convolution, norm, head = network
     expected = [convolution.weight, head.head.weight]

@@ -39,6 +39,7 @@ KEYWORDS = {
 RECIPE = Recipe(
     batch_size=4096,
     ghost_batch=32,
+    at_once=512,
     learning_rate=1.6,
     schedule="exponential",
     weight_decay=8e-5,

@@ -70,6 +70,7 @@ def _brief(recipe: Recipe, epochs: int, batch_size: int, size: int | None) -> Re
         epochs=min(recipe.epochs, epochs),
         batch_size=batch,
         ghost_batch=recipe.ghost_batch and min(recipe.ghost_batch, batch),
+        at_once=recipe.at_once and min(recipe.at_once, batch),
         size=side,
         resize=round(recipe.resize * side / recipe.size),
         evaluate_every=min(recipe.evaluate_every, often),

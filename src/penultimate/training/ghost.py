@@ -64,3 +64,13 @@ def by_ghost_batches(network: nn.Module, size: int) -> None:
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:
                 setattr(module, name, GhostBatchNorm2d.of(child, size))
+
+
+def slow_moments(module: nn.Module, parts: int) -> None:
+    """Have `parts` updates of the running moments of every batch normalisation forget as much as one did.
+
+    momentum <- 1 - (1 - momentum)^(1 / parts)
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+            layer.momentum = 1 - (1 - layer.momentum) ** (1 / parts)

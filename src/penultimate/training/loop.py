@@ -25,7 +25,7 @@ from penultimate.training.averaging import WeightAverage
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.decay import parameter_groups
 from penultimate.training.feed import DTYPES, Examples, feed, on_device, shape_of, statistics_of
-from penultimate.training.ghost import by_ghost_batches
+from penultimate.training.ghost import by_ghost_batches, slow_moments
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
@@ -131,7 +131,7 @@ def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Re
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         ghost = recipe.ghost_batch if recipe.ghost_batch and len(images) % recipe.ghost_batch == 0 else None
-        recipe = replace(recipe, batch_size=len(images), ghost_batch=ghost)
+        recipe = replace(recipe, batch_size=len(images), ghost_batch=ghost, at_once=None)
         run = _Run(objective, backbone, images, images, recipe, 0, Path(folder), "cpu")
         while len(took) < 4 and sum(took) < LONG_ENOUGH:
             began, run.step = time.process_time(), 0
@@ -182,6 +182,8 @@ class _Run:
             self.card["start"] = start.copy_to(backbone, body, head)
         if recipe.ghost_batch is not None:
             by_ghost_batches(body, recipe.ghost_batch)
+        if recipe.at_once is not None:
+            slow_moments(body, math.ceil(recipe.batch_size / recipe.at_once))
         self.network = _Whole(body, head).to(self.device)
         self.feed = feed(train, self.statistics, recipe, seed, self.device)
         if recipe.resident and isinstance(holdout, ListedImages):
@@ -235,21 +237,27 @@ class _Run:
         for part in (body, head):
             if isinstance(part, GivenBody | Objective):
                 part.reseed(self.seed, self.epoch, self.step)
-        images, labels = batch
-        with self._autocast():
-            features = self.forward(images)
-        losses = head.loss(features, labels, validate=False)
-        loss = losses.mean()
-        torch.autograd.backward(self.scaler.scale(loss))
+        for images, labels in self._parts(*batch):
+            with self._autocast():
+                features = self.forward(images)
+            losses = head.loss(features, labels, validate=False)
+            loss = losses.mean() * (len(labels) / len(batch[1]))
+            torch.autograd.backward(self.scaler.scale(loss))
+            self.loss_sum += losses.detach().sum()
         self.scaler.step(self.optimiser)
         self.scaler.update()
         self.optimiser.zero_grad(set_to_none=True)
         self.average.update(self.step)
-        self.loss_sum += losses.detach().sum()
-        self.seen += len(labels)
+        self.seen += len(batch[1])
         self.step += 1
         if self.step % CHECK_EVERY == 0:
             self._check_loss()
+
+    def _parts(self, images: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """What of a batch goes through the network together."""
+        size = self.recipe.at_once or len(labels)
+        for first in range(0, len(labels), size):
+            yield images[first : first + size], labels[first : first + size]
 
     def _check_loss(self) -> None:
         if not math.isfinite(float(self.loss_sum)):

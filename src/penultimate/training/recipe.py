@@ -35,6 +35,9 @@ class Recipe:
     averaging_window            an exponential moving average of the weights over this share of all steps
                                 (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
                                 directly (the paper's 0.9999); 0 and None: none
+    at_once                     images of a batch that go through the network together (None: all), where
+                                memory holds no more; their gradients are added up: with ghost batches the
+                                same step but for rounding
     size, resize                of images on disk: the pixels of a side of what the network is shown; in tests
                                 that is the middle, once the shorter side has `resize` pixels
     resident                    whether images on disk are decoded once and held as bytes on the device, the
@@ -84,6 +87,7 @@ class Recipe:
     size: int = 224
     resize: int = 256
     resident: bool = False
+    at_once: int | None = None
     compile: bool = False
 
     def __post_init__(self) -> None:
@@ -106,6 +110,8 @@ class Recipe:
         ghost = self.ghost_batch
         fits = ghost is None or (_is_whole(ghost, 2) and self.batch_size % ghost == 0)
         self._check("ghost_batch", fits, f"a divisor of batch_size={self.batch_size}, 2 or more, or None")
+        fits = self.at_once is None or (_is_whole(self.at_once, 2) and self.at_once % (ghost or 1) == 0)
+        self._check("at_once", fits, f"a multiple of ghost_batch={ghost}, 2 or more, or None")
         fits = _is_number(self.learning_rate, 0, math.inf, open_left=True)
         self._check("learning_rate", fits, "a number above 0")
         self._check("weight_decay", _is_number(self.weight_decay, 0, math.inf), "a number, 0 or more")
