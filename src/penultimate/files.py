@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +82,15 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def atomic_write(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new one, never a part."""
+def atomic_write(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new one, never a part.
+
+    The content may come in pieces.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from penultimate.data.listed import SIDE, leave_listing, listed_images
 from penultimate.data.located import located
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import digest_bytes
 
 PREPARATION = Preparation(40, 32, "bicubic", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
 
@@ -169,3 +171,21 @@ def test_the_images_held_out_are_a_share_of_the_training_images_by_their_names(t
     assert len({fewer.name(row) for row in range(len(fewer))} - names["holdout"]) <= 1
     with pytest.raises(RequestError, match="data 't': 1 training images are too few"):
         located("t", str(split_folders(tmp_path / "t", ("ape",), 1, 1)), ("train", "holdout", "test"))
+
+
+def test_no_whole_set_of_pictures_is_in_memory(tmp_path: Path) -> None:
+    found = located("many", str(class_folders(tmp_path / "many", ("x", "y"), 300)))
+    tracemalloc.start()
+    manifest, *_ = leave_listing(found, tmp_path / "left", 0, quietly)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    small = (tmp_path / "left/train.images.npy").stat().st_size
+    assert small > 480 * SIDE**2 * 3
+    assert peak < small
+    written = np.load(tmp_path / "left/train.images.npy")
+    np.save(tmp_path / "again.npy", written)
+    again = (tmp_path / "again.npy").read_bytes()
+    assert manifest["files"]["train.images.npy"] == {"sha256": digest_bytes(again), "bytes": len(again)}
+    assert sorted(path.suffix for path in (tmp_path / "left").iterdir()) == sorted(
+        [".npy"] * 6 + [".json"] * 2
+    )

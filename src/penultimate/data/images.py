@@ -9,7 +9,9 @@ FOLDER/SPLIT.ids.npy            int64 [n], unique in the data set: they identify
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ MANIFEST = "manifest.json"
 SCHEMA = 1
 BLOCK = 4096
 """Images that are counted at once."""
+WRITTEN = 2**20
+"""Bytes that are written at once."""
 ARRAYS = ("images", "labels", "ids")
 
 Manifest = dict[str, Any]
@@ -201,10 +205,24 @@ class ChannelStatistics:
         return cls(tuple(means), tuple(deviations))
 
 
-def _npy(array: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-    return buffer.getvalue()
+def _write_npy(path: Path, array: np.ndarray) -> dict[str, Any]:
+    """Write an array as np.save does, a block at a time, so that it may lie on disk; its digest and size."""
+    state, size = hashlib.sha256(), 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal size
+        header = io.BytesIO()
+        described = np.lib.format.header_data_from_array_1_0(np.empty((0, *array.shape[1:]), array.dtype))
+        np.lib.format.write_array_header_1_0(header, {**described, "shape": array.shape})
+        rows = max(1, WRITTEN // (array[:1].nbytes or 1))
+        blocks = (array[at : at + rows].tobytes() for at in range(0, len(array), rows))
+        for piece in itertools.chain([header.getvalue()], blocks):
+            state.update(piece)
+            size += len(piece)
+            yield piece
+
+    atomic_write(path, pieces())
+    return {"sha256": state.hexdigest(), "bytes": size}
 
 
 @contextlib.contextmanager
@@ -255,11 +273,10 @@ def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) 
             f" split '{split}' has {images.num_classes} or names them differently; use another folder"
         )
     for kind in ARRAYS:
-        content = _npy(getattr(images, kind))
         with _refusing_folder(folder):
             (folder / split).parent.mkdir(exist_ok=True)  # ImageNet-C's splits are called "fog/3"
-            atomic_write(folder / f"{split}.{kind}.npy", content)
-        manifest["files"][f"{split}.{kind}.npy"] = {"sha256": digest_bytes(content), "bytes": len(content)}
+            written = _write_npy(folder / f"{split}.{kind}.npy", getattr(images, kind))
+        manifest["files"][f"{split}.{kind}.npy"] = written
     manifest["splits"][split] = {"images": len(images), "shape": list(images.images.shape[1:])}
     manifest |= about
     manifest["digest"] = manifest_digest(manifest)

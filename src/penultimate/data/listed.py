@@ -8,6 +8,7 @@ FOLDER/manifest.json, *.npy    of those that can be read a small picture each (s
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,14 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from penultimate.data.images import ChannelStatistics, ImageSet, Manifest, Transform, save_images
+from penultimate.data.images import (
+    ChannelStatistics,
+    ImageSet,
+    Manifest,
+    Transform,
+    prepare_folder,
+    save_images,
+)
 from penultimate.data.listing import Listing
 from penultimate.data.loading import decoded
 from penultimate.data.located import Located, located
@@ -96,34 +104,40 @@ def leave_listing(
 
     Returns the manifest and, of each split that has any, the images that cannot be read, named up to NAMED
     with the reasons, and what of others is not read. Those that cannot be are left out, and no label is
-    shifted. Raises RequestError if none can be read.
+    shifted. However many images there are, a batch of them is in memory. Raises RequestError if none can be
+    read.
     """
     left_out: dict[str, list[int]] = {}
     told: dict[str, list[str]] = {}
     remarked: dict[str, list[str]] = {}
     manifest: Manifest = {}
+    prepare_folder(folder)
     for split, listing in found.splits.items():
-        pictures, rows = [], []
+        rows = [np.arange(0)]
         remarks: dict[str, list[int]] = {}
-        for batch in decoded(listing, [_PICTURE], workers=0):
-            pictures.append(batch.images[_PICTURE.geometry])
-            rows.append(batch.rows)
-            left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
-            told.setdefault(split, []).extend(why for _, why in batch.left_out)
-            for row, what in batch.remarks:
-                remarks.setdefault(what, []).append(row)
-            progress({"dataset": found.name, "split": split, "images": batch.stop})
-        kept = listing.subset(np.concatenate(rows))
-        if not len(kept):
-            raise RequestError(
-                f"data '{found.name}': none of {len(listing)} {split} images can be read; {told[split][0]}"
-            )
+        with tempfile.TemporaryFile(dir=folder) as pictures:
+            for batch in decoded(listing, [_PICTURE], workers=0):
+                pictures.write(np.ascontiguousarray(batch.images[_PICTURE.geometry]).data)
+                rows.append(batch.rows)
+                left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
+                told.setdefault(split, []).extend(why for _, why in batch.left_out)
+                for row, what in batch.remarks:
+                    remarks.setdefault(what, []).append(row)
+                progress({"dataset": found.name, "split": split, "images": batch.stop})
+            kept = listing.subset(np.concatenate(rows))
+            if not len(kept):
+                raise RequestError(
+                    f"data '{found.name}': none of {len(listing)} {split} images can be read;"
+                    f" {told[split][0]}"
+                )
+            pictures.flush()
+            pixels = np.memmap(pictures, np.uint8, "r", shape=(len(kept), SIDE, SIDE, 3))
+            small = ImageSet(pixels, kept.labels, kept.ids, kept.class_names)
+            manifest = save_images(folder, split, small, name=found.name, draw=draw)
         remarked[split] = [
             f"{len(of):,} of {len(listing):,} images {what}; the first is {listing.name(of[0])}"
             for what, of in remarks.items()
         ]
-        small = ImageSet(np.concatenate(pictures), kept.labels, kept.ids, kept.class_names)
-        manifest = save_images(folder, split, small, name=found.name, draw=draw)
     where = {"name": found.name, "where": found.where, "splits": list(found.asked)}
     write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": left_out}, SCHEMA)
     named = {split: _named(reasons) for split, reasons in told.items() if reasons}
