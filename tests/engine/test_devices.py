@@ -71,6 +71,7 @@ def test_a_gpu_is_shared_by_no_more_than_it_has_shares(tmp_path: Path) -> None:
         assert max(sum(a <= began < b for a, b in times) for began, _ in times) <= 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_a_process_without_a_share_takes_only_what_needs_none(tmp_path: Path) -> None:
     steps = [chore(f"gpu{number}", gpus=1.0, number=number, deed="stays") for number in range(4)]
@@ -104,6 +105,7 @@ def test_after_an_error_of_the_gpu_another_process_takes_the_place(tmp_path: Pat
     assert any("lost its GPU (CUDA error" in notice for notice in notes.notices)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_that_fails_twice_costs_its_step_alone(tmp_path: Path) -> None:
     steps = chore("lost", gpus=1.0, deed="loses its GPU"), chore("next", gpus=1.0, number=1)

@@ -85,7 +85,7 @@ def test_workers_that_all_die_while_they_start_end_the_run_with_a_sentence(  # t
         answer.stderr,
     )
     assert answer.stdout.count("it is begun again") <= processes
-    assert processes < len(list(marks.iterdir())) <= 2 * processes
+    assert 2 <= len(list(marks.iterdir())) <= 2 * processes  # the second death of one place ends the run
 
 
 def test_a_torch_that_cannot_be_imported_is_told_at_once(torch_that, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
