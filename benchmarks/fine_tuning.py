@@ -23,8 +23,8 @@ from torch import nn
 
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.networks.trained import TrainedNetwork, build
-from penultimate.training.loop import _Run
 from penultimate.training.recipe import Recipe
+from penultimate.training.run import Run
 from penultimate.training.start import Start
 
 PEAK, DECAY, STEPS = 0.03, 1e-2, 20_000
@@ -45,7 +45,7 @@ def our_loop(images: ImageSet, folder: Path) -> Step:
         weight_decay=DECAY,
         averaging_window=0.0,
     )
-    run = _Run("softmax", "glyphnet", images, None, recipe, 0, folder, "cpu", start)
+    run = Run("softmax", "glyphnet", images, None, recipe, 0, folder, "cpu", start)
     batches = itertools.cycle(run.batches())
     return lambda: run.advance(next(batches))
 

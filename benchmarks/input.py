@@ -36,8 +36,8 @@ from penultimate.data.opening import open_dataset
 from penultimate.data.preparation import Preparation
 from penultimate.data.preparing import prepare
 from penultimate.training.feed import DiskFeed, MemoryFeed, feed
-from penultimate.training.loop import _Run
 from penultimate.training.recipe import Recipe
+from penultimate.training.run import Run
 
 BATCH, STEP_BATCH, SIZE = 64, 16, 224
 USUAL = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -103,7 +103,7 @@ def plain_step(batches: Iterator[tuple[Tensor, Tensor]], precision: str) -> Call
 
 def our_step(images: ListedImages, precision: str, folder: Path) -> Callable[[], None]:
     recipe = replace(RECIPE, epochs=10_000, batch_size=STEP_BATCH, learning_rate=0.1, precision=precision)
-    run = _Run("softmax", "resnet50", images, None, recipe, 0, folder, "cpu")
+    run = Run("softmax", "resnet50", images, None, recipe, 0, folder, "cpu")
 
     def batches() -> Iterator[tuple[Tensor, Tensor]]:
         while True:

@@ -31,8 +31,8 @@ from penultimate.backbones import build
 from penultimate.data.augmentation import Augmentation
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.transforms import augment, normalise
-from penultimate.training.loop import _Run
 from penultimate.training.recipe import Recipe
+from penultimate.training.run import Run
 
 BATCH, CLASSES, IMAGES, SIDE = 64, 128, 12_800, 24
 Step = Callable[[], None]
@@ -81,7 +81,7 @@ def multiply_adds() -> tuple[int, int]:
 
 def our_loop(images: ImageSet, folder: Path) -> Step:
     recipe = Recipe(epochs=10_000, batch_size=BATCH, learning_rate=0.1)
-    run = _Run("softmax", "glyphnet", images, images.subset(slice(0, BATCH)), recipe, 0, folder, "cpu")
+    run = Run("softmax", "glyphnet", images, images.subset(slice(0, BATCH)), recipe, 0, folder, "cpu")
     batches = itertools.cycle(run.batches())
     return lambda: run.advance(next(batches))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,12 @@ from penultimate.engine.observer import Summary
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.store import Store
+from penultimate.study.blocks import Runs
 from penultimate.study.graph import Step
 from penultimate.study.selection import load_study
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
+from penultimate.training import Recipe
 
 
 @pytest.fixture
@@ -132,6 +136,111 @@ def test_rows_are_those_of_a_run_without(tmp_path: Path) -> None:
     run(smoke, tmp_path / "plain", 2)
     run(dataclasses.replace(smoke, gpus=0.5), tmp_path / "shared", 2)
     assert rows_in(tmp_path / "plain") == rows_in(tmp_path / "shared")
+
+
+SHARED = Recipe(epochs=2, batch_size=32, ghost_batch=8, learning_rate=0.02, precision="float32")
+"""Its batches are in parts that up to four can share."""
+
+
+def short(gpus: float = 2) -> Study:
+    """One network, and nothing else that takes time."""
+    return dataclasses.replace(
+        load_study("smoke"),
+        name="short",
+        targets=(),
+        networks=(Runs(("dropout(keep=0.9)",), SHARED),),
+        measure=("accuracy",),
+        gpus=gpus,
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which the network is trained by one process."""
+    root = tmp_path_factory.mktemp("alone")
+    assert run(short(0), root).complete
+    return root
+
+
+def untrained(alone: Path, root: Path) -> Path:
+    """The same store before the training."""
+    for step in (alone / "steps").glob("data.*"):
+        shutil.copytree(step, root / "steps" / step.name)
+    return root
+
+
+def curves(root: Path) -> list[float]:
+    (step,) = (root / "steps").glob("train.*")
+    return [json.loads(line)["value"] for line in (step / "rows.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_two_gpus_share_a_training(alone: Path, tmp_path: Path) -> None:
+    assert run(short(), untrained(alone, tmp_path)).complete
+    of_two, of_one = (sorted(path.name for path in (root / "steps").iterdir()) for root in (tmp_path, alone))
+    assert of_two == of_one
+    assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
+    (step,) = (tmp_path / "steps").glob("train.*")
+    assert json.loads((step / "meta.json").read_text())["gpus"] == 2
+
+
+KILLER = """
+import os, signal
+from penultimate import register
+from penultimate.training.run import Run
+advance = Run.advance
+
+@register.loss
+def unused(logits, targets):
+    return -(targets * logits.log_softmax(1)).sum(1)
+
+def killed(run, batch):
+    mark = run.folder / "checkpoint-killed"
+    if run.ranks.index == 1 and run.step == 5 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    advance(run, batch)
+
+Run.advance = killed
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("two_gpus")
+def test_of_two_that_share_a_training_one_is_killed(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENULTIMATE_CHECKPOINT_SECONDS", "0")
+    plugin, notes = tmp_path / "killer.py", Notes()
+    plugin.write_text(KILLER)
+    with plugged(plugin):
+        summary = run(short(), untrained(alone, tmp_path), observer=notes)
+    assert summary.complete
+    lost = "lost number 2 of 2 that share the training, which was killed by signal 9"
+    assert any(lost in said for said in notes.notices)
+    assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_too_few_gpus_or_batches_that_they_cannot_share_are_said_before_the_start(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="shared by 4 GPUs, and this machine has 2"):
+        run(short(4), tmp_path)
+    with pytest.raises(RequestError, match="3 GPUs cannot share 32 images"):
+        run(short(3), tmp_path)
+    assert not any((tmp_path / "steps").glob("*"))
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_what_shares_gpus_waits_until_they_are_free(tmp_path: Path) -> None:
+    several = [chore(f"both{number}", gpus=2.0, number=number, deed="stays") for number in range(2)]
+    single = [chore(f"one{number}", gpus=1.0, number=10 + number, deed="stays") for number in range(3)]
+    summary, _ = carried_out(tmp_path, *single, *several, processes=3)
+    found = places(tmp_path)
+    assert summary.complete
+    for label, (_, _, began, ended) in found.items():
+        if label.startswith("both"):
+            others = [place for name, place in found.items() if name != label]
+            assert not any(a < ended and began < b for _, _, a, b in others)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), True, "one"])

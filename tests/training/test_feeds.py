@@ -22,7 +22,7 @@ from penultimate.errors import DamagedFileError
 from penultimate.networks.trained import load_network
 from penultimate.training import Recipe, train
 from penultimate.training.feed import Batch, DiskFeed, feed
-from penultimate.training.loop import _Run
+from penultimate.training.run import Run
 from tests.data.photographs import folder_of
 from tests.training.worlds import TINY, squares
 
@@ -126,7 +126,7 @@ def test_a_run_on_images_on_disk_broken_off_anywhere_ends_in_the_same_bits(
         folder = tmp_path / str(steps)
         folder.mkdir()
         parts = images.subset(~held), images.subset(held)
-        broken = _Run("softmax", TINY, *parts, recipe, 5, folder, "cpu")
+        broken = Run("softmax", TINY, *parts, recipe, 5, folder, "cpu")
         for batch in itertools.islice(broken.batches(), steps):
             broken.advance(batch)
         if broken.step == broken.feed.steps_per_epoch:
@@ -204,7 +204,7 @@ def test_resident_images_are_shown_in_the_same_parts_and_resumed(
     run(tmp_path / "whole", images, resident)
     held = np.arange(len(images)) % 7 == 0
     (tmp_path / "broken").mkdir()
-    broken = _Run(
+    broken = Run(
         "softmax", TINY, images.subset(~held), images.subset(held), resident, 5, tmp_path / "broken", "cpu"
     )
     broken.advance(next(broken.batches()))

@@ -28,7 +28,7 @@ from penultimate.networks.trained import load_network, snapshots
 from penultimate.objectives.presets import PRESETS
 from penultimate.training import Recipe, train
 from penultimate.training.checkpoints import Checkpoints
-from penultimate.training.loop import _Run
+from penultimate.training.run import Run
 from tests.oracles.data import mixed
 from tests.training.worlds import TINY, squares
 
@@ -93,7 +93,7 @@ def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(
     for steps in (1, 15, 16, 17, 40):
         folder = tmp_path / str(steps)
         folder.mkdir()
-        broken = _Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, folder, "cpu")
+        broken = Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, folder, "cpu")
         left = steps
         while left:
             for batch in broken.batches():
@@ -115,8 +115,8 @@ def test_every_objective_is_trained_on_batches_mixed_as_the_equation_says(
     tmp_path: Path, objective: str
 ) -> None:
     recipe = replace(MIXED, learning_rate=0.02, precision="float32")
-    begun = _Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, tmp_path, "cpu")
-    plain = _Run(
+    begun = Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, tmp_path, "cpu")
+    plain = Run(
         objective,
         TINY,
         squares(256, 0),
@@ -370,7 +370,7 @@ def test_a_run_broken_off_before_its_last_epoch_is_closed_goes_on(tmp_path: Path
     whole = run(tmp_path / "whole")
     folder = tmp_path / "broken"
     folder.mkdir()
-    broken = _Run("softmax", TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
+    broken = Run("softmax", TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
     while broken.step < broken.steps:
         for batch in broken.batches():
             broken.advance(batch)
@@ -419,7 +419,7 @@ def test_float16_is_trained_with_a_scaled_loss_and_resumed(tmp_path: Path) -> No
     assert losses["float16"] == pytest.approx(losses["bfloat16"], rel=0.1)
     folder = tmp_path / "broken"
     folder.mkdir()
-    broken = _Run("softmax", TINY, squares(256, 0), squares(64, 1), half, 5, folder, "cpu")
+    broken = Run("softmax", TINY, squares(256, 0), squares(64, 1), half, 5, folder, "cpu")
     assert broken.scaler.get_scale() == 2**16
     batches = broken.batches()
     broken.advance(next(batches))
@@ -429,7 +429,7 @@ def test_float16_is_trained_with_a_scaled_loss_and_resumed(tmp_path: Path) -> No
     assert all(map(torch.equal, before, broken.network.parameters()))
     assert broken.scaler.get_scale() == 2.0**39
     broken.save()
-    again = _Run("softmax", TINY, squares(256, 0), squares(64, 1), half, 5, folder, "cpu")
+    again = Run("softmax", TINY, squares(256, 0), squares(64, 1), half, 5, folder, "cpu")
     assert again.resume()
     assert again.scaler.get_scale() == 2.0**39
 
@@ -439,10 +439,10 @@ def test_a_compiled_backbone_takes_the_same_steps(tmp_path: Path) -> None:
     """In a process of its own: the types that tests check cannot be compiled."""
     code = (
         "import itertools, sys; from dataclasses import replace; from pathlib import Path\n"
-        "from penultimate.training.loop import _Run; from tests.training.test_loop import RECIPE\n"
+        "from penultimate.training.run import Run; from tests.training.test_loop import RECIPE\n"
         "from tests.training.worlds import TINY, squares\n"
         "recipe = replace(RECIPE, compile=sys.argv[1] == 'compiled', precision='float32')\n"
-        "run = _Run('softmax', TINY, squares(256, 0), squares(64, 1), recipe, 5, Path(sys.argv[2]), 'cpu')\n"
+        "run = Run('softmax', TINY, squares(256, 0), squares(64, 1), recipe, 5, Path(sys.argv[2]), 'cpu')\n"
         "for batch in itertools.islice(run.batches(), 3):\n    run.advance(batch)\n"
         "assert not any('_orig_mod' in name for name in run.network.state_dict())\n"
         "print(float(run.loss_sum))"
@@ -458,7 +458,7 @@ def test_a_checkpoint_written_while_the_run_goes_on_is_of_its_step(tmp_path: Pat
     later, now = (tmp_path / name for name in ("later", "now"))
     for folder, wait in ((later, False), (now, True)):
         folder.mkdir()
-        begun = _Run("softmax", TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
+        begun = Run("softmax", TINY, squares(256, 0), squares(64, 1), RECIPE, 5, folder, "cpu")
         for batch in itertools.islice(begun.batches(), 3):
             begun.advance(batch)
         begun.save(wait)

@@ -14,7 +14,7 @@ from penultimate.errors import RequestError
 from penultimate.networks.given import GivenNetwork, fetch, load_given
 from penultimate.networks.trained import TrainedNetwork, build, load_network
 from penultimate.training import Recipe, Start, train
-from penultimate.training.loop import _Run
+from penultimate.training.run import Run
 from tests.oracles.training import fine_tuned
 from tests.training.worlds import TINY, squares
 
@@ -50,7 +50,7 @@ def head(classes: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("start", [Start(given()), Start(given(), head())], ids=["fresh head", "given head"])
 def test_the_loop_in_plain_pytorch_ends_in_the_same_weights(tmp_path: Path, start: Start) -> None:
     images = squares(128, 0)
-    run = _Run("softmax", TINY, images, None, RECIPE, 5, tmp_path, "cpu", start)
+    run = Run("softmax", TINY, images, None, RECIPE, 5, tmp_path, "cpu", start)
     batches = []
     for run.epoch in range(3):
         run.step = 8 * run.epoch
@@ -79,7 +79,7 @@ def test_broken_off_at_any_step_it_ends_in_the_same_bits(tmp_path: Path) -> None
     for steps in (1, 8, 11, 20, 21):
         folder = tmp_path / str(steps)
         folder.mkdir()
-        broken = _Run("softmax", TINY, images, None, RECIPE, 5, folder, "cpu", start)
+        broken = Run("softmax", TINY, images, None, RECIPE, 5, folder, "cpu", start)
         while broken.step < steps:
             for batch in broken.batches():
                 broken.advance(batch)
@@ -168,15 +168,15 @@ def test_what_it_drops_at_random_follows_from_the_place_in_the_run(
         return (tmp_path / name / "network.safetensors").read_bytes()
 
     whole = ends("whole", 0)
-    advance, steps = _Run.advance, []
+    advance, steps = Run.advance, []
 
-    def killed(run: _Run, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    def killed(run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
         steps.append(run.step)
         if len(steps) == 11:
             raise KeyboardInterrupt
         advance(run, batch)
 
-    monkeypatch.setattr(_Run, "advance", killed)
+    monkeypatch.setattr(Run, "advance", killed)
     with pytest.raises(KeyboardInterrupt):
         ends("resumed", 0)
     torch.manual_seed(99)

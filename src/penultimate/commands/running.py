@@ -51,7 +51,7 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="SHARE",
         help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
-        " each; 0 for the CPU (default: what the study says)",
+        " each; 4 for four that share a training; 0 for the CPU (default: what the study says)",
     )
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
+from penultimate.data.seeding import Among
 from penultimate.errors import RequestError
 
 Batch: TypeAlias = UInt8[Tensor, "n h w c"]
@@ -63,17 +64,22 @@ MAGNITUDES: dict[str, tuple[float, ...]] = {
 SIGNED = ("shear", "rotate", "colour", "contrast", "sharpness")
 
 
-def autoaugment(images: Batch, generator: torch.Generator) -> Batch:
+def autoaugment(
+    images: Batch,
+    generator: torch.Generator,
+    among: Among | None = None,
+) -> Batch:
     """Each image under a sub-policy of its own: two operations, each with its probability, its sign a coin's.
 
-    The draws are those of the (CPU) generator, in one order: sub-policies, probabilities, signs. Raises
-    RequestError for images that are neither grey nor RGB.
+    The draws are those of the (CPU) generator, in one order: sub-policies, probabilities, signs; for each
+    image of a batch, of which these may be some (`among`: of how many, which). Raises RequestError for images
+    that are neither grey nor RGB.
     """
-    n = len(images)
+    n, rows = among or (len(images), slice(None))
     chosen = torch.randint(len(POLICY), (n,), generator=generator)
     uniform = torch.rand((n, 2), generator=generator)
     signs = torch.randint(2, (n, 2), generator=generator)
-    return apply_policy(images, chosen, uniform, signs)
+    return apply_policy(images, chosen[rows], uniform[rows], signs[rows])
 
 
 def apply_policy(

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TypeAlias
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
+
+Among: TypeAlias = tuple[int, Int[Tensor, " n"] | slice]
+"""Of a batch of so many images, those at hand: what is drawn for one does not depend on which these are."""
 
 
 def derived_generator(*parts: str | int) -> torch.Generator:

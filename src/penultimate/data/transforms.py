@@ -11,6 +11,7 @@ from torch import Tensor
 from penultimate.data.augmentation import Augmentation
 from penultimate.data.autoaugment import autoaugment
 from penultimate.data.images import ChannelStatistics
+from penultimate.data.seeding import Among
 from penultimate.errors import RequestError
 
 CACHED = 2**18
@@ -53,14 +54,17 @@ def normalise(
     return made.view(n, h, w, c).permute(0, 3, 1, 2)
 
 
-def _flipped(images: UInt8[Tensor, "n h w c"], generator: torch.Generator) -> UInt8[Tensor, "n h w c"]:
-    mirror = torch.rand(len(images), generator=generator).to(images.device) < 0.5
+def _flipped(
+    images: UInt8[Tensor, "n h w c"], generator: torch.Generator, among: Among
+) -> UInt8[Tensor, "n h w c"]:
+    count, rows = among
+    mirror = torch.rand(count, generator=generator)[rows].to(images.device) < 0.5
     mirrored = mirror.nonzero().view(-1)
     return images.index_copy(0, mirrored, images.index_select(0, mirrored).flip(2))
 
 
 def _shifted(
-    images: UInt8[Tensor, "n h w c"], most: int, generator: torch.Generator
+    images: UInt8[Tensor, "n h w c"], most: int, generator: torch.Generator, among: Among
 ) -> UInt8[Tensor, "n h w c"]:
     # Each row of each output image is one window of w c contiguous bytes in the row-wise reflected images,
     # so a shift in both directions is a single gather of windows, without a loop over images or shifts.
@@ -69,7 +73,9 @@ def _shifted(
     right = images[:, :, w - 1 - most : w - 1].flip(2)
     wide = torch.cat([left, images, right], dim=2)
     windows = wide.view(-1).unfold(0, w * c, c)
-    down, across = torch.randint(0, 2 * most + 1, (2, n, 1), generator=generator).to(images.device)
+    count, chosen = among
+    shifts = torch.randint(0, 2 * most + 1, (2, count, 1), generator=generator)
+    down, across = shifts[:, chosen].to(images.device)
     rows = torch.arange(h, device=images.device) + down - most
     rows = (h - 1) - ((h - 1) - rows.abs()).abs()
     images_first = torch.arange(n, device=images.device).view(n, 1) * h
@@ -78,12 +84,16 @@ def _shifted(
 
 
 def augment(
-    images: UInt8[Tensor, "n h w c"], augmentation: Augmentation, generator: torch.Generator
+    images: UInt8[Tensor, "n h w c"],
+    augmentation: Augmentation,
+    generator: torch.Generator,
+    among: Among | None = None,
 ) -> UInt8[Tensor, "n h w c"]:
     """Mirror and shift every image of a batch at random, each independently; then AutoAugment, if asked for.
 
     out[i, y, x] = image_i[reflect(y + dy_i - s), reflect(x + dx_i - s)], dy_i, dx_i uniform on 0..2s, drawn
     from the (CPU) generator; reflect folds positions outside back at the edge pixel. The batch is unchanged.
+    `among` = (count, rows) says that these images are some of a batch, and have what they have in the whole.
 
     Mixup needs labels too: it is `mixup`. Raises RequestError if an image is too small to be reflected (s >=
     its height or width), and where AutoAugment cannot act on images of so many channels.
@@ -99,12 +109,13 @@ def augment(
         raise RequestError(f"shift={augmentation.shift} is too much for images of {h} x {w} pixels")
     if not len(images):
         return images
+    among = among or (len(images), slice(None))
     if augmentation.flip:
-        images = _flipped(images, generator)
+        images = _flipped(images, generator, among)
     if augmentation.shift:
-        images = _shifted(images, augmentation.shift, generator)
+        images = _shifted(images, augmentation.shift, generator, among)
     if augmentation.autoaugment:
-        images = autoaugment(images, generator)
+        images = autoaugment(images, generator, among)
     return images
 
 

@@ -33,7 +33,7 @@ def gpus() -> tuple[str, ...]:
 def places_on_gpus(share: float) -> list[dict[str, str]]:
     """The environments of processes that have a share of a GPU each, on one GPU after the other.
 
-    Raises RequestError where there is no GPU.
+    For steps that share several among them, a process on each. Raises RequestError where there are too few.
 
     >>> import os
     >>> os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
@@ -47,8 +47,13 @@ def places_on_gpus(share: float) -> list[dict[str, str]]:
             f"the study's networks run on GPUs ({share:g} of one each), and this machine has none that can be"
             " used; --gpus 0 runs them on the CPU"
         )
+    if share > len(found):
+        raise RequestError(
+            f"a training of the study is shared by {share:g} GPUs, and this machine has {len(found)} that can"
+            f" be used; give --gpus {len(found)}"
+        )
     return [
         {VISIBLE: gpu, DEVICE: os.environ.get(DEVICE, CUDA), **REPRODUCIBLE}
-        for _ in range(int(1 / share + ALMOST))
+        for _ in range(max(1, int(1 / share + ALMOST)))
         for gpu in found
     ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.engine.machine import device_name, machine
+from penultimate.engine.sharing import trained_together
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
@@ -25,6 +26,7 @@ from penultimate.study.graph import Step
 if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
     from penultimate.data.listed import ListedImages
+    from penultimate.training import TrainingResult
     from penultimate.training.recipe import Recipe
 
 SCRATCH = ("checkpoint*", "*.tmp", ".lock")
@@ -92,15 +94,13 @@ def sheet(inputs: Inputs) -> Outcome:
     return Outcome()
 
 
-def train(inputs: Inputs) -> Outcome:
-    """Train a network; its curves are the rows."""
-    from penultimate.measures.inputs import read_card
-    from penultimate.training import Recipe
-    from penultimate.training import train as run_training
+def trained(inputs: Inputs) -> TrainingResult:
+    """Train a network, or take part in its training."""
+    from penultimate.training import Recipe, train
 
     config, recipe = inputs.step.config, Recipe(**inputs.step.config["recipe"])
     folder = inputs.folders[inputs.step.parents[0]]
-    result = run_training(
+    return train(
         config["objective"],
         config["backbone"],
         _examples(folder, "train", recipe, config["threads"]),
@@ -112,6 +112,14 @@ def train(inputs: Inputs) -> Outcome:
         inputs.checkpoint_seconds,
         inputs.device,
     )
+
+
+def train(inputs: Inputs) -> Outcome:
+    """Train a network, on as many GPUs as the engine has given; its curves are the rows."""
+    from penultimate.measures.inputs import read_card
+
+    gpus = inputs.step.resources.on
+    result = trained_together(inputs, gpus) if len(gpus) > 1 else trained(inputs)
     rows = [
         row(
             inputs.step,
@@ -131,6 +139,8 @@ def train(inputs: Inputs) -> Outcome:
         facts["num_features"] = read_card(inputs.folder)["num_features"]
     if result.damaged:
         facts["damaged"] = result.damaged
+    if len(gpus) > 1:
+        facts["gpus"] = len(gpus)
     return Outcome(rows, result.status, facts)
 
 

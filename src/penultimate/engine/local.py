@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from penultimate.engine.devices import places_on_gpus
+from penultimate.engine.devices import VISIBLE, gpus, places_on_gpus
 from penultimate.engine.messages import Died, Ready, Unfit
 from penultimate.engine.observer import Observer, Summary
+from penultimate.engine.process import sources, thread_variables
 from penultimate.engine.schedule import Schedule, carry_out
-from penultimate.engine.worker import sources, thread_variables
 from penultimate.errors import PenultimateError
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
@@ -62,10 +62,16 @@ class _Worker:
                 raise PenultimateError(f"no process can be started ({error.strerror}); {ADVICE}") from None
             self.connection = Connection(ours.detach())
         self.gpu, self.again = gpu, again
+        self.name = gpu.get(VISIBLE, "")
         self.ready = False
         self.step: Step | None = None
         with contextlib.suppress(OSError):
             self.connection.send(sources())
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The GPUs that its step uses."""
+        return (self.step.resources.on or (self.name,)) if self.step and self.name else ()
 
     def give(self, root: str, step: Step) -> None:
         """Send a step to the process; that it is dead shows when its answer is waited for."""
@@ -96,9 +102,7 @@ def _work(schedule: Schedule, places: int) -> None:
         for place in range(places):
             workers.append(_Worker(schedule.threads, on_gpus[place] if place < len(on_gpus) else {}))
         while not schedule.is_over:
-            for worker in workers:
-                if worker.ready and worker.step is None and (step := schedule.next(bool(worker.gpu))):
-                    worker.give(str(schedule.store.root), step)
+            _deal(schedule, workers, gpus() if on_gpus else ())
             by_connection = {worker.connection: worker for worker in workers}
             for connection in wait(list(by_connection)):
                 assert isinstance(connection, Connection)
@@ -115,6 +119,21 @@ def _work(schedule: Schedule, places: int) -> None:
     finally:
         for worker in workers:
             worker.end()
+
+
+def _deal(schedule: Schedule, workers: list[_Worker], gpus: tuple[str, ...]) -> None:
+    """Give those that wait for a step one each; to a training that GPUs share, some on which nothing runs."""
+    for worker in workers:
+        used = {name for each in workers for name in each.uses}
+        lent = {name for each in workers if each.step for name in each.step.resources.on}
+        if not worker.ready or worker.step is not None or worker.name in lent:
+            continue
+        free = [name for name in gpus if name != worker.name and name not in used]
+        alone = worker.name not in used
+        if step := schedule.next((1 + len(free) * alone) if worker.name else 0):
+            others = round(step.resources.gpus) - 1
+            on = (worker.name, *free[:others]) if others > 0 else ()
+            worker.give(str(schedule.store.root), step.placed(on))
 
 
 def _replace(worker: _Worker, schedule: Schedule) -> _Worker:

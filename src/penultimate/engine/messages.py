@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from penultimate.errors import RequestError
+from penultimate.errors import PenultimateError, RequestError
 
 
 @dataclass(frozen=True)
@@ -63,3 +63,11 @@ class Lost:
 
 
 Ending: TypeAlias = Done | Damaged | Failed | Died | Lost
+
+
+class EndedError(PenultimateError):
+    """A step ended so in processes that it had started."""
+
+    def __init__(self, ending: Died | Failed) -> None:
+        super().__init__(str(ending))
+        self.ending = ending

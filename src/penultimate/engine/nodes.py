@@ -96,10 +96,10 @@ class Node:
     taken: list[Resources] = field(default_factory=list)
 
     def has(self, needs: Resources) -> bool:
-        return needs.threads <= self.cores and needs.gpus <= self.gpus
+        return needs.cores <= self.cores and needs.gpus <= self.gpus
 
     def has_left(self, needs: Resources) -> bool:
-        cores = needs.threads + sum(each.threads for each in self.taken)
+        cores = needs.cores + sum(each.cores for each in self.taken)
         gpus = needs.gpus + sum(each.gpus for each in self.taken)
         return cores <= self.cores and gpus <= self.gpus + 1e-6
 
@@ -205,7 +205,7 @@ class Nodes:
             return ""
         cores, gpus = (max(getattr(node, name) for node in self._seen) for name in ("cores", "gpus"))
         return (
-            f"it needs {_amount(needs.threads, needs.gpus)}, and no node has that (the most:"
+            f"it needs {_amount(needs.cores, needs.gpus)}, and no node has that (the most:"
             f" {_amount(cores, gpus)})"
         )
 

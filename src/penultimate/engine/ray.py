@@ -30,12 +30,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.devices import CUDA
+from penultimate.engine.devices import CUDA, gpus
 from penultimate.engine.messages import Died, Ending, Failed, Lost, Unfit
 from penultimate.engine.nodes import Node, Nodes
 from penultimate.engine.observer import Observer, Summary
+from penultimate.engine.process import load, sources, thread_variables
 from penultimate.engine.schedule import ANY, Schedule, carry_out
-from penultimate.engine.worker import attempt, load, sources, thread_variables
+from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
 from penultimate.measures.inputs import DEVICE
@@ -119,7 +120,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
             while len(tasks) < places and (first := first or schedule.next()) is not None:
                 step, node = first, nodes.room_for(first.resources)
                 if node is not None:
-                    needs = {"num_cpus": step.resources.threads, "num_gpus": step.resources.gpus}
+                    needs = {"num_cpus": step.resources.cores, "num_gpus": step.resources.gpus}
                     tasks[nodes.at(remote, node, **needs).remote(str(root), step, files)] = step, node
                     told[step.id] = []
                     node.taken.append(step.resources)
@@ -163,6 +164,8 @@ def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> tuple[Ending |
     notices: list[str] = []
     if isinstance(fitness, Unfit):
         return fitness, notices
+    if step.resources.gpus > 1:
+        step = step.placed(gpus())
     store = Store(root)
     (store.partial(step.id) / PROGRESS).unlink(missing_ok=True)
 

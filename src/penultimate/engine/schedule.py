@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import math
 import os
 import time
 from collections import Counter
@@ -70,12 +71,17 @@ class Schedule:
         self.threads = max((step.resources.threads for step in left), default=1)
         self.gpus = max((step.resources.gpus for step in left), default=0.0)
 
-    def next(self, with_gpu: bool = True) -> Step | None:
+    def next(self, gpus: float = math.inf) -> Step | None:
         """The most urgent step that can go, which is taken to be begun; None while there is none.
 
-        Where there is no GPU at hand, one of those that need none.
+        Of those that need GPUs, only the most urgent, if no more are needed than are at hand: what needs
+        several waits until they are free, and nothing less urgent takes them meanwhile.
         """
-        waiting = [heap for needs, heap in self._heaps.items() if self._top(heap) and (with_gpu or not needs)]
+        waiting = [
+            heap
+            for heap in self._heaps.values()
+            if self._top(heap) and math.ceil(self.graph.steps[heap[0][2]].resources.gpus) <= gpus
+        ]
         if not waiting or self._stopped:
             return None
         _, _, step_id = heapq.heappop(min(waiting))

@@ -66,7 +66,7 @@ def training_seconds(study: Study) -> float:
 
 
 def _seconds(study: Study, block: Runs, backbone: str) -> float:
-    from penultimate.training.loop import seconds_per_step
+    from penultimate.training.pace import seconds_per_step
 
     recipe, known = block.recipe, study.card(study.source)
     sizes = known.sizes
@@ -83,7 +83,7 @@ def seconds_per_image(study: Study, block: Runs, backbone: str) -> float:
     """Of a training step on images on disk, without decoding them: a small batch of noise, on one core."""
     import torch
 
-    from penultimate.training.loop import seconds_per_step
+    from penultimate.training.pace import seconds_per_step
 
     images = _images(study.card(study.source), SMALL, block.recipe.size)
     threads = torch.get_num_threads()

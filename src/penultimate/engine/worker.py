@@ -7,50 +7,18 @@ imported again; it ends when its parent ends, however that ended.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
-import signal
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterable
-from multiprocessing.connection import Connection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.devices import CUDA, VISIBLE
-from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Ready, Unfit
-from penultimate.errors import PenultimateError
+from penultimate.engine.messages import Damaged, Died, Done, EndedError, Ending, Failed, Ready
+from penultimate.engine.process import begin, fitness, load, plain
 from penultimate.files import FULL
-from penultimate.measures.inputs import DEVICE
-from penultimate.plugins import load_source, loaded, told
+from penultimate.plugins import told
 from penultimate.store import SMALL, Store
 from penultimate.study.graph import Step
 from penultimate.userfile import first_line
-
-
-def thread_variables(threads: int) -> dict[str, str]:
-    """The environment that a process with so many threads is started in."""
-    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-
-
-def sources() -> list[tuple[str, bytes]]:
-    """The plug-in files of this process, as `load` takes them: a file edited meanwhile changes no run."""
-    return [(str(plugin.path), plugin.source) for plugin in loaded()]
-
-
-def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
-    """Load plug-in files from their text; those that are loaded already stay."""
-    try:
-        for path, source in files:
-            load_source(path, source)
-    except PenultimateError as error:
-        return Unfit(
-            f"{error} (in a process of the study, which begins in the current folder and has nothing that"
-            " this session has defined or put on its path)"
-        )
-    return Ready()
 
 
 def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
@@ -64,6 +32,8 @@ def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]
         return Done(execute(store, step, progress))
     except DamagedParentError as error:
         return Damaged(error.parent, str(error))
+    except EndedError as error:
+        return error.ending
     except torch.AcceleratorError as error:
         return Died(f"lost its GPU ({first_line(error)})")
     except (Exception, SystemExit) as error:
@@ -77,54 +47,18 @@ def _is_of_full_disk(error: BaseException, root: Path) -> bool:
     return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)
 
 
-def _end_with_parent(parent: int) -> None:
-    """A parent killed with -9 tells nobody: look for it, and leave; what was done so far stays resumable."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(os.getpid(), signal.SIGKILL)  # with those that a step has started
-    os._exit(1)
-
-
-def _connection(handle: int) -> Connection:
-    """The socket to the engine; no process that a step starts holds it, or else its end would be hidden."""
-    os.set_inheritable(handle, False)
-    connection = Connection(handle)
-    os.register_at_fork(after_in_child=connection.close)
-    return connection
-
-
-def _import_torch() -> Ready | Unfit:
-    """A process is ready once the slow import is behind it, and its GPU there if it is to have one."""
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
-    if os.environ.get(DEVICE) == CUDA:
-        if not torch.cuda.is_available():
-            gpu = os.environ.get(VISIBLE)
-            return Unfit(
-                f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"
-                f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
-            )
-        torch.use_deterministic_algorithms(True, warn_only=True)
-    return Ready()
-
-
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    connection = _connection(int(sys.argv[1]))
+    connection = begin()
 
     def progress(news: dict[str, Any]) -> None:
-        connection.send(json.loads(json.dumps(news, default=float)))
+        connection.send(plain(news))
 
     with contextlib.suppress(EOFError, BrokenPipeError):
-        fitness = _import_torch()
-        if isinstance(fitness, Ready):
-            fitness = load(connection.recv())
-        connection.send(fitness)
-        while isinstance(fitness, Ready):
+        fit = fitness()
+        if isinstance(fit, Ready):
+            fit = load(connection.recv())
+        connection.send(fit)
+        while isinstance(fit, Ready):
             root, step = connection.recv()
             connection.send(attempt(Store(root), step, progress))
 

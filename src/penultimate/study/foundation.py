@@ -42,7 +42,8 @@ class Foundation:
                 self.blocks.setdefault(key, block)
         self.first_draw, self.main_backbone = study.first_draw, next(iter(study.backbones), "")
         self.on_cpu = Resources(study.threads)
-        self.with_network = Resources(study.threads, study.gpus)
+        self.with_network = Resources(study.threads, min(1.0, study.gpus))
+        self.with_training = Resources(study.threads, study.gpus)
         self._compositions = {text: resolve(text) for text in study.objectives}
         self._known: dict[NetworkKey | tuple[str, int], str] = {}
         self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
@@ -133,6 +134,7 @@ class Foundation:
         plugins = composition.plugin_digests() | self.plugin_digest("backbone", backbone)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
+        block.recipe.expect_shared_by(round(self.study.gpus))
         recipe, changed = _settings(block.recipe)
         config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
         identity = {**config, "recipe": changed}
@@ -198,7 +200,8 @@ class Foundation:
         identity = config if identity is None else identity
         parents = tuple(supply.parent for supply in supplies)
         fixed = (VERSIONS[name], config, identity, parents, tuple(supplies), columns, label, priority)
-        resources = self.with_network if name in ("train", "extract") else self.on_cpu
+        of_name = {"train": self.with_training, "extract": self.with_network}
+        resources = of_name.get(name, self.on_cpu)
         return Step(name, *fixed, resources=resources)
 
     def group(self, key: NetworkKey, scope: Scope) -> Group:

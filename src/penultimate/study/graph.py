@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import hashlib
 from collections.abc import Iterator
@@ -32,10 +33,21 @@ def no_cycles() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a step takes of a machine: recorded beside its result, not part of its identity."""
+    """What a step takes of a machine: recorded beside its result, not part of its identity.
+
+    threads   of each of its processes
+    gpus      a share of one, or how many, a process on each
+    on        the GPUs that an engine has given it
+    """
 
     threads: int = 1
     gpus: float = 0.0
+    on: tuple[str, ...] = ()
+
+    @property
+    def cores(self) -> int:
+        """Those of all its processes."""
+        return self.threads * max(1, round(self.gpus))
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,10 @@ class Step:
         }
         digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
         return f"{self.name}.{self.label}.{digest[:16]}"
+
+    def placed(self, gpus: tuple[str, ...]) -> Step:
+        """The same step on the GPUs that an engine has given it."""
+        return dataclasses.replace(self, resources=dataclasses.replace(self.resources, on=gpus))
 
 
 @dataclass(frozen=True)

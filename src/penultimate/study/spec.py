@@ -52,16 +52,17 @@ class Study:
 
     `networks` are grids of runs and networks given; `measure` lists what is measured of each, as spec strings
     ("similarity(passes=10)"), plug-ins included. A seed is shared by all that differ in nothing else.
-    `threads` are those of a step, and `gpus` is the share of a GPU of one that trains or runs a network: at 0
-    it does so on the CPU. `limited` marks a study too small to be evidence: its rows say so, and
-    exhibits refuse them unless asked. `tuned_by` is the study whose search chose the hyperparameters,
-    `search` says how this study's own are searched. `expected_seconds` are the costs of steps by kind, on one
-    core, where they differ from those that the measurements declare; `plan` uses them until the store knows.
-    `counterparts` says which classes of the source those of a target correspond to, or are superclasses of,
-    beyond the ones of equal names, {target: {class: (source class, ...)}}; with none, a name means nothing.
-    `changed_from` is the study that this one is a changed form of, if any. `data` are the data sets on disk,
-    published or one's own, by name, each with the folder that it lies in; `source` and `targets` may name
-    them. Until it is said where a published one lies, the study can be planned, but not run.
+    `threads` are those of a step, and `gpus` is the share of a GPU of one that trains or runs a network, or
+    how many GPUs share a training; at 0 it is done on the CPU. `limited` marks a study too small to be
+    evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` is the study whose search
+    chose the hyperparameters, `search` says how this study's own are searched. `expected_seconds` are the
+    costs of steps by kind, on one core, where they differ from those that the measurements declare; `plan`
+    uses them until the store knows. `counterparts` says which classes of the source those of a target
+    correspond to, or are superclasses of, beyond the ones of equal names, {target: {class: (source class,
+    ...)}}; with none, a name means nothing. `changed_from` is the study that this one is a changed form of,
+    if any. `data` are the data sets on disk, published or one's own, by name, each with the folder that it
+    lies in; `source` and `targets` may name them. Until it is said where a published one lies, the study can
+    be planned, but not run.
     """
 
     name: str
@@ -105,8 +106,10 @@ class Study:
         check_measure(self)
         if not is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
             raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
-        if not is_number(self.gpus) or not 0 <= self.gpus <= 1:
-            raise RequestError(f"gpus is a share of one GPU, from 0 to 1, not {self.gpus!r}")
+        if not is_number(self.gpus) or self.gpus < 0 or not (self.gpus <= 1 or float(self.gpus).is_integer()):
+            raise RequestError(
+                f"gpus is a share of one GPU, from 0 to 1, or how many share a training, not {self.gpus!r}"
+            )
         check_bool(self, "limited")
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")

@@ -19,6 +19,7 @@ from penultimate.data.loading import in_order
 from penultimate.data.resident import Resident
 from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import augment, mixup, normalise
+from penultimate.training.ranks import Ranks
 from penultimate.training.recipe import Recipe
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
@@ -34,7 +35,7 @@ Batch: TypeAlias = tuple[Tensor, Tensor]
 
 
 class Feed(Protocol):
-    """Batches of one run; an epoch's last, incomplete one is left out."""
+    """Batches of one run, of each what this process has; an epoch's last, incomplete one is left out."""
 
     batch_size: int
     steps_per_epoch: int
@@ -49,36 +50,60 @@ def feed(
     recipe: Recipe,
     seed: int,
     device: torch.device,
+    ranks: Ranks | None = None,
 ) -> Feed:
     """The feed for images in memory, or for images on disk, which a recipe may hold `resident`.
 
-    Raises RequestError where these do not fit into memory.
+    Raises RequestError where these do not fit into memory, or the processes cannot share a batch evenly.
     """
-    finish = Finish(statistics, recipe, seed, len(examples.class_names))
+    batch = Batching(statistics, recipe, seed, len(examples.class_names), len(examples), ranks or Ranks())
     if isinstance(examples, ListedImages) and not recipe.resident:
-        return DiskFeed(examples, finish, recipe, seed, device)
-    return MemoryFeed(examples, finish, recipe, seed, device)
+        return DiskFeed(examples, batch, device)
+    return MemoryFeed(examples, batch, device)
 
 
-class Finish:
-    """From augmented images of bytes to what the network takes: normalised, and mixed where asked for."""
+class Batching:
+    """How batches are made: of how many images, and from bytes to what the network takes.
 
-    def __init__(self, statistics: ChannelStatistics, recipe: Recipe, seed: int, num_classes: int) -> None:
-        self.statistics, self.seed, self.num_classes = statistics, seed, num_classes
-        self.alpha = recipe.augmentation.mixup
-        self.dtype = DTYPES[recipe.precision]
+    rows   those of a batch that this process has
+    """
 
-    def normalised(self, images: UInt8[Tensor, "n h w c"]) -> Tensor:
-        """In the precision of the body; in float32 where they are mixed next."""
-        return normalise(images, self.statistics, torch.float32 if self.alpha else self.dtype)
+    def __init__(
+        self,
+        statistics: ChannelStatistics,
+        recipe: Recipe,
+        seed: int,
+        num_classes: int,
+        count: int,
+        ranks: Ranks,
+    ) -> None:
+        self.statistics, self.seed, self.num_classes, self.ranks = statistics, seed, num_classes, ranks
+        self.augmentation, self.dtype = recipe.augmentation, DTYPES[recipe.precision]
+        self.size = min(recipe.batch_size, count)
+        self.rows = ranks.rows(self.size, recipe)
+
+    def normalised(self, images: UInt8[Tensor, "n h w c"], epoch: int, place: int) -> Tensor:
+        """Images of batches from a place on, augmented; in float32 where they are mixed next."""
+        batches = len(images) // len(self.rows)
+        among = batches * self.size, self.several(batches)
+        generator = derived_generator("augmentation", self.seed, epoch, place)
+        images = augment(images, self.augmentation, generator, among)
+        return normalise(images, self.statistics, torch.float32 if self.augmentation.mixup else self.dtype)
+
+    def several(self, batches: int) -> Tensor:
+        """The rows of so many batches, one after another."""
+        return (torch.arange(batches).view(-1, 1) * self.size + self.rows).view(-1)
 
     def mixed(self, images: Tensor, labels: Tensor, epoch: int, place: int) -> Batch:
         """A batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
-        if not self.alpha:
+        if not self.augmentation.mixup:
             return images, labels
         generator = derived_generator("mixup", self.seed, epoch, place)
-        images, targets = mixup(images, labels, self.num_classes, self.alpha, generator)
-        return images.to(self.dtype), targets
+        images = self.ranks.whole(images.permute(0, 2, 3, 1), self.rows).permute(0, 3, 1, 2)
+        labels = self.ranks.whole(labels, self.rows)
+        images, targets = mixup(images, labels, self.num_classes, self.augmentation.mixup, generator)
+        mine = self.rows.to(images.device)
+        return images[mine].to(self.dtype), targets[mine]
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
@@ -89,37 +114,28 @@ def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
 class MemoryFeed:
     """The `Feed` of images that are held on the device, and are augmented several batches at a time."""
 
-    def __init__(
-        self,
-        examples: Examples,
-        finish: Finish,
-        recipe: Recipe,
-        seed: int,
-        device: torch.device,
-    ) -> None:
+    def __init__(self, examples: Examples, batch: Batching, device: torch.device) -> None:
         self.images: Whole | Resident
-        if recipe.augmentation.crop is not None:
-            self.images = Resident.of(examples, recipe.augmentation.crop, seed, device)
+        if batch.augmentation.crop is not None:
+            self.images = Resident.of(examples, batch.augmentation.crop, batch.seed, device)
         else:
             held = examples.in_memory() if isinstance(examples, ListedImages) else examples
             self.images = Whole(torch.from_numpy(held.images).to(device))
         self.labels = torch.from_numpy(examples.labels).to(device)
-        self.finish, self.augmentation, self.seed = finish, recipe.augmentation, seed
-        self.batch_size = min(recipe.batch_size, len(examples))
+        self.batch, self.batch_size = batch, batch.size
         self.steps_per_epoch = len(examples) // self.batch_size
 
     def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
-        order = epoch_order(len(self.labels), self.seed, epoch).to(self.labels.device)
-        size = self.batch_size
+        order = epoch_order(len(self.labels), self.batch.seed, epoch)
+        size, mine = self.batch_size, len(self.batch.rows)
         together = min(PREPARED, max(1, PREPARED_VALUES // (size * self.images.values)))
         for start in range(first - first % together, end, together):
-            chosen = order[start * size : min(start + together, end) * size]
-            generator = derived_generator("augmentation", self.seed, epoch, start)
-            images = augment(self.images.shown(epoch, chosen), self.augmentation, generator)
-            images = self.finish.normalised(images)
-            for place in range(max(0, first - start), len(chosen) // size):
-                part = slice(place * size, (place + 1) * size)
-                yield self.finish.mixed(images[part], self.labels[chosen[part]], epoch, start + place)
+            batches = min(together, end - start)
+            chosen = order[start * size + self.batch.several(batches)].to(self.labels.device)
+            images = self.batch.normalised(self.images.shown(epoch, chosen), epoch, start)
+            for place in range(max(0, first - start), batches):
+                part = slice(place * mine, (place + 1) * mine)
+                yield self.batch.mixed(images[part], self.labels[chosen[part]], epoch, start + place)
 
 
 @dataclass(frozen=True)
@@ -145,36 +161,32 @@ class DiskFeed:
     that cannot be read, and PenultimateError if a worker is killed.
     """
 
-    def __init__(
-        self, examples: ListedImages, finish: Finish, recipe: Recipe, seed: int, device: torch.device
-    ) -> None:
+    def __init__(self, examples: ListedImages, batch: Batching, device: torch.device) -> None:
         geometry = examples.preparation.geometry
-        self.shown = Shown(examples.listing, geometry, recipe.augmentation.crop, seed)
+        self.shown = Shown(examples.listing, geometry, batch.augmentation.crop, batch.seed)
         self.labels = torch.from_numpy(examples.labels).to(device)
-        self.finish, self.augmentation, self.seed, self.device = finish, recipe.augmentation, seed, device
+        self.batch, self.batch_size, self.device = batch, batch.size, device
         self.workers = examples.workers
-        self.batch_size = min(recipe.batch_size, len(examples))
         self.steps_per_epoch = len(examples) // self.batch_size
         self._stream: Iterator[UInt8[Tensor, "n size size 3"]] = iter(())
         self._next = -1
 
     def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
         begun = epoch * self.steps_per_epoch
-        order = epoch_order(len(self.labels), self.seed, epoch)
+        order = epoch_order(len(self.labels), self.batch.seed, epoch)
         if self._next != begun + first:
             self._stream = self._decoded(begun + first)
         for place in range(first, end):
             self._next = -1  # until it is here, whatever happens on the way
             images = on_device(next(self._stream), self.device)
             self._next = begun + place + 1
-            generator = derived_generator("augmentation", self.seed, epoch, place)
-            images = self.finish.normalised(augment(images, self.augmentation, generator))
-            chosen = order[place * self.batch_size : (place + 1) * self.batch_size]
-            yield self.finish.mixed(images, self.labels[chosen.to(self.device)], epoch, place)
+            images = self.batch.normalised(images, epoch, place)
+            chosen = order[place * self.batch_size + self.batch.rows].to(self.device)
+            yield self.batch.mixed(images, self.labels[chosen], epoch, place)
 
     def _decoded(self, step: int) -> Iterator[UInt8[Tensor, "n size size 3"]]:
         """The batches from a step on, epoch after epoch."""
-        size, length = self.shown.geometry[1], self.batch_size
+        size, length = self.shown.geometry[1], len(self.batch.rows)
         pieces = in_order(self.shown, self._pieces(step), self.workers)
         while True:
             batch = torch.empty((length, size, size, 3), dtype=torch.uint8)
@@ -185,10 +197,10 @@ class DiskFeed:
     def _pieces(self, step: int) -> Iterable[tuple[int, np.ndarray]]:
         first = step % self.steps_per_epoch
         for epoch in itertools.count(step // self.steps_per_epoch):
-            order = epoch_order(len(self.labels), self.seed, epoch).numpy()
+            order = epoch_order(len(self.labels), self.batch.seed, epoch)
             for place in range(first, self.steps_per_epoch):
-                batch = order[place * self.batch_size : (place + 1) * self.batch_size]
-                for at in range(0, self.batch_size, PIECE):
+                batch = order[place * self.batch_size + self.batch.rows].numpy()
+                for at in range(0, len(batch), PIECE):
                     yield epoch, batch[at : at + PIECE]
             first = 0
 

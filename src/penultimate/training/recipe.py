@@ -137,6 +137,19 @@ class Recipe:
         if not fits:
             raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
 
+    def expect_shared_by(self, processes: int, batch_size: int | None = None) -> None:
+        """Raise RequestError where so many processes cannot share a batch evenly, in whole ghost batches."""
+        least = processes * (self.ghost_batch or 1)
+        batch = batch_size or self.batch_size
+        together = min(self.at_once or batch, batch)
+        for size in (together, batch % together):
+            if processes > 1 and size % least:
+                ghosts = f", for ghost batches of {self.ghost_batch}," if self.ghost_batch else ""
+                raise RequestError(
+                    f"{processes} GPUs cannot share {size} images that go through the network together: give"
+                    f" a batch_size (and at_once) of which {least} is a divisor{ghosts} or another --gpus"
+                )
+
     @property
     def needs_holdout(self) -> bool:
         """Whether images held out say when training ends, or which weights are kept."""

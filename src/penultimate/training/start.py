@@ -75,16 +75,21 @@ class GivenBody(nn.Module):
         side, channels = prepared.crop, len(prepared.statistics.mean)
         empty = torch.zeros(1, side, side, channels, dtype=torch.uint8)
         self.num_features = network.features(empty).shape[1]
-        self._seed = 0
+        self._place: tuple[int, ...] = ()
+        self._process = self._drawn = 0
 
-    def reseed(self, *place: int) -> None:
-        """Let the random numbers of the next forward pass follow from the place: seed, epoch, step."""
-        self._seed = derived_generator("body", *place).initial_seed()
+    def reseed(self, seed: int, epoch: int, step: int, share: tuple[int, int] = (0, 1)) -> None:
+        """Let the random numbers of the next forward passes follow from the place, and the process."""
+        self._place, self._process, self._drawn = (seed, epoch, step), share[0], 0
 
     def forward(self, images: Tensor) -> Tensor:
-        with torch.random.fork_rng(devices=[], enabled=self.training):
+        on_gpu = images.device.type == "cuda"
+        with torch.random.fork_rng(devices=[images.device] if on_gpu else [], enabled=self.training):
             if self.training:
-                torch.default_generator.manual_seed(self._seed)
+                of = torch.cuda.default_generators[images.device.index] if on_gpu else torch.default_generator
+                part = (self._process, self._drawn) if self._process or self._drawn else ()
+                of.manual_seed(derived_generator("body", *self._place, *part).initial_seed())
+                self._drawn += 1
             features: Tensor = self.body(images)
         return features.flatten(1).float()
 

@@ -1,0 +1,90 @@
+"""How a process of a study begins: with threads, plug-ins, a GPU, and a socket to what started it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from penultimate.engine.devices import CUDA, VISIBLE
+from penultimate.engine.messages import Ready, Unfit
+from penultimate.errors import PenultimateError
+from penultimate.measures.inputs import DEVICE
+from penultimate.plugins import load_source, loaded
+from penultimate.userfile import first_line
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """The environment that a process with so many threads is started in."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+
+
+def sources() -> list[tuple[str, bytes]]:
+    """The plug-in files of this process, as `load` takes them: a file edited meanwhile changes no run."""
+    return [(str(plugin.path), plugin.source) for plugin in loaded()]
+
+
+def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
+    """Load plug-in files from their text; those that are loaded already stay."""
+    try:
+        for path, source in files:
+            load_source(path, source)
+    except PenultimateError as error:
+        return Unfit(
+            f"{error} (in a process of the study, which begins in the current folder and has nothing that"
+            " this session has defined or put on its path)"
+        )
+    return Ready()
+
+
+def plain(news: dict[str, Any]) -> dict[str, Any]:
+    """News of a step in types that any process knows."""
+    made: dict[str, Any] = json.loads(json.dumps(news, default=float))
+    return made
+
+
+def _end_with_parent(parent: int) -> None:
+    """A parent killed with -9 tells nobody: look for it, and leave; what was done so far stays resumable."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(os.getpid(), signal.SIGKILL)  # with those that a step has started
+    os._exit(1)
+
+
+def begin() -> Connection:
+    """The socket to the process that started this one, on which Ctrl-C is left to that one, and ends with it.
+
+    No process that a step starts holds the socket, or else its end would be hidden.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    handle = int(sys.argv[1])
+    os.set_inheritable(handle, False)
+    connection = Connection(handle)
+    os.register_at_fork(after_in_child=connection.close)
+    return connection
+
+
+def fitness() -> Ready | Unfit:
+    """A process is ready once the slow import is behind it, and its GPU there if it is to have one."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
+    if os.environ.get(DEVICE) == CUDA:
+        if not torch.cuda.is_available():
+            gpu = os.environ.get(VISIBLE)
+            return Unfit(
+                f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"
+                f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
+            )
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    return Ready()

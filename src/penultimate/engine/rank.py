@@ -1,0 +1,55 @@
+"""One of the processes that share a training, started by `sharing`: python -m penultimate.engine.rank FD."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+from penultimate.engine.messages import Died, Failed, Unfit
+from penultimate.engine.process import begin, fitness, load, plain
+from penultimate.engine.sharing import BACKENDS, CAUSE, CONSEQUENCE, REFUSED
+from penultimate.errors import PenultimateError
+from penultimate.measures.inputs import Inputs
+from penultimate.plugins import told
+from penultimate.userfile import first_line
+
+
+def main() -> None:
+    connection = begin()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        files, step, folder, folders, (index, count, meeting) = connection.recv()
+
+        def progress(news: dict[str, Any]) -> None:
+            if index == 0:
+                connection.send(plain(news))
+
+        inputs = Inputs(step, folder, folders, progress)
+        unfit = next((each for each in (fitness(), load(files)) if isinstance(each, Unfit)), None)
+        refused = (REFUSED, Failed(unfit.reason)) if unfit else None
+        connection.send(refused or _part(inputs, index, count, meeting))
+
+
+def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
+    """This process's part in the training: its result, or how it ended."""
+    import torch
+    import torch.distributed as dist
+
+    from penultimate.engine.execute import describe_failure, trained
+
+    torch.set_num_threads(inputs.step.resources.threads)
+    place = Path(meeting).as_uri()
+    try:
+        dist.init_process_group(BACKENDS[inputs.device], place, rank=index, world_size=count)
+        result = trained(inputs)
+        dist.destroy_process_group()
+        return result
+    except torch.AcceleratorError as error:
+        return CAUSE, Died(f"lost the GPU of number {index + 1} of {count} ({first_line(error)})")
+    except (Exception, SystemExit) as error:
+        parted = isinstance(error, RuntimeError) and not isinstance(error, PenultimateError)
+        return CONSEQUENCE if parted else REFUSED, Failed(told(error), describe_failure(error))
+
+
+if __name__ == "__main__":
+    main()

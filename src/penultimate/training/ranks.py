@@ -1,0 +1,117 @@
+"""The processes that share a training: each computes a part of every batch, and all hold the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from penultimate.errors import RequestError
+from penultimate.training.ghost import GhostBatchNorm2d
+from penultimate.training.recipe import Recipe
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """This process, number `index`, of the `count` that share a training; alone where it has joined no group.
+
+    The group is torch.distributed's, as torchrun or `penultimate run --gpus 4` makes it. Gradients are
+    averaged in every step, so weights, optimiser and curves are the same everywhere. The running moments of
+    batch normalisation are not: each process moves them by what it has seen. Since they move linearly, their
+    mean over the processes is what one process would have, and `settle` takes it before anything reads them.
+
+    >>> Ranks().count
+    1
+    """
+
+    def __init__(self) -> None:
+        shared = dist.is_available() and dist.is_initialized()
+        self.index, self.count = (dist.get_rank(), dist.get_world_size()) if shared else (0, 1)
+        # What is said between the processes does not wait for their GPUs.
+        self._talk: Any = dist.new_group(backend="gloo") if self.count > 1 else None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that writes, and tells how far the training is."""
+        return self.index == 0
+
+    def rows(self, batch: int, recipe: Recipe) -> Tensor:
+        """Those of a batch that are this process's: of all that go through the network together, a share.
+
+        Raises RequestError where they cannot be shared evenly, in whole ghost batches if there are any.
+        """
+        recipe.expect_shared_by(self.count, batch)
+        stretches = torch.split(torch.arange(batch), recipe.at_once or batch)
+        return torch.cat([stretch.chunk(self.count)[self.index] for stretch in stretches])
+
+    def expect_shareable(self, body: nn.Module) -> None:
+        """Raise RequestError for a body that needs the whole batch in one place.
+
+        Batch normalisation does, unless it takes its moments over ghost batches.
+        """
+        for name, layer in body.named_modules():
+            whole = isinstance(layer, nn.modules.batchnorm._BatchNorm)
+            if self.count > 1 and whole and not isinstance(layer, GhostBatchNorm2d):
+                raise RequestError(
+                    f"layer '{name}' is normalised over the whole batch, which {self.count} processes share:"
+                    " give recipe.ghost_batch, the number of images that are normalised together, or one GPU"
+                )
+
+    @torch.no_grad()
+    def average(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace the gradients, each the mean over a process's part of the batch, by those of the batch."""
+        if self.count == 1:
+            return
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        together = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        dist.all_reduce(together)
+        parts = torch.split(together.div_(self.count), [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def total(self, value: Tensor) -> Tensor:
+        """The sum of a value over the processes."""
+        if self.count > 1:
+            value = value.clone()
+            dist.all_reduce(value)
+        return value
+
+    def any(self, flag: bool) -> bool:
+        """Whether any of the processes says so."""
+        if self.count == 1:
+            return flag
+        said = torch.tensor(int(flag))
+        dist.all_reduce(said, dist.ReduceOp.MAX, self._talk)
+        return bool(said)
+
+    def of_first(self, make: Callable[[], T]) -> T:
+        """What the first process makes, for all of them."""
+        if self.count == 1:
+            return make()
+        made = [make() if self.is_first else None]
+        dist.broadcast_object_list(made, 0, self._talk)
+        return made[0]  # type: ignore[return-value]
+
+    def settle(self, *modules: nn.Module) -> None:
+        """Give every process the mean of the moments that each has of its own."""
+        if self.count == 1:
+            return
+        moments = [value for module in modules for value in module.buffers() if value.is_floating_point()]
+        for value in moments:
+            dist.all_reduce(value)
+            value.div_(self.count)
+
+    def whole(self, part: Tensor, rows: Tensor) -> Tensor:
+        """The batch of which every process has its `rows`."""
+        if self.count == 1:
+            return part
+        parts = [torch.empty_like(part) for _ in range(self.count)]
+        dist.all_gather(parts, part.contiguous())
+        places = [torch.empty_like(rows) for _ in range(self.count)]
+        dist.all_gather(places, rows, self._talk)
+        whole = part.new_empty((self.count * len(part), *part.shape[1:]))
+        return whole.index_copy_(0, torch.cat(places).to(part.device), torch.cat(parts))
