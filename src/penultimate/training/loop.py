@@ -182,10 +182,10 @@ class _Run:
             self.card["start"] = start.copy_to(backbone, body, head)
         if recipe.ghost_batch is not None:
             by_ghost_batches(body, recipe.ghost_batch)
-        if recipe.at_once is not None:
-            slow_moments(body, math.ceil(recipe.batch_size / recipe.at_once))
         self.network = _Whole(body, head).to(self.device)
         self.feed = feed(train, self.statistics, recipe, seed, self.device)
+        if recipe.at_once is not None:
+            slow_moments(body, math.ceil(self.feed.batch_size / recipe.at_once))
         if recipe.resident and isinstance(holdout, ListedImages):
             holdout = holdout.in_memory()
         self.train_shape, self.holdout = shape_of(train), holdout
@@ -199,6 +199,9 @@ class _Run:
             fused=True,
         )
         self.scaler = torch.amp.GradScaler(device, enabled=recipe.precision == "float16")
+        if self.scaler.is_enabled():  # a first step that it leaves out would leave them as memory is found
+            for parameter in self.network.parameters():
+                self.optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         self.forward = torch.compile(body) if recipe.compile else body
         self.average = WeightAverage(self.network, recipe.momentum_of_average(self.steps))
         self.network.train()

@@ -59,7 +59,7 @@ class Start:
             _expect_fitting("the final layer to start from has another shape", layer, head.head.state_dict())
             head.head.load_state_dict(layer)
         states = (body.state_dict(), head.state_dict())
-        return digest_arrays(*(value.numpy() for state in states for value in state.values()))
+        return digest_arrays(*(value.numpy(force=True) for state in states for value in state.values()))
 
 
 class GivenBody(nn.Module):
@@ -82,9 +82,12 @@ class GivenBody(nn.Module):
         self._seed = derived_generator("body", *place).initial_seed()
 
     def forward(self, images: Tensor) -> Tensor:
-        with torch.random.fork_rng(devices=[], enabled=self.training):
+        gpus = [images.device] if images.device.type == "cuda" else []
+        with torch.random.fork_rng(gpus, enabled=self.training):
             if self.training:
                 torch.default_generator.manual_seed(self._seed)
+                for gpu in gpus:
+                    torch.cuda.default_generators[gpu.index].manual_seed(self._seed)
             features: Tensor = self.body(images)
         return features.flatten(1).float()
 
