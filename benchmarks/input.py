@@ -21,9 +21,9 @@ from typing import Any
 
 import torch
 from benchmarks.extraction import photographs
+from benchmarks.training import plain_loop
 from timm.data.transforms_factory import create_transform
-from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch import Tensor
 from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 from torchvision.models import resnet50
@@ -80,25 +80,6 @@ def ours(images: ListedImages, recipe: Recipe = RECIPE) -> Iterator[tuple[Tensor
     while True:
         yield from fed.batches(epoch, 0, fed.steps_per_epoch)
         epoch += 1
-
-
-def plain_step(batches: Iterator[tuple[Tensor, Tensor]], precision: str) -> Callable[[], None]:
-    network = resnet50(num_classes=10).to(memory_format=torch.channels_last)
-    optimiser = torch.optim.SGD(
-        network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=8e-5, fused=True
-    )
-    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(0.998), use_buffers=True)  # type: ignore[no-untyped-call]
-
-    def step() -> None:
-        images, labels = next(batches)
-        optimiser.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            logits = network(images)
-        torch.autograd.backward(nn.functional.cross_entropy(logits.float(), labels))
-        optimiser.step()
-        average.update_parameters(network)
-
-    return step
 
 
 def our_step(images: ListedImages, precision: str, folder: Path) -> Callable[[], None]:
@@ -164,7 +145,9 @@ def measure(count: int, rounds: int, steps: int) -> dict[str, object]:
                 STEP_BATCH,
                 {
                     "ours": our_step(images, precision, folder),
-                    "plain loop": plain_step(plain(root, torchvisions(), STEP_BATCH), precision),
+                    "plain loop": plain_loop(
+                        resnet50(num_classes=10), plain(root, torchvisions(), STEP_BATCH), precision
+                    ),
                 },
                 steps,
             )

@@ -86,8 +86,10 @@ def our_loop(images: ImageSet, folder: Path) -> Step:
     return lambda: run.advance(next(batches))
 
 
-def plain_loop(batches: Iterator[tuple[Tensor, Tensor]]) -> Step:
-    network = PlainNet().to(memory_format=torch.channels_last)
+def plain_loop(
+    network: nn.Module, batches: Iterator[tuple[Tensor, Tensor]], precision: str = "float32"
+) -> Step:
+    network = network.to(memory_format=torch.channels_last)
     optimiser = torch.optim.SGD(
         network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=8e-5, fused=True
     )
@@ -96,7 +98,9 @@ def plain_loop(batches: Iterator[tuple[Tensor, Tensor]]) -> Step:
     def step() -> None:
         images, labels = next(batches)
         optimiser.zero_grad()
-        torch.autograd.backward(nn.functional.cross_entropy(network(images), labels))
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            logits = network(images)
+        torch.autograd.backward(nn.functional.cross_entropy(logits.float(), labels))
         optimiser.step()
         average.update_parameters(network)
 
@@ -171,8 +175,8 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         loops = {
             "penultimate": our_loop(images, Path(folder)),
-            "plain loop, resident tensors": plain_loop(resident_batches(images)),
-            "plain loop, DataLoader + torchvision": plain_loop(loader_batches(images)),
+            "plain loop, resident tensors": plain_loop(PlainNet(), resident_batches(images)),
+            "plain loop, DataLoader + torchvision": plain_loop(PlainNet(), loader_batches(images)),
         }
         for step in loops.values():
             rate(step, 5)

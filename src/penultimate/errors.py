@@ -46,6 +46,15 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return text if left <= 0 else f"{text[:half]} [... {left:,} characters ...] {text[-half:]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count and what is counted, in figures.
+
+    >>> counted(1, "cell"), counted(9000, "cell")
+    ('1 cell', '9,000 cells')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """The hint that ends an error message about a name.
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.data.photographs import photograph
+from tests.data.published import imagenet_c
 from tests.evaluation.pictures import fill, split_folders
 
 from penultimate.cli import main
@@ -169,3 +170,13 @@ def test_the_command(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "--size is the shorter side" in capsys.readouterr().err
     with Image.open(source / "train" / "ape" / "small.png") as small:
         assert np.array_equal(open_dataset(to).splits["train"].image(9), np.asarray(small))
+
+
+def test_a_copy_of_images_that_were_published_cropped_is_not_cropped_again(tmp_path: Path) -> None:
+    imagenet_c(tmp_path / "there")
+    for path in tmp_path.glob("there/imagenet-c/**/*.JPEG"):
+        photograph(0, 40, 40).save(path)
+    prepare("imagenet_c", tmp_path / "there", tmp_path / "copy", 40, lambda text: None, 0, workers=0)
+    ours, theirs = (open_dataset("imagenet_c", tmp_path / root).splits["fog/3"] for root in ("copy", "there"))
+    shown = [ListedImages(listing, PREPARATION).in_memory().images for listing in (ours, theirs)]
+    assert np.array_equal(*shown)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,3 +83,39 @@ def test_images_in_memory_are_shown_in_their_own_size() -> None:
 def test_what_does_not_fit_is_said_with_what_would() -> None:
     with pytest.raises(RequestError, match=r"about 1,024.0 GB, and [\d.]+ GB are free: .*resize=\d+"):
         expect_room(2**10 * 10**9, 10**6, 256, CPU)
+
+
+MEMORY = """
+from pathlib import Path
+import numpy as np, torch
+from penultimate.data.images import ChannelStatistics
+from penultimate.data.listed import ListedImages
+from penultimate.data.listing import Listing
+from penultimate.data.preparation import Preparation
+from penultimate.data.resident import Resident
+
+class Grey:
+    files = []
+    def __len__(self): return 400
+    def __getitem__(self, place): return np.full((400, 500, 3), place % 256, np.uint8)
+    def name(self, place): return str(place)
+
+def taken(what):
+    lines = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[what].split()[0]) * 1024
+
+rows = np.arange(400)
+images = ListedImages(
+    Listing(Grey(), rows, rows % 2, rows, ("a", "b")),
+    Preparation(400, 32, "bilinear", ChannelStatistics((0.5,) * 3, (0.25,) * 3)),
+)
+before = taken("VmRSS")
+held = Resident.of(images, (1.0, 1.0), 0, torch.device("cpu"))
+assert [int(held.pixels[start, 0]) for start in held.starts[[0, 1, 255, 399]]] == [0, 1, 255, 143]
+print((taken("VmHWM") - before) / held.pixels.numel())
+"""
+
+
+def test_no_second_copy_of_all_images_is_in_memory() -> None:
+    told = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    assert 0.9 < float(told.stdout) < 1.4

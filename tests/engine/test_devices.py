@@ -50,6 +50,8 @@ def places(root: Path) -> dict[str, tuple[str, str, float, float]]:
 def test_gpus_are_those_that_may_be_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", " 0, GPU-1b ,,")
     assert gpus() == ("0", "GPU-1b")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert gpus() == ()
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gpus() == ()

@@ -39,6 +39,8 @@ def test_a_training_that_nobody_knows_is_timed(tmp_path: Path) -> None:
     assert short is not None
     assert long is not None
     assert 25 < long / short < 400
+    one = train_seconds(override(smoke, ["recipe.steps=1", "recipe.epochs=200"]), tmp_path)
+    assert 0 < (one or 0) < short
     with plugged("bars"):
         own = override(smoke, ["source=bars", "recipe.batch_size=100000"])
         assert 0 < (train_seconds(own, tmp_path) or 0) < 60

@@ -14,6 +14,7 @@ import penultimate as pu
 from penultimate import RequestError
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.features.bank import FeatureBank
+from penultimate.layers import comparison
 from penultimate.layers.comparison import (
     Comparison,
     at_initialisation,
@@ -359,6 +360,15 @@ def test_the_control_at_initialisation_has_moments_of_the_data_and_the_weights_o
     handle.remove()
     assert found["out"].mean((0, 2, 3)).abs().max() < 1e-4
     assert (found["out"].var((0, 2, 3)) - 1).abs().max() < 1e-3
+
+
+def test_the_control_at_initialisation_is_where_the_trained_network_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+    monkeypatch.setattr(comparison, "_settle", lambda network, batches: seen.append(network.device))
+    control = at_initialisation(glyph_network(0).to("meta"), glyph_images(64))
+    assert [place.type for place in (*seen, control.objective.head.weight.device)] == ["meta", "meta"]
 
 
 def test_settling_averages_over_batches_and_restores_modes_and_momenta() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.evaluation.pictures import split_folders
 from tests.measures.steps import Parents, measured
 from tests.measures.worlds import BACKBONE, network, world
 
 from penultimate.data.images import load_images
+from penultimate.data.listed import leave_listing
+from penultimate.data.located import located
 from penultimate.engine.execute import Outcome
 from penultimate.layers.comparison import at_initialisation, compare_networks
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.networks.key import NetworkKey
-from penultimate.networks.trained import load_network
+from penultimate.networks.trained import CARD, load_network
 from penultimate.study import Study, load_study
 from penultimate.study.graph import Step
 from penultimate.study.unfold import unfold
@@ -46,6 +50,18 @@ def compared(
     return measured(
         "similarity", parents, values, key=None, absent=[key(model) for model in absent], seeds=seeds
     )
+
+
+def test_networks_that_want_images_on_disk_cropped_differently_are_not_compared(tmp_path: Path) -> None:
+    found = located("mine", str(split_folders(tmp_path / "mine", ("a", "b"), 4, 8)))
+    (tmp_path / "data").mkdir()
+    leave_listing(found, tmp_path / "data", 0, lambda news: None)
+    for model, side in (("softmax", 16), ("sigmoid", 24)):
+        card = network(tmp_path, model) / CARD
+        card.write_text(json.dumps({**json.loads(card.read_text()), "resize": 28, "crop": side}))
+    outcome = compared(tmp_path, [SOFTMAX, SIGMOID])
+    assert not outcome.rows
+    assert "these want them in 2 ways" in outcome.facts["undefined"]
 
 
 def test_rows_and_arrays_are_those_of_one_comparison(tmp_path: Path) -> None:

@@ -128,3 +128,14 @@ def test_a_batch_in_parts_is_the_same_step(tmp_path: Path, at_once: int) -> None
 def test_parts_consist_of_whole_ghost_batches(at_once: object) -> None:
     with pytest.raises(RequestError, match="at_once is a multiple of ghost_batch=4"):
         Recipe(batch_size=16, ghost_batch=4, at_once=at_once)  # type: ignore[arg-type]
+
+
+def test_parts_that_a_small_batch_does_not_have_slow_no_moments(tmp_path: Path) -> None:
+    recipe = Recipe(epochs=2, batch_size=64, precision="float32")
+    networks = []
+    for at_once in (None, 16):
+        folder = tmp_path / str(at_once)
+        asked = replace(recipe, at_once=at_once)
+        train("softmax", "glyphnet(width=4, features=8)", images(16), None, asked, 0, folder)
+        networks.append(load_network(folder).body.state_dict())
+    assert all(torch.equal(networks[0][name], networks[1][name]) for name in networks[0])

@@ -479,3 +479,20 @@ def test_what_keeps_a_checkpoint_from_being_written_is_raised(tmp_path: Path) ->
     with pytest.raises(FileNotFoundError):
         checkpoints.save({"step": 2}, wait=False)
     checkpoints.close()
+
+
+def test_a_first_step_that_float16_leaves_out_leaves_no_momentum(tmp_path: Path) -> None:
+    half = replace(RECIPE, precision="float16")
+    ours = Run("softmax", TINY, squares(64, 0), None, half, 5, tmp_path, "cpu")
+    ours.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
+    torch.use_deterministic_algorithms(True)  # memory that nobody has written then holds no numbers
+    try:
+        batches = ours.batches()
+        ours.advance(next(batches))
+        assert ours.scaler.get_scale() == 2.0**39
+        ours.scaler.update(2.0**10)
+        ours.advance(next(batches))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert ours.scaler.get_scale() == 2.0**10
+    assert all(bool(parameter.isfinite().all()) for parameter in ours.network.parameters())

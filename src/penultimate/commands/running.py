@@ -24,7 +24,7 @@ from penultimate.commands.shared import (
     verifies,
     write_page,
 )
-from penultimate.errors import RequestError, shortened
+from penultimate.errors import RequestError, counted, shortened
 
 if TYPE_CHECKING:
     from penultimate.study.spec import Study
@@ -116,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
     if summary.computed or not report.is_file():
         write_page(options.out, study.name, None)
     if options.verify:
-        print(f"Every file of {summary.cached} finished steps is as it was written.")
+        print(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")
     tell(summary, report)
     return 0 if summary.complete else 1
 
@@ -144,14 +144,13 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     if any(cost.is_guess for cost in made.costs):
         say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
     steps = len(made.graph.steps) - len(made.done)
-    counts = [
-        *([f"{made.trainings:,} trainings of {made.training_steps:,} batches"] if made.trainings else []),
-        f"{steps:,} steps",
-        f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files",
-    ]
+    counts = [counted(steps, "step")]
+    if made.trainings:
+        counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")
+    counts.append(f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files")
     processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
     wall = seconds_text(made.seconds_left / processes)
-    more = f", and {made.unknown} steps of unknown cost" if made.unknown else ""
+    more = f", and {counted(made.unknown, 'step')} of unknown cost" if made.unknown else ""
     say(
         f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
         f" {'process' if processes == 1 else 'processes'}{more}"

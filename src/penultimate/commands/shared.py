@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from penultimate.errors import RequestError, legible
+from penultimate.errors import RequestError, counted, legible
 
 if TYPE_CHECKING:
     from penultimate.engine.observer import Summary
@@ -78,7 +78,8 @@ def tell(summary: Summary, report: Path) -> None:
     from penultimate.plugins import loaded
 
     if summary.computed or summary.failed:
-        say(f"{summary.computed} steps in {seconds_text(summary.seconds)}, {summary.cached} were done before")
+        done = f"{counted(summary.computed, 'step')} in {seconds_text(summary.seconds)}"
+        say(f"{done}, {summary.cached} done before")
     else:
         say("Everything is done already.")
     for step_id, reason in summary.diverged.items():
@@ -86,7 +87,8 @@ def tell(summary: Summary, report: Path) -> None:
     for step_id, reason in summary.failed.items():
         say(f"failed: {step_id}: {reason}", file=sys.stderr)
     if summary.failed:
-        left = f"{len(summary.skipped)} steps depend on these and were left out; " if summary.skipped else ""
+        skipped = counted(len(summary.skipped), "step")
+        left = f"left out because of these: {skipped}; " if summary.skipped else ""
         say(f"{left}the same command tries again", file=sys.stderr)
         for plugin in loaded():
             say(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """A prepared copy of a data set: its images resized once, in a few large files beside their names and labels.
 
 FOLDER/prepared.json       what it is a copy of, how it was resized, the sha256 of its files; sealed
-FOLDER/SPLIT-(index).npz   of each image that could be read where it lies, its label, its id, its name
+FOLDER/SPLIT-(index).npz   of each image that could be read where it lies, its label, id and name
 FOLDER/SPLIT-00000.bin     512 images one after another: JPEGs, or the bytes of their pixels
 """
 
@@ -21,7 +21,7 @@ from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import canonical_json, digest_bytes, read_sealed
 
 MADE = "prepared.json"
-SCHEMA = 1
+SCHEMA = 2
 SHARD = 512
 """Images of a file."""
 
@@ -120,7 +120,14 @@ class Copy:
         places = {name: index[name] for name in ("shards", "starts", "stops", "sizes")}
         paths = tuple(self.folder / name for name in shards)
         source = Packed(paths, tuple(names), raw=not self.quality, **places)
-        return Listing(source, np.arange(len(names)), index["labels"], index["ids"], self.class_names)
+        return Listing(
+            source,
+            np.arange(len(names)),
+            index["labels"],
+            index["ids"],
+            self.class_names,
+            cropped=bool(index["cropped"]),
+        )
 
     def _read(self, index: str, digest: str) -> dict[str, np.ndarray]:
         path = self.folder / index
@@ -153,7 +160,7 @@ def read_copy(folder: Path) -> Copy | None:
     """The prepared copy in a folder, whole or not; None where there is none. Raises DamagedFileError."""
     if not (folder / MADE).is_file():
         return None
-    facts = read_sealed(folder / MADE, SCHEMA, mend="prepare it again")
+    facts = read_sealed(folder / MADE, SCHEMA, mend="prepare it again, into an empty folder")
     for name in ("class_names", "notes"):
         facts[name] = tuple(facts[name])
     return Copy(folder, **facts)

@@ -196,6 +196,7 @@ def _indexed(
         labels=listing.labels[rows],
         ids=listing.ids[rows],
         names=np.frombuffer(names, np.uint8),
+        cropped=np.array(listing.cropped),
     )
     content = buffer.getvalue()
     atomic_write(folder / file_of(split, None), content)

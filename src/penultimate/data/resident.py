@@ -70,7 +70,8 @@ class Resident:
             sizes = torch.tensor([[h, w]]).expand(n, 2)
             return cls(pixels.to(device), torch.arange(n) * h * w, sizes, h, area, seed)
         side = images.preparation.resize
-        expect_room(round(len(images) * side * side * ASPECT * 3), len(images), side, device)
+        for where in {device, torch.device("cpu")}:
+            expect_room(round(len(images) * side * side * ASPECT * 3), len(images), side, where)
         pieces = [range(at, min(at + PIECE, len(images))) for at in range(0, len(images), PIECE)]
         shrunk = [
             image
@@ -81,8 +82,8 @@ class Resident:
         counts = sizes.prod(1)
         pixels = torch.empty((int(counts.sum()), 3), dtype=torch.uint8, device=device)
         starts = counts.cumsum(0) - counts
-        for start, image in zip(starts.tolist(), shrunk, strict=True):
-            flat = torch.from_numpy(image.reshape(-1, 3))
+        for start in reversed(starts.tolist()):  # each goes as it is copied: no two copies of all in memory
+            flat = torch.from_numpy(shrunk.pop().reshape(-1, 3))
             pixels[start : start + len(flat)] = flat.to(device)
         return cls(pixels, starts, sizes, images.preparation.crop, area, seed)
 
@@ -109,7 +110,8 @@ class Resident:
         down, across = torch.arange(int(height.max())), torch.arange(int(width.max()))
         lines = torch.minimum(down, height[:, None] - 1) * self.sizes[rows, 1, None]
         columns = torch.minimum(across, width[:, None] - 1)
-        places = (origin[:, None, None] + lines[:, None, :] + columns[:, :, None]).to(device)
+        origin, lines, columns = (each.to(device) for each in (origin, lines, columns))
+        places = origin[:, None, None] + lines[:, None, :] + columns[:, :, None]
         part = self.pixels[places].to(torch.float64)  # [n width height c]
         n, wide, high = part.shape[:3]
         narrowed = _rounded(torch.bmm(_weights(width, wide, size, device), part.view(n, wide, -1)))

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from penultimate.doctor.findings import Finding, size_text
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, without_digest
 from penultimate.records.archive import read_kept, references
 from penultimate.records.reading import STUDY_FILE, StudyFolder, read_study
-from penultimate.records.tuning import TUNING_FILE, counted, read_tuning
+from penultimate.records.tuning import TUNING_FILE, read_tuning
 from penultimate.store import META, Store
 
 AHEAD = 60.0

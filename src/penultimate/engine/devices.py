@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 
@@ -20,14 +21,16 @@ ALMOST = 1e-6
 def gpus() -> tuple[str, ...]:
     """The machine's GPUs by the names that CUDA_VISIBLE_DEVICES takes; none where there is no driver.
 
-    What that variable names is believed. No tensor library is imported.
+    What that variable names is believed; "-1", and what stands after it, is none. No tensor library is
+    imported.
     """
     told = os.environ.get(VISIBLE)
     if told is None:
         told = ""
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             told = subprocess.run(ASKED, capture_output=True, text=True, timeout=30, check=True).stdout
-    return tuple(name for line in told.splitlines() for part in line.split(",") if (name := part.strip()))
+    names = (part.strip() for line in told.splitlines() for part in line.split(","))
+    return tuple(filter(None, itertools.takewhile(lambda name: name != "-1", names)))
 
 
 def places_on_gpus(share: float) -> list[dict[str, str]]:

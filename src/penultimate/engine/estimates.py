@@ -57,8 +57,9 @@ def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: T
     if step.name == "train":
         recipe = Recipe(**step.config["recipe"])
         batch = min(recipe.batch_size, sizes["train"])
-        trained = sizes["train"] // batch * batch * recipe.epochs
-        evaluated = sizes.get("holdout", 0) * recipe.epochs / recipe.evaluate_every / BACKWARD
+        trained = recipe.steps_on(sizes["train"]) * batch
+        epochs = trained / sizes["train"]
+        evaluated = sizes.get("holdout", 0) * epochs / recipe.evaluate_every / BACKWARD
         return (trained + evaluated) * (timed[step.config["backbone"], recipe.size] + _decoding(recipe))
     networks = {supply.network for supply in step.supplies if supply.network is not None}
     if not networks or not networks <= blocks.keys():

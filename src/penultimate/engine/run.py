@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ class Plan:
     @property
     def training_steps(self) -> int:
         """How many steps they take, of a batch each."""
+        study = self.graph.study
+        images = study.card(study.source).sizes["train"]
         return sum(
-            _training_steps(self.graph.study, step.config["recipe"])
+            Recipe(**step.config["recipe"]).steps_on(images)
             for step_id, step in self.graph.steps.items()
             if step.name == "train" and step_id not in self.done
         )
@@ -82,12 +85,6 @@ class Plan:
     def unknown(self) -> int:
         """How many of the remaining steps nobody knows the cost of."""
         return sum(cost.total - cost.done for cost in self.costs if cost.seconds_left is None)
-
-
-def _training_steps(study: Study, recipe: Mapping[str, Any]) -> int:
-    images = study.card(study.source).sizes["train"]
-    steps: int = recipe["steps"] or images // min(recipe["batch_size"], images) * recipe["epochs"]
-    return steps
 
 
 def _as_study(study: Study | str) -> Study:

@@ -74,9 +74,9 @@ def _seconds(study: Study, block: Runs, backbone: str) -> float:
     batch = min(recipe.batch_size, sizes["train"])
     images = _images(known, min(batch, max(2, MOST_PIXELS // side**2)), side)
     step = seconds_per_step(block.objectives[0], backbone, images, recipe) * batch / len(images)
-    trained = max(1, sizes["train"] // recipe.batch_size)
-    evaluated = sizes.get("holdout", 0) / batch / 3 / recipe.evaluate_every
-    return step * (trained + evaluated) * recipe.epochs
+    steps = recipe.steps_on(sizes["train"])
+    evaluated = sizes.get("holdout", 0) / sizes["train"] / 3 / recipe.evaluate_every
+    return step * steps * (1 + evaluated)
 
 
 def seconds_per_image(study: Study, block: Runs, backbone: str) -> float:

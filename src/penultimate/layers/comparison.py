@@ -16,6 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.taps import flattened, tapped
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
@@ -284,6 +285,8 @@ def at_initialisation(
     """
     card = network.card
     body, head = build(card["objective"], card["backbone"], card["num_classes"], seed)
+    device = device_of(network.backbone)
+    body, head = body.to(device), head.to(device)
     drawn = draws(len(images), 1, batch_size, seed)
     batches = (batch for _, _, rows in drawn for batch, _ in images.batches(len(rows), rows))
     _settle(ObservedNetwork("0", body, {}, network.prepared), batches)

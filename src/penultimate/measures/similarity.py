@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate.measures.declaration import Layers, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 from penultimate.measures.layers import PENULTIMATE
+from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -51,8 +52,10 @@ def similarity(
 
     Among them are two states of the first network: at initialisation, from a seed that no network started
     from, and after the epoch of its first snapshot, if it keeps any. The numbers are those of corresponding
-    layers; the whole matrix, with its standard errors and the names of its rows, is left as arrays.
+    layers; the whole matrix, with its standard errors and the names of its rows, is left as arrays. Networks
+    that want images on disk resized or cropped differently are not compared.
     """
+    from penultimate.data.listed import ListedImages
     from penultimate.layers.comparison import at_initialisation, compare_networks
     from penultimate.networks.trained import TrainedNetwork, load_network, snapshots
 
@@ -60,7 +63,14 @@ def similarity(
     if not folders:
         return
     networks = {key: inputs.load(key) for key in folders}
-    compared = inputs.images("test", next(iter(networks.values())), images)
+    usual = next(iter(networks.values()))
+    wanted = {network.preparation.geometry for network in networks.values()}
+    if len(wanted) > 1 and isinstance(inputs.shown("test", usual), ListedImages):
+        raise UndefinedError(
+            "images on disk are decoded as one network wants them, and these want them in"
+            f" {len(wanted)} ways; pair_cka compares such networks"
+        )
+    compared = inputs.images("test", usual, images)
     named: dict[str, Any] = {str(key): network for key, network in networks.items()}
     states: dict[str, tuple[str, int, int]] = {
         str(key): (key.objective, UNTRAINED if key.seed is None else key.seed, FINISHED) for key in networks

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from penultimate.data.catalog import card, remember, shifted
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import RequestError, counted, nearest
 from penultimate.objectives.presets import resolve
 from penultimate.records.reading import StudyFolder
 from penultimate.records.table import Row
-from penultimate.records.tuning import accuracy_text, counted
+from penultimate.records.tuning import accuracy_text
 from penultimate.store import Meta
 
 WIDEST = 34

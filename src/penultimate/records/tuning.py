@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from penultimate.errors import DamagedFileError
+from penultimate.errors import DamagedFileError, counted
 from penultimate.files import read_sealed, write_sealed
 
 TUNING_FILE = "tuning.json"
@@ -261,11 +261,3 @@ def budget_text(tuning: Tuning) -> str:
     cells = f"at most {counted(tuning.budget, 'cell')} an objective"
     combined = ", every combination of the grids' values among them" if tuning.product else ""
     return f"{cells}{combined}, each trained with {seeds}"
-
-
-def counted(count: int, noun: str) -> str:
-    """
-    >>> counted(1, "cell"), counted(9, "cell")
-    ('1 cell', '9 cells')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"

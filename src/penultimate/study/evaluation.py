@@ -11,7 +11,7 @@ from typing import Any
 from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.entries import ENTRIES
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError, counted, unknown
 from penultimate.networks.sources import KINDS, LIVE, read_source
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
@@ -87,7 +87,7 @@ def evaluation(
     further = (BY_LAYER, *([FINE_TUNING] if fine_tune else []), *([OF_LABELS] if several else []))
     return Study(
         name,
-        f"{_counted(len(networks), 'network')} on {_counted(len(targets), 'task')}",
+        f"{counted(len(networks), 'network')} on {counted(len(targets), 'task')}",
         QUESTION,
         source or next((each for each in targets if each not in several), targets[0]),
         targets,
@@ -131,10 +131,6 @@ def _told(text: str, size: int | None, crop: float | None) -> str:
     asked = {"crop": size, "share": None if crop is None else float(crop)}
     own = {each for each in OWN if source.settings.keys() & OWN[each]}
     return _with(text, **{each: said for each, said in asked.items() if said is not None and each not in own})
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -155,6 +155,14 @@ class Recipe:
         """Whether images held out say when training ends, or which weights are kept."""
         return self.stopping == "best" or self.patience > 0
 
+    def steps_on(self, images: int) -> int:
+        """How many steps a run on so many images takes, of a batch each.
+
+        >>> Recipe(epochs=3, batch_size=64).steps_on(200), Recipe(steps=7).steps_on(200)
+        (9, 7)
+        """
+        return self.steps or images // min(self.batch_size, images) * self.epochs
+
     def momentum_of_average(self, steps: int) -> float:
         """The momentum of the average for a run of `steps` steps; 0 means that the average is the weights.
 

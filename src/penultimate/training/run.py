@@ -75,11 +75,11 @@ class Run:
             self.card["start"] = start.copy_to(backbone, body, head)
         if recipe.ghost_batch is not None:
             by_ghost_batches(body, recipe.ghost_batch)
-        if recipe.at_once is not None:
-            slow_moments(body, math.ceil(recipe.batch_size / recipe.at_once))
         self.ranks.expect_shareable(body)
         self.network = _Whole(body, head).to(self.device)
         self.feed = feed(train, self.statistics, recipe, seed, self.device, self.ranks)
+        if recipe.at_once is not None:
+            slow_moments(body, math.ceil(self.feed.batch_size / recipe.at_once))
         self.held_out = 0 if holdout is None else len(holdout)
         if holdout is not None and self.ranks.count > 1:
             holdout = holdout.subset(slice(self.ranks.index, None, self.ranks.count))
@@ -96,6 +96,9 @@ class Run:
             fused=True,
         )
         self.scaler = torch.amp.GradScaler(device, enabled=recipe.precision == "float16")
+        if self.scaler.is_enabled():  # a first step that it leaves out would leave them as memory is found
+            for parameter in self.network.parameters():
+                self.optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         self.average = WeightAverage(self.network, recipe.momentum_of_average(self.steps))
         if recipe.compile:
             body.compile()

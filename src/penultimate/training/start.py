@@ -59,7 +59,7 @@ class Start:
             _expect_fitting("the final layer to start from has another shape", layer, head.head.state_dict())
             head.head.load_state_dict(layer)
         states = (body.state_dict(), head.state_dict())
-        return digest_arrays(*(value.numpy() for state in states for value in state.values()))
+        return digest_arrays(*(value.numpy(force=True) for state in states for value in state.values()))
 
 
 class GivenBody(nn.Module):
@@ -83,12 +83,16 @@ class GivenBody(nn.Module):
         self._place, self._process, self._drawn = (seed, epoch, step), share[0], 0
 
     def forward(self, images: Tensor) -> Tensor:
-        on_gpu = images.device.type == "cuda"
-        with torch.random.fork_rng(devices=[images.device] if on_gpu else [], enabled=self.training):
+        gpus = [images.device] if images.device.type == "cuda" else []
+        with torch.random.fork_rng(gpus, enabled=self.training):
             if self.training:
-                of = torch.cuda.default_generators[images.device.index] if on_gpu else torch.default_generator
                 part = (self._process, self._drawn) if self._process or self._drawn else ()
-                of.manual_seed(derived_generator("body", *self._place, *part).initial_seed())
+                seed = derived_generator("body", *self._place, *part).initial_seed()
+                for generator in (
+                    torch.default_generator,
+                    *(torch.cuda.default_generators[gpu.index] for gpu in gpus),
+                ):
+                    generator.manual_seed(seed)
                 self._drawn += 1
             features: Tensor = self.body(images)
         return features.flatten(1).float()

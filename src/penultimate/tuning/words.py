@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penultimate.errors import counted
 from penultimate.objectives.presets import resolve
-from penultimate.records.tuning import TUNING_FILE, Tuned, Tuning, accuracy_text, budget_text, counted
+from penultimate.records.tuning import TUNING_FILE, Tuned, Tuning, accuracy_text, budget_text
 
 if TYPE_CHECKING:
     from penultimate.tuning.conduct import TuningPlan

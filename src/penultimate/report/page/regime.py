@@ -93,8 +93,7 @@ def _training(measurements: Measurements) -> tuple[Difference, ...]:
     settings = (usual and measurements.recipe_of(usual)) or measurements.recipe
     known = {field.name for field in fields(Recipe)}
     recipe = Recipe(**{name: value for name, value in settings.items() if name in known})
-    per_epoch = max(1, _training_images(card(measurements.source)) // recipe.batch_size)
-    steps = recipe.steps or per_epoch * recipe.epochs
+    steps = recipe.steps_on(_training_images(card(measurements.source)))
     ours = regime(recipe, steps)
     moves = recipe.augmentation
     kinds = [f"shifts of up to {counted(moves.shift, 'pixel')}"] * (moves.shift > 0)
