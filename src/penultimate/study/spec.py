@@ -106,7 +106,10 @@ class Study:
         if not is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
             raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
         if not is_number(self.gpus) or not 0 <= self.gpus <= 1:
-            raise RequestError(f"gpus is a share of one GPU, from 0 to 1, not {self.gpus!r}")
+            raise RequestError(
+                f"gpus is a share of one GPU, from 0 to 1, not {self.gpus!r}: with 1, each GPU of a machine"
+                " has a step of its own"
+            )
         check_bool(self, "limited")
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
