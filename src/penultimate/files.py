@@ -161,3 +161,20 @@ def without_digest(path: Path) -> bytes:
     if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
         raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
     return content[DIGITS:]
+
+
+def size_text(count: float) -> str:
+    """
+    >>> size_text(512), size_text(45_300_000), size_text(2e12)
+    ('512 bytes', '45.3 MB', '2.0 TB')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def standing(path: Path) -> Path:
+    """A path, or the nearest folder above it that is there."""
+    path = path.absolute()
+    return next(place for place in (path, *path.parents) if place.exists())

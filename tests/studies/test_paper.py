@@ -16,9 +16,9 @@ import torch
 from penultimate import registry
 from penultimate.cli import main
 from penultimate.data.entries import ENTRIES
-from penultimate.doctor.findings import size_text
 from penultimate.engine.sizes import NUMBERS, bytes_left
 from penultimate.errors import RequestError
+from penultimate.files import size_text
 from penultimate.objectives.presets import resolve
 from penultimate.study import Runs, Study, load_study
 from penultimate.study.evaluation import located_in

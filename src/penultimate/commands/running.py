@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -129,9 +128,11 @@ def _plan(options: argparse.Namespace) -> int:
 
 def tell_plan(study: Study, options: argparse.Namespace) -> int:
     """Say what of a study is done, and what the rest is expected to cost."""
-    from penultimate.doctor.findings import size_text
     from penultimate.engine.display import seconds_text
+    from penultimate.engine.room import expect_room
     from penultimate.engine.run import plan
+    from penultimate.engine.schedule import side_by_side
+    from penultimate.files import size_text
 
     made = plan(study, options.out)
     say(f"{study.name}: {' '.join(study.title.split())}")
@@ -148,13 +149,18 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     if made.trainings:
         counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")
     counts.append(f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files")
-    processes = options.processes or max(1, (os.cpu_count() or 1) // study.threads)
+    processes = options.processes or side_by_side(study.threads)
     wall = seconds_text(made.seconds_left / processes)
     more = f", and {counted(made.unknown, 'step')} of unknown cost" if made.unknown else ""
     say(
         f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
         f" {'process' if processes == 1 else 'processes'}{more}"
     )
+    try:
+        left = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
+        expect_room(study, left, Path(options.out), min(processes, len(left)))
+    except RequestError as error:
+        say(f"It would not start here: {error}")
     data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
     nowhere = [name for name in data if name in study.nowhere]
     if nowhere:

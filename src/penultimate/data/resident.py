@@ -8,10 +8,8 @@ quarter of the values of such a part then differ, by 1 of 255.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,6 +22,7 @@ from penultimate.data.listed import ListedImages
 from penultimate.data.loading import in_order
 from penultimate.data.shrinking import Shrunk
 from penultimate.errors import RequestError
+from penultimate.memory import memory
 
 PART = 32
 """Images that are resized at once: of 256 pixels they take 200 MB on the way."""
@@ -142,7 +141,7 @@ def _rounded(values: Tensor) -> Tensor:
 
 def expect_room(needed: int, images: int, side: int, device: torch.device) -> None:
     """Raise RequestError where so many bytes are not free, on the device or in memory."""
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else memory().free
     if needed > free:
         fits = int(side * np.sqrt(free / needed))
         raise RequestError(
@@ -150,14 +149,3 @@ def expect_room(needed: int, images: int, side: int, device: torch.device) -> No
             f" {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: give resident=False, or"
             f" resize={fits}"
         )
-
-
-def free_memory() -> int:
-    """Bytes of this machine's memory that can be had without swapping."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

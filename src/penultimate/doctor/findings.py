@@ -11,14 +11,3 @@ class Finding:
 
     text: str
     remedy: str = ""
-
-
-def size_text(count: float) -> str:
-    """
-    >>> size_text(512), size_text(45_300_000), size_text(2e12)
-    ('512 bytes', '45.3 MB', '2.0 TB')
-    """
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} bytes"

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from penultimate.doctor.findings import Finding, size_text
+from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
-from penultimate.files import OtherVersionError, digest_file, without_digest
+from penultimate.files import OtherVersionError, digest_file, size_text, without_digest
 from penultimate.records.archive import read_kept, references
 from penultimate.records.reading import STUDY_FILE, StudyFolder, read_study
 from penultimate.records.tuning import TUNING_FILE, read_tuning

@@ -8,8 +8,10 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from penultimate.doctor.findings import Finding, size_text
+from penultimate.doctor.findings import Finding
 from penultimate.engine.machine import code_version
+from penultimate.files import size_text, standing
+from penultimate.memory import memory
 
 LEAST_MEMORY, LEAST_DISK = 1e9, 1e9
 """Bytes of free memory and disk below which a study may not get far."""
@@ -22,9 +24,7 @@ def look_at_machine(root: Path) -> list[Finding]:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     limited = f", of which this process may use {usable}" if usable < cores else ""
     variables = ", ".join(f"{name}={os.environ[name]}" for name in THREADS if name in os.environ)
-    place = root.absolute()
-    while not place.exists():
-        place = place.parent
+    place = standing(root)
     free = shutil.disk_usage(place).free
     findings = [
         Finding(f"{cores} cores{limited}; {platform.machine()}, {platform.system()} {platform.release()}"),
@@ -43,15 +43,10 @@ def look_at_machine(root: Path) -> list[Finding]:
 
 
 def _memory() -> Finding:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
-        total, free = kilobytes["MemTotal"] * 1024, kilobytes["MemAvailable"] * 1024
-    except (OSError, KeyError, ValueError):
-        return Finding("memory: not known on this system")
+    found = memory()
     return Finding(
-        f"{size_text(total)} of memory, {size_text(free)} of it free",
-        "end other programs, or run with fewer --processes" if free < LEAST_MEMORY else "",
+        f"{size_text(found.total)} of memory, {size_text(found.free)} of it free",
+        "end other programs, or run with fewer --processes" if found.free < LEAST_MEMORY else "",
     )
 
 

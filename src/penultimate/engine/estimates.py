@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from penultimate.engine.sizes import NUMBERS
+from penultimate.engine.sizes import NUMBERS, images_of
 from penultimate.engine.timing import DECODING, PROBING, seconds_per_image
 from penultimate.measures.catalogue import measurement
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Runs
-from penultimate.study.graph import Graph, Step, Supply
+from penultimate.study.graph import Graph, Step
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
@@ -73,7 +73,7 @@ def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: T
     if step.name in THROUGH_TRAINING:
         kept = range(recipe.snapshot_every, recipe.epochs, recipe.snapshot_every or recipe.epochs)
         states += sum(epoch % step.config["every"] == 0 for epoch in kept)
-    shown = sum(_images(supply, study, step) for supply in step.supplies if supply.kind == "images")
+    shown = sum(images_of(supply, study, step) for supply in step.supplies if supply.kind == "images")
     passes: int = states * len(networks) * step.config.get("passes", 1)
     ran: float = passes * shown * (each / BACKWARD + _decoding(recipe))
     if step.name == "extract":
@@ -83,16 +83,10 @@ def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: T
         return ran + states * PROBING * train * target.classes * width
     if step.name == "knn":
         return 2 * train * (train + test) * width / RATE
-    read = sum(_images(supply, study, step) for supply in step.supplies if supply.kind == "features")
+    read = sum(images_of(supply, study, step) for supply in step.supplies if supply.kind == "features")
     return ran + (measurement(step.name).seconds or 0) * read * width / USUAL
 
 
 def _decoding(recipe: Recipe) -> float:
     """Seconds for an image; as small as CIFAR's they are arrays."""
     return DECODING if recipe.size > SMALLEST else 0.0
-
-
-def _images(supply: Supply, study: Study, step: Step) -> int:
-    """How many images a step is given by a parent, or takes of them."""
-    card = study.card(supply.of)
-    return int(min(card.sizes.get(supply.name, card.images), step.config.get("images", card.images)))

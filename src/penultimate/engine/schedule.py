@@ -19,6 +19,7 @@ from typing import Any
 
 from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
+from penultimate.engine.room import expect_room
 from penultimate.errors import DamagedFileError
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step, no_cycles
@@ -44,7 +45,8 @@ class _State(Enum):
 class Schedule:
     """The steps of a graph as an engine works through them.
 
-    threads, gpus   the most that any step still to be done asks for
+    left            the steps that were still to be done when it was made
+    threads, gpus   the most that any of them asks for
     """
 
     def __init__(self, graph: Graph, store: Store, observer: Observer) -> None:
@@ -67,9 +69,10 @@ class Schedule:
                 self._release(step_id)
         for step_id in graph.steps:
             self._queue_if_free(step_id)
-        left = [step for step_id, step in graph.steps.items() if self._state[step_id] is not _State.DONE]
-        self.threads = max((step.resources.threads for step in left), default=1)
-        self.gpus = max((step.resources.gpus for step in left), default=0.0)
+        over = (_State.DONE, _State.SKIPPED)
+        self.left = [step for step_id, step in graph.steps.items() if self._state[step_id] not in over]
+        self.threads = max((step.resources.threads for step in self.left), default=1)
+        self.gpus = max((step.resources.gpus for step in self.left), default=0.0)
 
     def next(self, gpus: float = math.inf) -> Step | None:
         """The most urgent step that can go, which is taken to be begun; None while there is none.
@@ -109,8 +112,7 @@ class Schedule:
         """How many steps go side by side: those asked for, else what the cores allow, but no idle ones."""
         if processes == ANY:
             return ANY
-        left = self.summary.total - self.summary.cached - len(self.summary.skipped)
-        return min(processes or max(1, (os.cpu_count() or 1) // self.threads), left)
+        return min(processes or side_by_side(self.threads), len(self.left))
 
     def progressed(self, step_id: str, news: dict[str, Any]) -> None:
         """A running step says how far it is, or something that a person should know."""
@@ -257,6 +259,11 @@ class Schedule:
             self._queue_if_free(step_id)
 
 
+def side_by_side(threads: int) -> int:
+    """How many steps with so many threads this machine's cores allow."""
+    return max(1, (os.cpu_count() or 1) // threads)
+
+
 def carry_out(
     graph: Graph,
     store: Store,
@@ -264,11 +271,15 @@ def carry_out(
     processes: int | None,
     work: Callable[[Schedule, int], None],
 ) -> Summary:
-    """What every engine does around its `work`, which is given the schedule and the number of places."""
+    """What every engine does around its `work`, which is given the schedule and the number of places.
+
+    Raises RequestError where the steps have no room (`engine.room`).
+    """
     began = time.monotonic()
     schedule = Schedule(graph, store, observer)
     if not schedule.is_over:
         places = schedule.places(processes)
+        expect_room(graph.study, schedule.left, store.root, places)
         observer.opened(graph, schedule.summary.cached, places)
         try:
             work(schedule, places)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from penultimate.study.graph import Graph, Step
+from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
+from penultimate.study.graph import Graph, Step, Supply
 from penultimate.study.spec import Study
 
 NUMBERS = {
@@ -30,28 +31,44 @@ def bytes_left(graph: Graph, done: Container[str]) -> tuple[int, bool]:
     Networks and features are counted, and images that are kept; rows and drawings are small beside them. Not
     counted are networks that were given, and architectures of a plug-in or with settings of their own.
     """
-    counts = [_bytes(step, graph.study) for step_id, step in graph.steps.items() if step_id not in done]
+    counts = [bytes_of(step, graph.study) for step_id, step in graph.steps.items() if step_id not in done]
     return sum(count or 0 for count in counts), None not in counts
 
 
-def _bytes(step: Step, study: Study) -> int | None:
+def bytes_of(step: Step, study: Study) -> int | None:
+    """The bytes that a step leaves; None where that is not known."""
     if step.name == "data":
         name = str(step.config["name"])
         on_disk = name in study.data or name in study.nowhere
         return study.card(name).images * (PICTURE if on_disk else RENDERED)
+    if step.name == "corrupted":
+        card = study.card(study.source)
+        chosen = min(card.sizes["test"], card.classes * step.config["per_class"])
+        return chosen * RENDERED * len(BENCHMARK) * len(SEVERITIES)
     if step.name == "given":
         return None
     if step.name not in ("train", "extract"):
         return 0
     key = next((supply.network for supply in step.supplies if supply.network is not None), None)
-    known = NUMBERS.get(step.config["backbone"] if key is None else key.backbone)
-    if known is None:
+    backbone = step.config["backbone"] if key is None else key.backbone
+    if backbone not in NUMBERS:
         return None
-    numbers, width = known
-    classes = study.card(study.source).classes
+    width, classes = NUMBERS[backbone][1], study.card(study.source).classes
     if step.name == "extract":
         of = next(supply for supply in step.supplies if supply.kind == "images")
         return study.card(of.of).sizes[of.name] * (FLOAT * (width + classes) + LABELS)
     every, epochs = step.config["recipe"]["snapshot_every"], step.config["recipe"]["epochs"]
     kept = 1 + ((epochs - 1) // every if every else 0)
-    return FLOAT * (numbers + (width + 1) * classes) * kept
+    return weights(backbone, classes) * kept
+
+
+def weights(backbone: str, classes: int) -> int:
+    """The bytes of a network, its final layer included; 0 of an architecture that is not known."""
+    numbers, width = NUMBERS.get(backbone, (0, 0))
+    return FLOAT * (numbers + (width + 1) * classes)
+
+
+def images_of(supply: Supply, study: Study, step: Step) -> int:
+    """How many images a step is given by a parent, or takes of them."""
+    card = study.card(supply.of)
+    return int(min(card.sizes.get(supply.name, card.images), step.config.get("images", card.images)))

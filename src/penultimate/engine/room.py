@@ -1,0 +1,200 @@
+"""Whether a study has room: on disk for what its steps leave, in memory for what they hold side by side.
+
+By arithmetic, before anything is computed. Only what is known is counted, so what is refused would not have
+come to its end: rows, drawings and the working memory of measurements are left out, and so is what a GPU
+holds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from penultimate.engine.devices import places_on_gpus
+from penultimate.engine.estimates import PROBES
+from penultimate.engine.sizes import FLOAT, NUMBERS, RENDERED, bytes_of, images_of, weights
+from penultimate.engine.timing import LARGE, SIDE
+from penultimate.errors import RequestError
+from penultimate.files import size_text, standing
+from penultimate.memory import memory
+from penultimate.study.graph import Step
+from penultimate.study.spec import Study
+from penultimate.training.recipe import Recipe
+
+ANYWAY = "PENULTIMATE_ANYWAY"
+"""The environment variable with which a study starts whatever is said here: an estimate may be wrong."""
+PROCESS, LISTED = 400_000_000, 450
+"""Bytes of a process with PyTorch in it that others do not share, and of an image file that it has listed."""
+HELD, SAVED = 4, 9
+"""How many times a training holds its weights where it computes (themselves, gradients, momentum, average),
+and on the host besides while a checkpoint is written."""
+CHECKPOINTS = 2 * 3
+"""How many times it holds them on disk: in each of two files themselves, momentum and average."""
+BACKWARD = {
+    "resnet50": 431,
+    "inception_v3": 275,
+    "allcnnc": 680,
+    "wrn16_8": 1834,
+    "glyphnet": 62,
+    "glyphplain": 42,
+    "glyphmobile": 116,
+    "glyphwide": 40,
+}
+"""Of each architecture the numbers that are kept for the way back, for each pixel of an image."""
+IN_MEMORY = {
+    **dict.fromkeys(("given_tune_cell", "scratch_cell"), ("train",)),
+    **dict.fromkeys(("given_fine_tuning", "from_scratch"), ("train", "test")),
+    "similarity": ("test",),
+}
+"""Steps that hold images on disk decoded, and of which splits."""
+ROTATED, ASPECT = 1 << 28, 4 / 3
+"""Bytes of features from which on a linear probe writes its copy to a temporary file; the longer side of an
+image, in shorter ones."""
+
+
+def expect_room(study: Study, left: Sequence[Step], root: Path, places: int) -> None:
+    """Raise RequestError where the steps that are left do not fit, `places` of them side by side.
+
+    Of 0 places, which are on other machines, the disk alone is looked at. Raises it too where steps need a
+    GPU and there is none.
+    """
+    gpus = max((step.resources.gpus for step in left), default=0.0)
+    on_gpus = len(places_on_gpus(gpus)) if gpus and places else 0
+    if os.environ.get(ANYWAY):
+        return
+    _expect_disk(study, left, root, places)
+    if places:
+        _expect_memory(study, left, places, on_gpus)
+
+
+def _expect_disk(study: Study, left: Sequence[Step], root: Path, places: int) -> None:
+    classes, side_by_side = study.card(study.source).classes, max(1, places)
+    sizes = {step.id: bytes_of(step, study) or 0 for step in left}
+    trained = [weights(step.config["backbone"], classes) for step in left if step.name == "train"]
+    saved = CHECKPOINTS * sum(sorted(trained)[-side_by_side:])
+    scratch = side_by_side * max((_rotated(step, study) for step in left), default=0)
+    place, folder = standing(Path(tempfile.gettempdir())), standing(root)
+    free = shutil.disk_usage(folder).free
+    needed = sum(sizes.values()) + saved
+    if needed > free:  # only then is it worth a look at what interrupted steps have written already
+        needed -= sum(min(size, _written(root, step_id)) for step_id, size in sizes.items())
+    shares = place.stat().st_dev == folder.stat().st_dev
+    if needed + shares * scratch > free:
+        of_networks = saved + sum(sizes[step.id] for step in left if step.name in ("train", "extract"))
+        fit = int((free - needed + of_networks) * len(trained) / of_networks) if trained else 0
+        fewer = f", or fewer networks (--only, --seeds): of {len(trained)} about {fit} fit"
+        raise _refusal(
+            f"'{study.name}' has about {size_text(needed + shares * scratch)} still to write, and"
+            f" {size_text(free)} are free on the disk of '{root}'; free some, or give --out a folder on"
+            f" another disk{fewer if fit > 0 else ''}"
+        )
+    free = shutil.disk_usage(place).free
+    if scratch > free:
+        raise _refusal(
+            f"'{study.name}' writes about {size_text(scratch)} into '{place}' for a while, and"
+            f" {size_text(free)} are free there; set TMPDIR to a folder on another disk"
+        )
+
+
+def _written(root: Path, step_id: str) -> int:
+    """Bytes that an interrupted step has left."""
+    return sum(path.stat().st_size for path in (root / "partial" / step_id).rglob("*") if path.is_file())
+
+
+def _rotated(step: Step, study: Study) -> int:
+    """Bytes that a linear probe writes to a temporary file."""
+    if step.name not in PROBES:
+        return 0
+    key = next(supply.network for supply in step.supplies if supply.network is not None)
+    width = NUMBERS.get(key.backbone, (0, 0))[1]
+    size = FLOAT * width * study.card(str(step.columns["target"])).sizes["train"]
+    return size if size > ROTATED else 0
+
+
+def _expect_memory(study: Study, left: Sequence[Step], places: int, on_gpus: int) -> None:
+    needs = sorted(((sum(held(step, study).values()), step) for step in left), key=lambda need: -need[0])
+    with_gpu = [need for need in needs if need[1].resources.gpus]
+    without = [need for need in needs if not need[1].resources.gpus]
+    first = sorted([*with_gpu[:on_gpus], *without], key=lambda need: -need[0])[:places]
+    total, needed = memory().total, sum(size for size, _ in first)
+    fit = sum(together <= total for together in itertools.accumulate(size for size, _ in first))
+    if fit == len(first):
+        return
+    if fit:
+        raise _refusal(
+            f"{len(first)} steps of '{study.name}' side by side hold about {size_text(needed)}, and this"
+            f" machine has {size_text(total)} of memory; give --processes {fit}"
+        )
+    size, step = first[0]
+    raise _refusal(
+        f"a step '{step.name}' of '{study.name}' holds about {size_text(size)}, and this machine has"
+        f" {size_text(total)} of memory; {_mend(step, study, size - total)}"
+    )
+
+
+def _mend(step: Step, study: Study, lacking: int) -> str:
+    """What takes so many bytes less, where something does."""
+    parts = held(step, study)
+    if parts.get("resident", 0) >= lacking:
+        return "give --set recipe.resident=False"
+    if parts.get("batch", 0) >= lacking:
+        return f"give --gpus 1, or --set recipe.at_once={_fewer(step)}: fewer images go through it together"
+    return "it takes a machine with more"
+
+
+def _fewer(step: Step) -> int:
+    """Fewer images of a batch at once, a multiple of a ghost batch."""
+    recipe = step.config["recipe"]
+    least = recipe["ghost_batch"] or 2
+    return int(max(least, (recipe["at_once"] or recipe["batch_size"]) // 8 // least * least))
+
+
+def held(step: Step, study: Study) -> dict[str, int]:
+    """The bytes that a step holds in its host's memory, as far as known, by what they are."""
+    on_disk = {*study.data, *study.nowhere}
+    listed = {supply.of for supply in step.supplies if supply.kind == "images" and supply.of in on_disk}
+    images = features = 0
+    for supply in step.supplies:
+        if supply.kind == "images" and supply.of not in on_disk:
+            images += RENDERED * images_of(supply, study, step)
+        elif supply.kind == "images" and supply.name in IN_MEMORY.get(step.name, ()):
+            images += 3 * _side(step, study) ** 2 * images_of(supply, study, step)
+        elif supply.kind == "features" and supply.network is not None and supply.of not in on_disk:
+            width = NUMBERS.get(supply.network.backbone, (0, 0))[1]
+            features += 2 * FLOAT * width * images_of(supply, study, step)
+    return {
+        "process": PROCESS,
+        "listed": LISTED * sum(study.card(name).images for name in listed),
+        "images": images,
+        "features": features,
+        **(_of_training(step, study, study.source in on_disk) if step.name == "train" else {}),
+    }
+
+
+def _of_training(step: Step, study: Study, on_disk: bool) -> dict[str, int]:
+    recipe, card = Recipe(**step.config["recipe"]), study.card(study.source)
+    on_gpu, backbone = step.resources.gpus > 0, step.config["backbone"]
+    batch = min(recipe.at_once or recipe.batch_size, card.sizes["train"])
+    side, number = recipe.size if on_disk else SIDE, FLOAT if recipe.precision == "float32" else FLOAT // 2
+    of_batch = 0 if on_gpu else number * BACKWARD.get(backbone, 0) * side**2 * batch
+    resident = 0
+    if on_disk and recipe.resident:
+        whole = recipe.augmentation.crop is None
+        of_image = 3 * (recipe.size**2 if whole else recipe.resize**2 * ASPECT)
+        resident = round((1 if whole or on_gpu else 2) * of_image * card.sizes["train"])
+    copies = SAVED + (0 if on_gpu else HELD)
+    return {"batch": of_batch, "resident": resident, "weights": copies * weights(backbone, card.classes)}
+
+
+def _side(step: Step, study: Study) -> int:
+    """Pixels of a side of the images that a step's network is shown."""
+    keys = {supply.network for supply in step.supplies if supply.network is not None}
+    return max((block.recipe.size for block in study.runs if keys & {*block.keys()}), default=LARGE)
+
+
+def _refusal(why: str) -> RequestError:
+    return RequestError(f"{why}. {ANYWAY}=1 starts it nevertheless")

@@ -1,0 +1,206 @@
+"""A study that has no room is refused before it starts; what steps leave and hold is what was reckoned."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter, namedtuple
+from pathlib import Path
+
+import pytest
+import torch
+from tests.conftest import penultimate
+
+from penultimate.engine import room
+from penultimate.engine.execute import execute
+from penultimate.engine.room import ANYWAY, BACKWARD, PROCESS, ROTATED, expect_room, held
+from penultimate.engine.run import run
+from penultimate.engine.sizes import bytes_of
+from penultimate.errors import RequestError
+from penultimate.memory import Memory
+from penultimate.networks.trained import build
+from penultimate.probes.rows import LARGEST_IN_MEMORY
+from penultimate.store import Store
+from penultimate.study import Study, load_study
+from penultimate.study.graph import Step
+from penultimate.study.selection import override
+from penultimate.study.unfold import unfold
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The bytes that every disk has free, under "free"."""
+    found = Counter(free=10**15)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, found["free"]))
+    return found
+
+
+def steps_of(study: Study) -> list[Step]:
+    return list(unfold(study).steps.values())
+
+
+def on_cpu(name: str, **changes: object) -> Study:
+    study = dataclasses.replace(load_study(name), gpus=0.0)
+    return study.with_runs(
+        lambda block: dataclasses.replace(block, recipe=dataclasses.replace(block.recipe, **changes))  # type: ignore[arg-type]
+    )
+
+
+def test_a_study_that_the_disk_has_no_room_for_is_refused(disk: Counter[str], tmp_path: Path) -> None:
+    study = on_cpu("imagenet64")
+    left = steps_of(study)
+    expect_room(study, left, tmp_path, 1)
+    disk["free"] = 40 * 10**9
+    told = r"'imagenet64' has about 69\.8 GB still to write, and 40\.0 GB are free on the disk of '.*/deep'"
+    with pytest.raises(
+        RequestError, match=rf"{told}.* --out .*--seeds\): of 27 about 1[3-6] fit\. {ANYWAY}=1"
+    ):
+        expect_room(study, left, tmp_path / "no" / "deep", 1)
+    few = [step for step in left if step.name == "data"]
+    expect_room(study, few, tmp_path, 1)
+
+
+def test_what_an_interrupted_step_has_written_is_not_needed_again(disk: Counter[str], tmp_path: Path) -> None:
+    study = on_cpu("imagenet64")
+    (bank,) = [step for step in steps_of(study) if step.name == "extract"][:1]
+    size = bytes_of(bank, study) or 0
+    disk["free"] = size - 1000
+    with pytest.raises(RequestError, match="still to write"):
+        expect_room(study, [bank], tmp_path, 1)
+    (tmp_path / "partial" / bank.id).mkdir(parents=True)
+    (tmp_path / "partial" / bank.id / "features.npy").write_bytes(bytes(2000))
+    expect_room(study, [bank], tmp_path, 1)
+
+
+def test_a_run_is_refused_before_anything_is_computed(
+    disk: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk["free"] = 10**6
+    with pytest.raises(
+        RequestError, match=r"'smoke' has about \d\.\d MB still to write, and 1\.0 MB are free"
+    ):
+        run("smoke", tmp_path)
+    assert not list((tmp_path / "steps").iterdir())
+    monkeypatch.setenv(ANYWAY, "1")
+    expect_room(load_study("smoke"), steps_of(load_study("smoke")), tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("total", "changes", "told"),
+    [
+        (6e9, {}, r"8 steps of 'imagenet64' side by side .* has 6\.0 GB of memory; give --processes 2\."),
+        (2.3e9, {}, r"a step 'train' .* 2\.6 GB, .*; give --gpus 1, or --set recipe\.at_once=32: "),
+        (1e9, {"at_once": 32}, "it takes a machine with more"),
+        (3e9, {"at_once": 32, "resident": True}, r"--set recipe\.resident=False"),
+    ],
+)
+def test_a_study_that_memory_has_no_room_for_is_told_what_would_fit(
+    total: float,
+    changes: dict[str, object],
+    told: str,
+    disk: Counter[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "memory", lambda: Memory(int(total), int(total)))
+    study = on_cpu("imagenet64", **changes)
+    with pytest.raises(RequestError, match=told):
+        expect_room(study, steps_of(study), tmp_path, 8)
+    expect_room(study, steps_of(study), tmp_path, 0)
+
+
+def test_steps_on_a_gpu_stand_side_by_side_as_there_are_gpus(
+    disk: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "first")
+    study = dataclasses.replace(on_cpu("imagenet64", resident=True), gpus=1.0)
+    trainings = [step for step in steps_of(study) if step.name == "train"]
+    most = sum(held(trainings[0], study).values())
+    monkeypatch.setattr(room, "memory", lambda: Memory(most + 1000, most))
+    expect_room(study, trainings, tmp_path, 8)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "first,second")
+    with pytest.raises(RequestError, match=r"2 steps .* give --processes 1"):
+        expect_room(study, trainings, tmp_path, 8)
+
+
+def test_the_plan_says_what_the_run_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    told = penultimate("plan", "smoke", "--set", "gpus=1", "--out", "runs", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "It would not start here: " in told.stdout
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from penultimate.engine.execute import execute
+from penultimate.store import Store
+from penultimate.study.unfold import unfold
+from tests.engine.test_room import briefly
+store = Store(sys.argv[1])
+(step,) = [step for step in unfold(briefly()).steps.values() if step.name == "train"]
+execute(store, step, lambda news: None)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def briefly() -> Study:
+    """The smoke study with one network of which the numbers are known, and a batch as large as its data."""
+    changes = (
+        "objectives=softmax",
+        "backbones=glyphnet",
+        "measure=class_separation,linear",
+        "recipe.epochs=1",
+    )
+    study = override(load_study("smoke"), changes)
+    blocks = [dataclasses.replace(block, measure=None) for block in study.runs[:1]]
+    return dataclasses.replace(study, networks=tuple(blocks))
+
+
+def test_estimates_are_of_the_size_of_what_is_left_and_held(tmp_path: Path) -> None:
+    """Files within a tenth; memory from a third of the process's peak to all of it: libraries are shared."""
+    study, store = briefly(), Store(tmp_path)
+    store.prepare()
+    graph = unfold(study)
+    told: Counter[str] = Counter()
+    real: Counter[str] = Counter()
+    for step in graph.steps.values():
+        if step.name in ("data", "train", "extract"):
+            execute(store, step, lambda news: None)
+            meta = json.loads((store.folder(step.id) / "meta.json").read_text())
+            real[step.name] += sum(facts["bytes"] for facts in meta["files"].values())
+            told[step.name] += bytes_of(step, study) or 0
+    assert dict(told) == {name: pytest.approx(size, rel=0.1) for name, size in real.items()}
+    (train,) = [step for step in graph.steps.values() if step.name == "train"]
+    store.set_aside(train.id)
+    command = [sys.executable, "-c", PEAK, str(tmp_path)]
+    peak = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert peak / 3 <= sum(held(train, study).values()) <= peak
+
+
+@pytest.mark.parametrize("name", [*BACKWARD])
+def test_what_is_kept_for_the_way_back_is_what_autograd_keeps(name: str) -> None:
+    side = {"resnet50": 64, "inception_v3": 149, "allcnnc": 32, "wrn16_8": 32}.get(name, 24)
+    body, _ = build("softmax", name, 10, 0)
+    own = {value.untyped_storage().data_ptr() for value in body.state_dict().values()}
+    kept: dict[int, int] = {}
+
+    def note(value: torch.Tensor) -> torch.Tensor:
+        if value.untyped_storage().data_ptr() not in own:
+            kept[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        return value
+
+    images = torch.zeros(2, 3, side, side).contiguous(memory_format=torch.channels_last)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda value: value):
+        body.train()(images)
+    assert sum(kept.values()) / 2 / side**2 / 4 == pytest.approx(BACKWARD[name], rel=0.2)
+
+
+def test_a_probe_writes_a_file_from_the_size_that_is_reckoned_with() -> None:
+    assert ROTATED == LARGEST_IN_MEMORY
+    assert PROCESS < 2**30
