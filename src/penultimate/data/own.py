@@ -236,7 +236,7 @@ class _Seen:
         for entry in entries:
             name = f"{folder}/{entry.name}"
             link = entry.is_symlink()
-            if link and not os.path.exists(entry.path):
+            if link and not Path(entry.path).exists():
                 self.nowhere.append(name)
             elif entry.is_dir():
                 if self._is_new(name, above):
@@ -255,7 +255,7 @@ class _Seen:
             f"no images by their names, and left out: {_some(self.others, 'file', 'files')}": self.others,
             f"of the class above them: the images in {_some(self.deeper, 'folder', 'folders')}": self.deeper,
             f"leading nowhere, and left out: {_some(self.nowhere, 'link', 'links')}": self.nowhere,
-            f"leading back to where it lies, and left out: {_some(self.circles, 'link', 'links')}": self.circles,
+            f"leading back, and left out: {_some(self.circles, 'link', 'links')}": self.circles,
             f"outside of '{self.root}', by links: {_some(self.linked, 'entry', 'entries')}": self.linked,
         }
         return [note for note, holds in told.items() if holds]

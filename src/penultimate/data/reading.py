@@ -17,7 +17,7 @@ from penultimate.data.entries import Entry
 from penultimate.data.listing import Files, Listing, Source
 from penultimate.errors import DamagedFileError, RequestError, nearest
 
-ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"))
+ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images."""
 Rows = Sequence[tuple[str, int]]
 """Images by their path below a folder, with their labels."""
@@ -139,7 +139,7 @@ def images_in(folder: Path) -> list[str]:
 
 def is_image(name: str) -> bool:
     """Whether a file is an image by its name."""
-    return not name.startswith(".") and os.path.splitext(name)[1].lower() in ENDINGS
+    return not name.startswith(".") and name.lower().endswith(ENDINGS)
 
 
 def lines_of(path: Path) -> list[str]:
