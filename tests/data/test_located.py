@@ -18,7 +18,7 @@ from penultimate.data.listed import SIDE, leave_listing, listed_images
 from penultimate.data.located import located
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import digest_bytes
+from penultimate.files import canonical_json, digest_bytes
 
 PREPARATION = Preparation(40, 32, "bicubic", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
 
@@ -64,6 +64,20 @@ def test_the_fingerprint_changes_with_the_files_and_not_with_the_place(tmp_path:
     assert located("g", str(moved)).fingerprint == before
     fill(moved / "x", 4, 1, seed=9)
     assert located("g", str(moved)).fingerprint != before
+
+
+@pytest.mark.parametrize("block", [2, 6, 4096])
+def test_the_fingerprint_is_that_of_the_whole_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr("penultimate.data.located.BLOCK", block)
+    found = located("t", str(split_folders(tmp_path / "t", ("ä", "bee"), 3, 1)))
+    table = []
+    for split, listing in found.splits.items():
+        names = [listing.name(row) for row in range(len(listing))]
+        states = [[file.stat().st_size, file.stat().st_mtime_ns] for file in listing.source.files]
+        table.append([split, names, listing.labels.tolist(), ["bee", "ä"], states])
+    assert found.fingerprint == digest_bytes(canonical_json(table).encode())
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -160,16 +160,41 @@ def test_links(tmp_path: Path) -> None:
     opened = open_dataset(str(root))
     assert sum(len(listing) for listing in opened.splits.values()) == 7
     assert "by links: 1 entry ('bee')" in told(opened)
-    for target in (root, root / "ant"):
-        (root / "ant/circle").symlink_to(target)
-        with pytest.raises(RequestError, match=r"ant/circle' leads back to '.*', in which it lies"):
-            open_dataset(str(root))
-        (root / "ant/circle").unlink()
-    for target in (root / "gone", root / "ant/y.jpg"):  # the second leads to itself
-        (root / "ant/y.jpg").symlink_to(target)
-        with pytest.raises(RequestError, match=r"ant/y\.jpg' is a link to '.*', which is not there"):
-            open_dataset(str(root))
-        (root / "ant/y.jpg").unlink()
+
+
+def test_links_in_circles_and_into_nothing_are_left_out_and_named(tmp_path: Path) -> None:
+    root = make(tmp_path / "set", {"ant": 3, "bee": 3})
+    (tmp_path / "elsewhere").mkdir()
+    for link, target in (
+        ("ant/to itself", root / "ant"),
+        ("ant/to the root", root),
+        ("ant/above", tmp_path),
+        ("class", root),
+        ("bee/outside", tmp_path / "elsewhere"),
+    ):
+        (root / link).symlink_to(target)
+    (tmp_path / "elsewhere/back").symlink_to(root / "bee")
+    (root / "ant/gone.jpg").symlink_to(root / "gone")
+    (root / "bee/loop.jpg").symlink_to(root / "bee/loop.jpg")
+    opened = open_dataset(str(root))
+    for listing in opened.splits.values():
+        assert listing.class_names == ("ant", "bee")
+        assert_shows_its_labels(listing)
+    assert sum(len(listing) for listing in opened.splits.values()) == 6
+    assert "leading back, and left out: 5 links ('ant/above'" in told(opened)
+    assert "leading nowhere, and left out: 2 links ('ant/gone.jpg', 'bee/loop.jpg')" in told(opened)
+    (root / "wasp").symlink_to(root / "gone")
+    with pytest.raises(RequestError, match=r"wasp' is a link to '.*', which is not there"):
+        open_dataset(str(root))
+
+
+def test_a_split_folder_that_is_linked_to_above_its_classes_adds_no_images(tmp_path: Path) -> None:
+    make(tmp_path / "train", {"ant": 2, "bee": 2})
+    make(tmp_path / "test", {"ant": 1, "bee": 1})
+    (tmp_path / "train/ant/all").symlink_to(tmp_path / "train")
+    opened = open_dataset(str(tmp_path))
+    assert [len(listing) for listing in opened.splits.values()] == [4, 2]
+    assert "left out: 1 link ('train/ant/all')" in told(opened)
 
 
 @pytest.mark.parametrize(

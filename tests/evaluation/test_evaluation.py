@@ -447,6 +447,8 @@ def test_a_plan_times_each_network_and_calls_it_a_guess(
     assert made["extract"].is_guess
     assert made["data"].seconds_each == pytest.approx(42 * 0.01)
     assert not made["transferability"].is_guess
+    assert made["depth"].is_guess
+    assert (made["depth"].seconds_each or 0) > 2 * (made["probed"].seconds_each or 0)
     images = (24 + 18) / 2
     assert 1e-5 < (made["extract"].seconds_each or 0) / images < 5
     tuned = evaluation({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])}, fine_tune=True)

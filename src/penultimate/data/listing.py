@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -30,7 +31,7 @@ Encoded: TypeAlias = Path | bytes | np.ndarray
 
 
 BLOCK = 4096
-"""Images whose digests are under way at once."""
+"""Images that are dealt with at once where there may be a million."""
 
 
 class Source(Protocol):
@@ -47,7 +48,7 @@ class Source(Protocol):
         """What it is called within the data set, "train/n01440764/x.JPEG": the same on every machine."""
 
     @property
-    def files(self) -> Sequence[Path]:
+    def files(self) -> Iterable[Path]:
         """The files that the images lie in: while none of them changes, no image does."""
 
 
@@ -71,8 +72,8 @@ class Files:
         return self.paths[place]
 
     @property
-    def files(self) -> list[Path]:
-        return [self.root / path for path in self.paths]
+    def files(self) -> Iterator[Path]:
+        return (self.root / path for path in self.paths)
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,8 @@ class Chain:
         return self.first.name(place) if place < count else self.second.name(place - count)
 
     @property
-    def files(self) -> Sequence[Path]:
-        return [*self.first.files, *self.second.files]
+    def files(self) -> Iterator[Path]:
+        return chain(self.first.files, self.second.files)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from penultimate.data.catalog import DatasetCard
-from penultimate.data.listing import Listing
+from penultimate.data.listing import BLOCK, Listing
 from penultimate.data.opening import OpenedDataset, open_dataset
 from penultimate.errors import RequestError
-from penultimate.files import canonical_json, digest_bytes
+from penultimate.files import canonical_json
 
 SPLITS = ("train", "test")
 """What a study asks of a data set."""
@@ -71,17 +73,30 @@ class Located:
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of the images' names and labels and of their files' sizes and times: changes as they do."""
-        parts = [
-            [
-                split,
-                [listing.name(row) for row in range(len(listing))],
-                listing.labels.tolist(),
-                list(listing.class_names),
-                [_state(file) for file in listing.source.files],
-            ]
-            for split, listing in self.splits.items()
-        ]
-        return digest_bytes(canonical_json(parts).encode(errors="replace"))
+        state = hashlib.sha256()
+        for number, (split, listing) in enumerate(self.splits.items()):
+            columns: tuple[Iterable[Any], ...] = (
+                (listing.name(row) for row in range(len(listing))),
+                (label.tolist() for label in listing.labels),
+                listing.class_names,
+                (_state(file) for file in listing.source.files),
+            )
+            state.update(f"{',' if number else '['}[{canonical_json(split)}".encode())
+            for column in columns:
+                for piece in _as_json(column):
+                    state.update(piece.encode())
+            state.update(b"]")
+        state.update(b"]")
+        return state.hexdigest()
+
+
+def _as_json(column: Iterable[Any]) -> Iterator[str]:
+    """What `canonical_json` makes of a list, behind a comma, in pieces: it may have a million members."""
+    members, before = iter(column), ",["
+    while block := list(itertools.islice(members, BLOCK)):
+        yield before + canonical_json(block)[1:-1]
+        before = ","
+    yield "]" if before == "," else ",[]"
 
 
 def located(name: str, where: str, asked: tuple[str, ...] = SPLITS) -> Located:

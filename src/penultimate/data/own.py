@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import unicodedata
 import zipfile
 from collections import Counter
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from penultimate.data.listing import Chain, Listing
+from penultimate.data.listing import Chain, Files, Listing
 from penultimate.data.reading import ENDINGS, SPAN, class_of, is_image, listed, text_of, visible
 from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
@@ -161,19 +162,21 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
         if len(same) > 1:
             raise RequestError(f"'{path}': {' and '.join(same)} both stand for the {part} images; keep one")
     seen = _Seen(path)
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, list[tuple[str, list[str]]]] = {}
     classes: dict[str, set[str]] = {}
     for folder, part in named.items():
         for entry in visible(folder):
             if not entry.is_dir():
                 seen.outside += [entry.name] if is_image(entry.name) else []
                 continue
+            if (images := seen.images(entry)) is None:
+                continue
             name = class_of(entry)
             if name in classes.setdefault(part, set()):
                 raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
             classes[part].add(name)
-            found.setdefault(part, []).extend((image, name) for image in seen.images(entry))
-    if not any(found.values()):
+            found.setdefault(part, []).append((name, images))
+    if not any(images for its in found.values() for _, images in its):
         lying = f"; {_some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
         raise RequestError(
             f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
@@ -190,10 +193,12 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
                 )
     names = in_order(set().union(*classes.values()))
     place = {name: label for label, name in enumerate(names)}
-    parts = {
-        part: listed(path, [(image, place[name]) for image, name in rows], names, number * SPAN, str(path))
-        for number, (part, rows) in enumerate(found.items())
-    }
+    parts = {}
+    for number, (part, each) in enumerate(found.items()):
+        paths = tuple(image for _, images in each for image in images)
+        labels = np.repeat([place[name] for name, _ in each], [len(images) for _, images in each])
+        order = np.arange(len(paths))
+        parts[part] = Listing(Files(path, paths), order, labels, number * SPAN + order, tuple(names))
     return parts, seen.notes()
 
 
@@ -206,24 +211,39 @@ class _Seen:
         self.others: list[str] = []
         self.deeper: list[str] = []
         self.linked: list[str] = []
+        self.nowhere: list[str] = []
+        self.circles: list[str] = []
 
-    def images(self, folder: Path) -> list[str]:
-        """The images in a folder and below it, by their paths below the root."""
-        return sorted(self._below(folder, ()))
+    def images(self, folder: Path) -> list[str] | None:
+        """The images in a folder and below it, by their paths below the root; None where it leads back."""
+        name, above = folder.relative_to(self.root).as_posix(), (folder.parent.resolve(),)
+        return sorted(self._below(name, above)) if self._is_new(name, above) else None
 
-    def _below(self, folder: Path, above: tuple[Path, ...]) -> Iterator[str]:
-        real = folder.resolve()
-        if real in above or real == self.real:
-            raise RequestError(f"'{folder}' leads back to '{real}', in which it lies; remove that link")
-        if folder.is_symlink() and not real.is_relative_to(self.real):
-            self.linked.append(folder.relative_to(self.root).as_posix())
-        for entry in visible(folder):
-            name = entry.relative_to(self.root).as_posix()
-            if entry.is_dir():
-                self.deeper.append(name)
-                yield from self._below(entry, (*above, real))
+    def _is_new(self, name: str, above: tuple[Path, ...]) -> bool:
+        """Whether a folder is none of those in which it lies, nor holds one of them: a link may."""
+        real = (self.root / name).resolve()
+        if any(each.is_relative_to(real) for each in above):
+            self.circles.append(name)
+            return False
+        if (self.root / name).is_symlink() and not real.is_relative_to(self.real):
+            self.linked.append(name)
+        return True
+
+    def _below(self, folder: str, above: tuple[Path, ...]) -> Iterator[str]:
+        above = (*above, (self.root / folder).resolve())
+        with os.scandir(self.root / folder) as listed:
+            entries = sorted((e for e in listed if not e.name.startswith(".")), key=lambda e: e.name)
+        for entry in entries:
+            name = f"{folder}/{entry.name}"
+            link = entry.is_symlink()
+            if link and not Path(entry.path).exists():
+                self.nowhere.append(name)
+            elif entry.is_dir():
+                if self._is_new(name, above):
+                    self.deeper.append(name)
+                    yield from self._below(name, above)
             elif is_image(entry.name):
-                if entry.is_symlink() and not entry.resolve().is_relative_to(self.real):
+                if link and not Path(entry.path).resolve().is_relative_to(self.real):
                     self.linked.append(name)
                 yield name
             else:
@@ -234,6 +254,8 @@ class _Seen:
             f"in no class folder, and left out: {_some(self.outside, 'image', 'images')}": self.outside,
             f"no images by their names, and left out: {_some(self.others, 'file', 'files')}": self.others,
             f"of the class above them: the images in {_some(self.deeper, 'folder', 'folders')}": self.deeper,
+            f"leading nowhere, and left out: {_some(self.nowhere, 'link', 'links')}": self.nowhere,
+            f"leading back, and left out: {_some(self.circles, 'link', 'links')}": self.circles,
             f"outside of '{self.root}', by links: {_some(self.linked, 'entry', 'entries')}": self.linked,
         }
         return [note for note, holds in told.items() if holds]

@@ -7,7 +7,7 @@ import io
 import os
 import unicodedata
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from penultimate.data.entries import Entry
 from penultimate.data.listing import Files, Listing, Source
 from penultimate.errors import DamagedFileError, RequestError, nearest
 
-ENDINGS = frozenset((".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"))
+ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images."""
 Rows = Sequence[tuple[str, int]]
 """Images by their path below a folder, with their labels."""
@@ -42,29 +42,27 @@ def listed(
             raise DamagedFileError(f"{what}: its list names '{path}', which lies outside '{base}'")
         if not 0 <= label < len(names):
             raise DamagedFileError(f"{what}: its list gives '{path}' the class {label + 1} of {len(names)}")
-    there = present(base, (path for path, _ in rows))
-    kept = np.array([path in there for path, _ in rows], bool)
-    paths = tuple(path for path, _ in rows if path in there)
+    kept = _present(base, [path for path, _ in rows])
+    paths = tuple(path for (path, _), there in zip(rows, kept, strict=True) if there)
+    missing = tuple(path for (path, _), there in zip(rows, kept, strict=True) if not there)
     labels = np.array([label for _, label in rows], np.int64)[kept]
     ids = (first + np.arange(len(rows)))[kept]
-    missing = tuple(path for path, _ in rows if path not in there)
     return Listing(Files(base, paths), np.arange(len(paths)), labels, ids, tuple(names), missing)
 
 
-def present(base: Path, paths: Iterable[str]) -> set[str]:
-    """Those of the paths that are there, each folder read once."""
-    asked: dict[str, set[str]] = {}
-    for path in paths:
+def _present(base: Path, paths: Sequence[str]) -> np.ndarray:
+    """Which of the paths are there, each folder read once."""
+    names: dict[str, set[str]] = {}
+    there = np.zeros(len(paths), bool)
+    for place, path in enumerate(paths):
         folder, _, name = path.rpartition("/")
-        asked.setdefault(folder, set()).add(name)
-    found: set[str] = set()
-    for folder, names in asked.items():
-        try:
-            there = names & set(names_in(base / folder))
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        found |= {f"{folder}/{name}" if folder else name for name in there}
-    return found
+        if folder not in names:
+            try:
+                names[folder] = set(names_in(base / folder))
+            except (FileNotFoundError, NotADirectoryError):
+                names[folder] = set()
+        there[place] = name in names[folder]
+    return there
 
 
 def whole_listing(
@@ -141,7 +139,7 @@ def images_in(folder: Path) -> list[str]:
 
 def is_image(name: str) -> bool:
     """Whether a file is an image by its name."""
-    return not name.startswith(".") and Path(name).suffix.lower() in ENDINGS
+    return not name.startswith(".") and name.lower().endswith(ENDINGS)
 
 
 def lines_of(path: Path) -> list[str]:

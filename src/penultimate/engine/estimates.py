@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from penultimate.engine.sizes import NUMBERS, images_of
-from penultimate.engine.timing import DECODING, PROBING, seconds_per_image
+from penultimate.engine.timing import DECODING, PROBING, neighbours_seconds, seconds_per_image
 from penultimate.measures.catalogue import measurement
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Runs
@@ -17,8 +17,6 @@ from penultimate.training.recipe import Recipe
 BACKWARD = 3
 """How many times as long as features alone a step of training takes."""
 SMALLEST = 32
-RATE = 2e10
-"""Floating-point operations of a core in a second."""
 USUAL = 20_480 * 256
 """Numbers in the bank of training images for which measurements declare their seconds."""
 PROBES, FINE_TUNING = ("linear", "transfer_dynamics"), ("fine_tune_cell", "fine_tuning")
@@ -82,7 +80,7 @@ def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: T
     if step.name in PROBES:
         return ran + states * PROBING * train * target.classes * width
     if step.name == "knn":
-        return 2 * train * (train + test) * width / RATE
+        return neighbours_seconds(train, test, width)
     read = sum(images_of(supply, study, step) for supply in step.supplies if supply.kind == "features")
     return ran + (measurement(step.name).seconds or 0) * read * width / USUAL
 

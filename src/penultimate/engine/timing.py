@@ -36,8 +36,10 @@ PASSES = {"extract": 1.0, "layers": 1.5, "grams": 1.5}
 TUNING, STEP = ("given_tune_cell", "given_fine_tuning"), 3.0
 """Steps that train a network further, and how many times as long as its features a step on an image takes."""
 MOST_GRAMS = 1024
-PROBING = 4 * 45 * 6 / 2e10
-"""Seconds for an example, a feature and a class: 45 strengths, some passes each, at the rate of a core."""
+RATE = 2e10
+"""Floating-point operations of a core in a second."""
+PROBING = 4 * 45 * 6 / RATE
+"""Seconds for an example, a feature and a class: 45 strengths, some passes each."""
 
 
 def training_seconds(study: Study) -> float:
@@ -134,17 +136,24 @@ def _network_of(step: Step) -> NetworkKey | None:
     return next(iter(keys)) if len(keys) == 1 else None
 
 
-def _guess(step: Step, study: Study, timed: tuple[float, int] | None) -> float | None:
+def neighbours_seconds(train: int, test: int, width: int) -> float:
+    """All distances among the training images, and from the test images to these."""
+    return 2 * train * (train + test) * width / RATE
+
+
+def _guess(step: Step, study: Study, timed: tuple[float, int, int] | None) -> float | None:
     """The seconds of a step; None for what does not depend on the size of images and network."""
     name = str(step.columns.get("target"))
     if step.name == "data" and name in study.data:
         return study.card(name).images * DECODING
     if timed is None:
         return None
-    each, width = timed
+    each, width, layers = timed
     known = study.card(name)
-    if step.name == "probed":
-        return 0.5 + PROBING * known.sizes["train"] * known.classes * width
+    if step.name in ("probed", "depth"):
+        train, test = known.sizes["train"], known.sizes["test"]
+        probes = 0.5 + PROBING * train * known.classes * width + neighbours_seconds(train, test, width)
+        return probes if step.name == "probed" else layers * probes + each * (train + test)
     if step.name in TUNING:
         shown: int = step.config["steps"] * min(step.config["batch_size"], known.sizes["train"])
         return each * (STEP * shown + known.sizes["test"])
@@ -154,10 +163,11 @@ def _guess(step: Step, study: Study, timed: tuple[float, int] | None) -> float |
     return PASSES[step.name] * each * (min(images, MOST_GRAMS) if step.name == "grams" else images)
 
 
-def _timed(text: str) -> tuple[float, int] | None:
-    """Seconds for an image, and the number of features; None for a network that cannot be built."""
+def _timed(text: str) -> tuple[float, int, int] | None:
+    """Seconds for an image, the number of features, and of layers; None for what cannot be built."""
     import torch
 
+    from penultimate.layers.observed import ObservedNetwork
     from penultimate.measures.inputs import load_network_of
     from penultimate.networks.given import fetch
 
@@ -175,7 +185,8 @@ def _timed(text: str) -> tuple[float, int] | None:
             width = network.features(images).shape[1]
             began = time.perf_counter()
             network.features(images)
-            return (time.perf_counter() - began) / TIMED, width
+            seconds = (time.perf_counter() - began) / TIMED
+            return seconds, width, len(ObservedNetwork.of("0", network, None).layers)
     except PenultimateError:
         return None
     finally:

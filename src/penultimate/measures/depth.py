@@ -52,7 +52,7 @@ def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
     layers = list(files["train"])
     for layer in layers:
         train, test = (
-            FeatureBank(np.load(files[split][layer]), bank.labels) for split, bank in banks.items()
+            FeatureBank(np.load(files[split][layer], "r"), bank.labels) for split, bank in banks.items()
         )
         if layer != layers[-1] or not _is_same(test, banks["test"]):
             yield from _transfer(inputs, train, test, layer)
