@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penultimate.cli import main
+from penultimate.engine.run import plan
 from penultimate.study.selection import load_study, override
 from tests.conftest import penultimate
 
@@ -119,6 +123,24 @@ def test_plan_and_status_tell_what_is_done(finished_smoke: Path, tmp_path: Path)
     assert "No study" in penultimate("status", cwd=tmp_path).stdout
     planned = penultimate("plan", "smoke", cwd=finished_smoke).stdout
     assert "left: 0 steps, 0 bytes of files; 0 s of work" in planned
+
+
+def test_a_plan_counts_the_batches_of_what_is_left_beside_those_that_were_timed(finished_smoke: Path) -> None:
+    """Networks to be trained twice as long as those of the store are expected to take twice as long."""
+    study = load_study("smoke")
+    done = plan(study, finished_smoke / "runs").graph
+    times = [
+        json.loads((finished_smoke / "runs/steps" / step_id / "meta.json").read_text())["seconds"]
+        for step_id, step in done.steps.items()
+        if step.name == "train"
+    ]
+    longer = dataclasses.replace(study.main.recipe, epochs=2 * study.main.recipe.epochs)
+    more = dataclasses.replace(
+        study, networks=(*study.networks, dataclasses.replace(study.main, recipe=longer, arm="long"))
+    )
+    (trainings,) = (cost for cost in plan(more, finished_smoke / "runs").costs if cost.name == "train")
+    assert trainings.total - trainings.done == len(study.main.objectives)
+    assert trainings.seconds_each == pytest.approx(2 * statistics.mean(times))
 
 
 def test_the_report_is_written_where_it_is_asked_for(finished_smoke: Path, tmp_path: Path) -> None:

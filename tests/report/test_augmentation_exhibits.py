@@ -11,7 +11,7 @@ import penultimate as pu
 from penultimate.published import printed
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
-from penultimate.studies import variations
+from penultimate.studies import full
 from penultimate.studies.quickstart import TARGETS
 from penultimate.study import Runs, Study
 from penultimate.training.recipe import Recipe
@@ -20,8 +20,6 @@ from tests.report.reading import described, glyphs, only, table_of
 from tests.report.synthetic import study as without_arms
 
 NAMES = ("tableC4", "tableC5", "tableC6", "tableE3")
-ELSEWHERE = (("depth",), ("accuracy",))
-"""What blocks of other tests' exhibits measure."""
 SMALL = Recipe(epochs=1, batch_size=32, learning_rate=0.1)
 
 
@@ -30,30 +28,28 @@ def shrunk(block: Runs) -> Runs:
     recipe = dataclasses.replace(
         SMALL,
         augmentation=block.recipe.augmentation,
-        epochs=SMALL.epochs * block.recipe.epochs // variations.RECIPE.epochs,
+        epochs=SMALL.epochs * block.recipe.epochs // full.RECIPE.epochs,
     )
     objectives = block.objectives[:2] if block.arm.startswith("long") else block.objectives
     objectives = objectives[1::3] if block.arm == "combinations" else objectives
     seeds = (0,) if block.arm else (0, 1)
     small = ("glyphnet(width=4, features=16)",)
-    measure = (
-        variations.STUDY.measure if block.measure and "multilabel" in block.measure[-1] else block.measure
-    )
     return dataclasses.replace(
-        block, objectives=objectives, recipe=recipe, seeds=seeds, draws=0, backbones=small, measure=measure
+        block, objectives=objectives, recipe=recipe, seeds=seeds, draws=0, backbones=small, measure=None
     )
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
-    out = tmp_path_factory.mktemp("variations") / "runs"
-    blocks = [block for block in variations.STUDY.runs if block.measure not in ELSEWHERE]
+    out = tmp_path_factory.mktemp("arms") / "runs"
+    main = dataclasses.replace(full.STUDY.main, objectives=(*full.FOUR, full.SMOOTHING, full.DROPOUT))
     small: Study = dataclasses.replace(
-        variations.STUDY,
+        full.STUDY,
         name="small",
         source="glyphs_smoke",
         targets=TARGETS,
-        networks=tuple(blocks),
+        networks=(main, *(block for block in full.STUDY.runs if block.arm and block.measure == full.ACCURACY)),
+        measure=full.ACCURACY,
         limited=True,
     ).with_runs(shrunk)
     assert pu.run(small, out, engine=InProcess()).complete
@@ -243,7 +239,7 @@ def test_a_study_without_these_arms_says_what_it_has_not_measured(name: str, who
     made = exhibit(name, glyphs() if whose == "reference" else without_arms((0, 1)))
     assert [table.source for table in made.tables] == ["published"]
     (gap,) = made.missing
-    assert gap.command == "penultimate run variations"
+    assert gap.command == "penultimate run full"
     assert str(gap) in made.notes
 
 

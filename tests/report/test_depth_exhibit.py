@@ -189,7 +189,7 @@ def test_a_study_that_did_not_ask_for_it_does_not_speak_of_it() -> None:
     built = exhibit("depth", glyphs())
     assert not built.wanted
     assert not built.tables
-    assert built.missing[0].command == "penultimate run variations"
+    assert built.missing[0].command == "penultimate run full"
 
 
 def test_smokes_penultimate_numbers_are_those_of_table_1(finished_smoke: Path) -> None:

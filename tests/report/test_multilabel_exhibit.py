@@ -115,7 +115,7 @@ def test_labels_without_a_value_are_said_and_leave_no_mean() -> None:
 def test_what_was_not_measured_is_said_and_the_paper_s_stays() -> None:
     built = exhibit("tableD1", planted({"softmax": {"linear": 80.0}}))
     (missing,) = built.missing
-    assert str(missing).endswith("not measured: run `penultimate run variations`")
+    assert str(missing).endswith("not measured: run `penultimate run full`")
     assert {table.source for table in built.tables} == {"published"}
 
 

@@ -85,4 +85,4 @@ def test_the_printed_table_is_the_papers_digit_for_digit() -> None:
 def test_a_study_without_the_arm_says_what_measures_it() -> None:
     built = exhibit("iclr_table1", glyphs())
     assert [table.source for table in built.tables] == ["published"]
-    assert [gap.command for gap in built.missing] == ["penultimate run variations"]
+    assert [gap.command for gap in built.missing] == ["penultimate run full"]

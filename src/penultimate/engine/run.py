@@ -118,9 +118,19 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
             each: float | None = statistics.mean(left)
         else:
             each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
+            if name == "train" and seconds and len(seconds) < len(ids):
+                each = statistics.mean(seconds) * _longer(graph, done)
         costs.append(StepCost(name, len(ids), len(seconds), each, bool(left)))
     taken, whole = bytes_left(graph, done)
     return Plan(graph, frozenset(done), tuple(costs), taken, whole)
+
+
+def _longer(graph: Graph, done: Mapping[str, float]) -> float:
+    """How many times as many batches the trainings take that are left as those that are done, in the mean."""
+    trainings = [(step_id, step) for step_id, step in graph.steps.items() if step.name == "train"]
+    of = {step_id: _training_steps(graph.study, step.config["recipe"]) for step_id, step in trainings}
+    left, past = ([of[step_id] for step_id in of if (step_id in done) == is_done] for is_done in (False, True))
+    return statistics.mean(left) / statistics.mean(past)
 
 
 def _finished(store: Store, step_id: str) -> Meta | None:

@@ -16,7 +16,7 @@ for _name, _summary in (
         "rehearsal",
         "where the quickstart's hyperparameters are chosen (penultimate tune): two seeds, ten epochs",
     ),
-    ("variations", "augmentation, long training and combinations: hours on a laptop"),
+    ("full", "all 42 tables and figures: glyphs, and two to three hours more on a laptop"),
     ("glyphs_search", "where those of glyphs are chosen: two of its seeds, its own recipe"),
     ("glyphs_sweep_search", "where the learning rate of glyphs' temperature sweep is chosen"),
     (

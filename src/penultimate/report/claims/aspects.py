@@ -35,9 +35,9 @@ Among: TypeAlias = Literal["objectives", "temperatures"]
 MEASURED_BY = "glyphs"
 """The study of this package that measures most of what the claims ask for."""
 ELSEWHERE: dict[Aspect, str] = {
-    "fine_tuned": "penultimate run glyphs --set measure=linear,fine_tuning",
-    "augmented": "penultimate run variations",
-    "combined": "penultimate run variations",
+    "fine_tuned": "penultimate run full",
+    "augmented": "penultimate run full",
+    "combined": "penultimate run full",
 }
 """The commands that measure what it does not."""
 NAMES: dict[Aspect, str] = {

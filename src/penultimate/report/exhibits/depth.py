@@ -363,7 +363,7 @@ EXHIBIT = Exhibit(
         " ones, so their range without any two stands beside them.",
     ),
     place=4,
-    measured_by="variations",
+    measured_by="full",
     summary="Linear and kNN transfer from every block, and which layer serves each task best",
     short="Transfer by layer",
 )

@@ -259,7 +259,7 @@ TABLE2 = Exhibit(
     " points above softmax on average, which is not significant. Its table prints three objectives below"
     " softmax: squared error by 0.6 points, logit normalization by 1.0, cosine softmax by 1.1.",
     section="3.1",
-    measured_by="smoke",
+    measured_by="full",
     summary="Transfer of networks whose weights are all fine-tuned",
     short="Fine-tuning",
 )
@@ -287,7 +287,7 @@ FIGURE_D3 = Exhibit(
     " fine-tuning on transfer data sets. It says that later layers change more than earlier ones, and that"
     " how much they change differs greatly between data sets.",
     section="D.4",
-    measured_by="smoke",
+    measured_by="full",
     summary="CKA of a network's layers before and after fine-tuning",
     short="CKA over fine-tuning",
 )

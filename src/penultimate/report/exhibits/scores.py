@@ -320,7 +320,7 @@ EXHIBIT = Exhibit(
         Bespoke(_figure),
     ),
     place=3,
-    measured_by="smoke",
+    measured_by="full",
     summary="LogME, H-score, LEEP, NCE, TransRate, NC1 and R² beside measured transfer",
     short="Transferability scores",
 )

@@ -215,7 +215,7 @@ FIGURE_D2 = Exhibit(
         ),
     ),
     section="D.2",
-    measured_by="variations",
+    measured_by="full",
     summary="Linear transfer over the epochs of training",
     short="Transfer by epoch",
 )

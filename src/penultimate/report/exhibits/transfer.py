@@ -126,7 +126,7 @@ TABLE_B1 = Exhibit(
         ),
     ),
     section="B",
-    measured_by="variations",
+    measured_by="full",
     of_another=True,
     summary=ANOTHER,
     short="Second architecture",

@@ -1,0 +1,110 @@
+"""All 42 tables and figures of the paper, on the embedded world: the networks of `glyphs`, and what they lack.
+
+    penultimate run full
+
+Two to three hours on two CPU cores in a store that holds `glyphs`, whose networks and measurements it does not
+do again; an hour and a half more in one that does not. The paper's own grids are those of the studies of
+ImageNet. Here they are as large as three hours allow, and larger where a claim rests on them:
+
+- Fine-tuning (table 2, figure D.3): nine objectives, three seeds, eight tasks; 400 steps of 64 images. Three
+  learning rates x two decays for each objective and task, the best by the first seed alone. With a final layer
+  trained first (`head="probe"`) for three objectives, those that transfer best and worst in the paper: softmax,
+  cosine softmax and squared error. From scratch on the same grid.
+- AutoAugment, Mixup (alpha = 0.2) and combinations (tables C.4, C.5 and E.3): three seeds, which their claims
+  need. Hyperparameters stay as they are, as in the paper's tables C.5 and C.6.
+- Long training (table C.6): twice as long, one seed: it shows a direction.
+- A second architecture (tables 1 and 3 as table B.1): the four objectives of figure B.1, three seeds.
+- Two more architectures, trained as the paper's ICLR version trains on CIFAR (its table 1): half as long, with a
+  cosine decay of the learning rate to zero and no averaging of the weights, in float32, which suits them on
+  a CPU; nine objectives, three seeds. Learning rate, decay and the objectives' hyperparameters are the first
+  architecture's, not tuned for them.
+- Class overlap, scores of transferability, and images of several labels, uncertain ones counted in three ways
+  (tables F.1 and D.1): three seeds. Transfer through training (figure D.2) and from every block: one seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from penultimate.studies import glyphs
+from penultimate.studies.chosen_glyphs import NINE
+from penultimate.studies.glyphs import OF_PLAIN, RECIPE
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
+from penultimate.training.recipe import Recipe
+
+FOUR = tuple(
+    text for text in NINE if text.startswith(("softmax", "sigmoid", "logit_penalty", "cosine_softmax"))
+)
+SMOOTHING, DROPOUT = (text for text in NINE if text.startswith(("label_smoothing", "dropout")))
+SOFTMAX, SIGMOID, LOGIT_PENALTY, COSINE = FOUR
+COMBINED = (
+    *(f"{DROPOUT} + {base}" for base in (SMOOTHING, SIGMOID, COSINE)),
+    *(f"{LOGIT_PENALTY} + {base}" for base in (SMOOTHING, SIGMOID, COSINE)),
+    f"{COSINE} + {SIGMOID}",
+)
+ENDS = tuple(text for text in NINE if text.startswith(("softmax", "cosine_softmax", "squared_error")))
+
+
+def under(recipe: Recipe, **augmentation: bool | float) -> Recipe:
+    """A recipe with other settings of its augmentation."""
+    changed = dataclasses.replace(recipe.augmentation, **augmentation)  # type: ignore[arg-type]
+    return dataclasses.replace(recipe, augmentation=changed)
+
+
+LONG = dataclasses.replace(RECIPE, epochs=2 * RECIPE.epochs)
+UNAVERAGED = dataclasses.replace(
+    RECIPE,
+    epochs=RECIPE.epochs // 2,
+    schedule="cosine",
+    final_fraction=0.0,
+    averaging_window=0.0,
+    precision="float32",
+)
+SEEDS = (0, 1, 2)
+GRID = "learning_rate=(0.01, 0.03, 0.1), decay=(0.0, 0.001), seeds=1"
+ACCURACY = ("accuracy", "class_separation")
+FURTHER = (
+    "overlap",
+    "transferability",
+    "nce",
+    "leep",
+    "multilabel(uncertain=('zeros', 'ignore', 'ones'))",
+)
+STUDY = Study(
+    name="full",
+    title="All tables and figures of the paper, on the embedded image world",
+    question="Which training objective gives features that transfer, and does that change with how it is used?",
+    source=glyphs.STUDY.source,
+    targets=(*glyphs.STUDY.targets, "findings"),
+    networks=(
+        *glyphs.STUDY.networks,
+        Runs(
+            tuple(text for text in NINE if text not in ENDS),
+            RECIPE,
+            seeds=SEEDS,
+            measure=(*FURTHER, f"fine_tuning({GRID}, head=('fresh',))"),
+        ),
+        Runs(ENDS, RECIPE, seeds=SEEDS, measure=(*FURTHER, f"fine_tuning({GRID})", f"from_scratch({GRID})")),
+        Runs(NINE, RECIPE, seeds=SEEDS[:1], measure=("depth",)),
+        Runs(FOUR, RECIPE, seeds=SEEDS[:1], measure=("transfer_dynamics",)),
+        Runs(FOUR, under(RECIPE, autoaugment=True), seeds=SEEDS, arm="autoaugment", measure=ACCURACY),
+        Runs(FOUR, under(RECIPE, mixup=0.2), seeds=SEEDS, arm="mixup", measure=ACCURACY),
+        Runs(FOUR, under(LONG, autoaugment=True), seeds=SEEDS[:1], arm="long", measure=ACCURACY),
+        Runs(
+            (SIGMOID, COSINE),
+            under(LONG, autoaugment=True, mixup=0.2),
+            seeds=SEEDS[:1],
+            arm="long mixup",
+            measure=ACCURACY,
+        ),
+        Runs(COMBINED, RECIPE, seeds=SEEDS, arm="combinations", measure=ACCURACY),
+        Runs(OF_PLAIN, RECIPE, ("glyphplain",), SEEDS, measure=(*ACCURACY, "linear")),
+        Runs(
+            NINE, UNAVERAGED, ("glyphmobile", "glyphwide"), SEEDS, arm="cosine decay", measure=("accuracy",)
+        ),
+    ),
+    measure=glyphs.STUDY.measure,
+    tuned_by=glyphs.STUDY.tuned_by,
+    expected_seconds={**glyphs.STUDY.expected_seconds, "train": 113.0},
+)
