@@ -23,8 +23,8 @@ from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretrainin
 from penultimate.data.glyphs.tasks import glyph_task
 from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
 
-LIKE_ANOTHER = ("digits", "digits_smoke", "glyphs_tuning", "findings", "findings_smoke")
-"""Not drawn here: handwriting, glyphs with a holdout ten times as large, and images of several letters."""
+LIKE_ANOTHER = ("digits", "digits_smoke", "glyphs_tuning", "glyphs_512", "findings", "findings_smoke")
+"""Not drawn here: handwriting, glyphs with a large holdout or more classes, and images of several letters."""
 DRAWN = [name for name in CARDS if name not in LIKE_ANOTHER and not card(name).source]
 TRANSFER = [name for name in DRAWN if card(name).splits == TRANSFER_SPLITS]
 

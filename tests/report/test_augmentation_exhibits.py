@@ -48,7 +48,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
         name="small",
         source="glyphs_smoke",
         targets=TARGETS,
-        networks=(main, *(block for block in full.STUDY.runs if block.arm and block.measure == full.ACCURACY)),
+        networks=(
+            main,
+            *(block for block in full.STUDY.runs if block.arm and block.measure == full.ACCURACY),
+        ),
         measure=full.ACCURACY,
         limited=True,
     ).with_runs(shrunk)

@@ -333,8 +333,9 @@ def test_a_header_says_the_command_and_what_the_plan_costs(name: str) -> None:
 
 def test_what_networks_hold_on_disk_is_known_without_building_them() -> None:
     for name, (numbers, width) in NUMBERS.items():
+        spec = registry.parse(name)
         with torch.device("meta"):
-            network = registry.entry("backbone", name).resolve()()
+            network = registry.entry("backbone", spec.name).resolve()(**spec.arguments)
         held = sum(value.numel() for value in network.state_dict().values())
         assert (held, network.num_features) == (numbers, width), name
 

@@ -202,6 +202,39 @@ def test_networks_that_are_compared_see_the_first_draw_and_else_their_own() -> N
     assert draws("class_separation") == [(2, 2), (4, 4), (None, 4)]
 
 
+def test_only_a_source_with_further_test_images_has_networks_shown_them(tmp_path: Path) -> None:
+    """Only then does accuracy need the network, and with it a share of a GPU."""
+    file = tmp_path / "dashes.py"
+    file.write_text(
+        textwrap.dedent(
+            """
+            from penultimate import register
+            from penultimate.data import DatasetCard
+
+            @register.dataset
+            def dashes(draw): ...
+
+            sizes = {"train": 4, "holdout": 2, "test": 2, "further_test": 6}
+            dashes.card = DatasetCard("dashes", "Dashes", 2, sizes, "top1", "none", "none", "none")
+            """
+        )
+    )
+    with plugged(file):
+        study = small(Runs(("softmax",), RECIPE, backbones=(TINY,)), measure=("accuracy",), gpus=1.0)
+        (usual,) = steps_of(study, "accuracy")
+        graph = unfold(replace(study, source="dashes"))
+    (further,) = (step for step in graph.steps.values() if step.name == "accuracy")
+    assert [(supply.kind, supply.name) for supply in usual.supplies] == [
+        *(("features", "train"), ("features", "test"))
+    ]
+    assert [(supply.kind, supply.name) for supply in further.supplies[2:]] == [
+        *(("images", "further_test"), ("network", ""))
+    ]
+    assert (usual.resources.gpus, further.resources.gpus) == (0.0, 1.0)
+    extracted = {step.config["split"] for step in graph.steps.values() if step.name == "extract"}
+    assert extracted == {"train", "test"}
+
+
 # -- what cannot be measured --------------------------------------------------------------------------------
 
 

@@ -129,7 +129,9 @@ def _longer(graph: Graph, done: Mapping[str, float]) -> float:
     """How many times as many batches the trainings take that are left as those that are done, in the mean."""
     trainings = [(step_id, step) for step_id, step in graph.steps.items() if step.name == "train"]
     of = {step_id: _training_steps(graph.study, step.config["recipe"]) for step_id, step in trainings}
-    left, past = ([of[step_id] for step_id in of if (step_id in done) == is_done] for is_done in (False, True))
+    left, past = (
+        [of[step_id] for step_id in of if (step_id in done) == is_done] for is_done in (False, True)
+    )
     return statistics.mean(left) / statistics.mean(past)
 
 

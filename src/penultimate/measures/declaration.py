@@ -77,6 +77,13 @@ class Pixels:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """Images of a split, and the network to which they are shown; nothing where there is no such split."""
+
+    split: str
+
+
+@dataclass(frozen=True)
 class ClassNames:
     """The names of the source's and of the target's classes, and which of them the study says correspond."""
 
@@ -132,7 +139,7 @@ class Made:
 
 
 Need: TypeAlias = (
-    Features | Pixels | ClassNames | Shifted | Layers | Weights | Trained | Head | Snapshots | Made
+    Features | Pixels | Shown | ClassNames | Shifted | Layers | Weights | Trained | Head | Snapshots | Made
 )
 
 

@@ -179,6 +179,10 @@ class Inputs:
             shown = shown.subset(sample(len(shown), most))
         return shown.in_memory() if isinstance(shown, ListedImages) else shown
 
+    def has_images(self, split: str) -> bool:
+        """Whether there are images of a split that is not needed."""
+        return bool(self._all("images", split))
+
     def shown(self, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
         """The same as the network is shown them, or another one; what lies on disk stays there until a batch
         is asked for."""

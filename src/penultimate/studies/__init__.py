@@ -28,6 +28,7 @@ for _name, _summary in (
         "where those of cosine softmax and squared error are, with their learning rates",
     ),
     ("matched_sweep_search", "where the learning rate of a temperature sweep is chosen in that regime"),
+    ("glyphs_512", "nine objectives, ten seeds, 512 classes of the embedded world: a GPU"),
     (
         "imagenet64",
         "a hundred of ImageNet's classes at 64 pixels: one GPU, a night (--data imagenet100=FOLDER)",

@@ -112,10 +112,12 @@ class _Unfolding:
         if any(self._lacks(place.networks, need, what) for need in what.needs):
             return None
         supplies: dict[tuple[str, str, str], Supply] = {}
+        runs_networks = what.runs_networks
         for need in what.needs:
             met = self._supplies(need, what, place)
             if met is None:
                 return None
+            runs_networks |= isinstance(need, needs.Shown) and bool(met)
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
         values = {**self._bound(what, place.request), **dict(place.cell)}
         extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
@@ -139,7 +141,7 @@ class _Unfolding:
             self.base.label(place.networks, what.scope, place.target, place.cell),
             NOW if what.first else LATER,
             gathers=what.scope in ("study", "objective"),
-            resources=self.base.with_network if what.runs_networks else self.base.on_cpu,
+            resources=self.base.with_network if runs_networks else self.base.on_cpu,
         )
         return self.base.add(step)
 
@@ -159,6 +161,12 @@ class _Unfolding:
             case needs.Pixels():
                 self._expect_split(place.target, need.split, what)
                 return [Supply("images", self.base.data(place.target, draw), need.split, place.target)]
+            case needs.Shown():
+                if need.split not in self.study.card(place.target).sizes:
+                    return []
+                images = Supply("images", self.base.data(place.target, draw), need.split, place.target)
+                networks = [Supply("network", self.base.network(key), network=key) for key in place.networks]
+                return [images, *networks]
             case needs.ClassNames():
                 places = dict.fromkeys((self.study.source, place.target))
                 return [Supply("images", self.base.data(name, draw), "train", name) for name in places]

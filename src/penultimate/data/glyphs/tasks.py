@@ -64,7 +64,9 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     script, nuisances = name.removesuffix(f"_{shift}"), Nuisances()
     for size in ("_smoke", "_tuning"):
         script = script.removesuffix(size)
-    if script == "glyphs":
+    if script == "glyphs_512":
+        classes = _by_character(typefaces, "".join(pretraining_classes()), DEJAVU)
+    elif script == "glyphs":
         classes = _by_character(typefaces, pretraining_classes()[: described.classes], DEJAVU)
     elif script == "newfaces":
         classes = _by_character(typefaces, selected(script), STIX)
