@@ -63,7 +63,7 @@ def expect_room(study: Study, left: Sequence[Step], root: Path, places: int) -> 
     GPU and there is none.
     """
     gpus = max((step.resources.gpus for step in left), default=0.0)
-    on_gpus = len(places_on_gpus(gpus)) if gpus and places else 0
+    on_gpus = len(places_on_gpus(gpus)) // max(1, round(gpus)) if gpus and places else 0
     if os.environ.get(ANYWAY):
         return
     _expect_disk(study, left, root, places)
@@ -116,7 +116,10 @@ def _rotated(step: Step, study: Study) -> int:
 
 
 def _expect_memory(study: Study, left: Sequence[Step], places: int, on_gpus: int) -> None:
-    needs = sorted(((sum(held(step, study).values()), step) for step in left), key=lambda need: -need[0])
+    needs = sorted(
+        ((sum(held(step, study).values()) * step.resources.processes, step) for step in left),
+        key=lambda need: -need[0],
+    )
     with_gpu = [need for need in needs if need[1].resources.gpus]
     without = [need for need in needs if not need[1].resources.gpus]
     first = sorted([*with_gpu[:on_gpus], *without], key=lambda need: -need[0])[:places]

@@ -45,9 +45,14 @@ class Resources:
     on: tuple[str, ...] = ()
 
     @property
+    def processes(self) -> int:
+        """How many share the work: one for each GPU."""
+        return max(1, round(self.gpus))
+
+    @property
     def cores(self) -> int:
         """Those of all its processes."""
-        return self.threads * max(1, round(self.gpus))
+        return self.threads * self.processes
 
 
 @dataclass(frozen=True)
