@@ -113,8 +113,8 @@ def _work(schedule: Schedule, places: int) -> None:
                 except (EOFError, OSError):
                     workers[workers.index(worker)] = _replace(worker, schedule)
                 else:
-                    others = [other for other in workers if other is not worker and other.gpu]
-                    if isinstance(message, Unfit) and worker.heir and worker.gpu and others and schedule.gpus <= 1:
+                    others = schedule.gpus <= 1 and any(each.gpu for each in workers if each is not worker)
+                    if isinstance(message, Unfit) and worker.heir and worker.gpu and others:
                         schedule.observer.noticed(f"{message.reason}; the other GPUs go on")
                         workers.remove(worker)
                         worker.end()

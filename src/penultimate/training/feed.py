@@ -217,11 +217,11 @@ def ahead(batches: Iterable[Tensor], device: torch.device) -> Iterator[Tensor]:
     if device.type != "cuda":
         yield from (on_device(images, device) for images in batches)
         return
-    beside, before = torch.cuda.Stream(device), list[Tensor]()
+    before: list[Tensor] = []
+    beside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     for images in batches:
         with torch.cuda.stream(beside):
-            coming, arrived = on_device(images, device), torch.cuda.Event()
-            arrived.record(beside)
+            coming, arrived = on_device(images, device), beside.record_event()
         yield from before
         torch.cuda.current_stream(device).wait_event(arrived)
         coming.record_stream(torch.cuda.current_stream(device))
