@@ -27,7 +27,7 @@ from penultimate.training.recipe import Recipe
 
 ANYWAY = "PENULTIMATE_ANYWAY"
 """The environment variable with which a study starts whatever is said here: an estimate may be wrong."""
-PROCESS, LISTED = 400_000_000, 450
+PROCESS, LISTED = 400_000_000, 160
 """Bytes of a process with PyTorch in it that others do not share, and of an image file that it has listed."""
 HELD, SAVED = 4, 9
 """How many times a training holds its weights where it computes (themselves, gradients, momentum, average),
