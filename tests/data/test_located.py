@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tracemalloc
 from pathlib import Path
@@ -18,7 +19,7 @@ from penultimate.data.listed import SIDE, leave_listing, listed_images
 from penultimate.data.located import located
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import canonical_json, digest_bytes
+from penultimate.files import canonical_json, digest_arrays, digest_bytes
 
 PREPARATION = Preparation(40, 32, "bicubic", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
 
@@ -78,6 +79,21 @@ def test_the_fingerprint_is_that_of_the_whole_table(
         states = [[file.stat().st_size, file.stat().st_mtime_ns] for file in listing.source.files]
         table.append([split, names, listing.labels.tolist(), ["bee", "ä"], states])
     assert found.fingerprint == digest_bytes(canonical_json(table).encode())
+
+
+def test_the_digest_is_that_of_all_names_however_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = split_folders(tmp_path / "d", ("ape \U0001f98d", 'b"ee'), 4, 2)
+    listing = located("d", str(root)).splits["train"]
+    names = [listing.name(row) for row in range(len(listing))]
+    told = canonical_json(["\0".join(names), list(listing.class_names)])
+    pixels = b"".join(hashlib.sha256((root / name).read_bytes()).digest() for name in names)
+    images = np.frombuffer(pixels, np.uint8).reshape(-1, 32)
+    expected = digest_bytes((told + digest_arrays(images, listing.labels, listing.ids)).encode())
+    for size in (4096, 3):
+        monkeypatch.setattr("penultimate.data.listing.BLOCK", size)
+        assert located("d", str(root)).splits["train"].digest == expected
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -44,8 +44,11 @@ from penultimate.records.reading import study_folder
 from penultimate.records.table import ROWS, read_rows
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
+from penultimate.study.selection import load_study
 from penultimate.training.checkpoints import Checkpoints
 
+SMOKE = load_study("smoke")
+"""Which lends its name to graphs of invented steps."""
 PHASES = ("render", "train", "checkpoint", "extract", "probe", "rows", "report", "imports")
 STUDY = """
 from penultimate.study.blocks import Runs
@@ -414,7 +417,7 @@ def race(folder: Path, processes: int, steps: int) -> dict[str, Any]:
         settings = {"number": number, "side": str(side)}
         parents = tuple(made[number // 2 + shift].id for shift in (0, number // 4) if number > 9)
         made.append(Step("tallied", 1, settings, settings, parents, label=str(number)))
-    graph = Graph(None, {step.id: step for step in made})  # type: ignore[arg-type]
+    graph = Graph(SMOKE, {step.id: step for step in made})
     began, racing = time.monotonic(), []
     for seed in range(processes):
         pid = os.fork()
@@ -424,7 +427,7 @@ def race(folder: Path, processes: int, steps: int) -> dict[str, Any]:
                 shuffled = {
                     i: dataclasses.replace(s, priority=order.randrange(9)) for i, s in graph.steps.items()
                 }
-                summary = Attempts().run(Graph(None, shuffled), store, Silent())  # type: ignore[arg-type]
+                summary = Attempts().run(Graph(SMOKE, shuffled), store, Silent())
                 sys.exit(summary.failed != {} or summary.computed + summary.cached != steps)
         racing.append(pid)
     codes = [ended(pid) for pid in racing]

@@ -8,6 +8,7 @@ from typing import Any
 
 from penultimate.engine.observer import Silent
 from penultimate.study.graph import Graph, Resources, Step
+from penultimate.study.selection import load_study
 
 PLUGIN = '''
 import errno, json, os, signal, sys, time
@@ -99,8 +100,8 @@ def chore(label: str, *parents: Step, threads: int = 1, gpus: float = 0.0, **set
 
 
 def graph_of(*steps: Step) -> Graph:
-    """A graph of steps that belong to no study."""
-    return Graph(None, {step.id: step for step in steps})  # type: ignore[arg-type]
+    """A graph of steps, which the smoke study lends its name."""
+    return Graph(load_study("smoke"), {step.id: step for step in steps})
 
 
 def rows_in(root: Path) -> Mapping[str, bytes]:

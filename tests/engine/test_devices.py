@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -32,8 +33,10 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENULTIMATE_DEVICE", "cpu")
 
 
-def carried_out(root: Path, *steps: Step, processes: int) -> tuple[Summary, Notes]:
-    store, notes = Store(root), Notes()
+def carried_out(
+    root: Path, *steps: Step, processes: int, notes: Notes | None = None
+) -> tuple[Summary, Notes]:
+    store, notes = Store(root), notes or Notes()
     store.prepare()
     plugin = root / "chores.py"
     plugin.write_text(PLUGIN)
@@ -117,6 +120,29 @@ def test_a_gpu_that_fails_twice_costs_its_step_alone(tmp_path: Path) -> None:
     steps = chore("lost", gpus=1.0, deed="loses its GPU"), chore("next", gpus=1.0, number=1)
     summary, notes = carried_out(tmp_path, *steps, processes=1)
     assert (summary.computed, list(notes.failures)) == (1, ["lost"])
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("two_gpus")
+def test_a_gpu_that_is_gone_leaves_its_work_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a GPU has failed, no process can be started there any more: here, none can import PyTorch."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    (gone / "torch.py").write_text("raise ImportError('no GPU')")
+
+    class Watching(Notes):
+        def noticed(self, message: str) -> None:
+            super().noticed(message)
+            if "lost its GPU" in message:
+                monkeypatch.setenv("PYTHONPATH", f"{gone}:{os.environ.get('PYTHONPATH', '')}")
+
+    stays = [chore(f"stays{number}", gpus=1.0, number=number, deed="stays") for number in range(9)]
+    lost, notes = chore("lost", gpus=1.0, number=9, deed="loses its GPU once"), Watching()
+    summary, _ = carried_out(tmp_path, lost, *stays, processes=2, notes=notes)
+    assert (summary.complete, summary.computed) == (True, 10)
+    assert [notice for notice in notes.notices if notice.endswith("the other GPUs go on")]
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -25,8 +25,8 @@ from penultimate.networks.trained import build
 from penultimate.probes.rows import LARGEST_IN_MEMORY
 from penultimate.store import Store
 from penultimate.study import Study, load_study
-from penultimate.study.graph import Step
-from penultimate.study.selection import override
+from penultimate.study.graph import Resources, Step
+from penultimate.study.selection import override, restrict
 from penultimate.study.unfold import unfold
 
 Usage = namedtuple("Usage", "total used free")
@@ -204,3 +204,11 @@ def test_what_is_kept_for_the_way_back_is_what_autograd_keeps(name: str) -> None
 def test_a_probe_writes_a_file_from_the_size_that_is_reckoned_with() -> None:
     assert ROTATED == LARGEST_IN_MEMORY
     assert PROCESS < 2**30
+
+
+def test_fine_tuning_on_images_on_disk_is_reckoned_with_its_batch() -> None:
+    study = override(restrict(on_cpu("imagenet_transfer"), ("softmax",), (0,)), ("targets=pets",))
+    cell = next(step for step in steps_of(study) if step.name == "fine_tune_cell")
+    assert held(cell, study)["batch"] == 256 * 224**2 * BACKWARD["resnet50"] * 2
+    on_gpu = dataclasses.replace(cell, resources=Resources(8, 1.0))
+    assert held(on_gpu, study)["batch"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError
 from penultimate.networks.trained import load_network
 from penultimate.training import Recipe, train
-from penultimate.training.feed import Batch, DiskFeed, feed
+from penultimate.training.feed import Batch, DiskFeed, ahead, feed
 from penultimate.training.run import Run
 from tests.data.photographs import folder_of
 from tests.training.worlds import TINY, squares
@@ -182,6 +183,22 @@ def test_workers_go_on_over_the_end_of_an_epoch(images: ListedImages) -> None:
     for _ in fed.batches(1, 0, 4):
         pass
     assert fed._stream is stream
+
+
+def test_batches_on_their_way_stay_the_same_and_in_order() -> None:
+    batches = [torch.full((2, 3, 3, 3), value, dtype=torch.uint8) for value in range(5)]
+    read: list[int] = []
+
+    def reading() -> Iterator[torch.Tensor]:
+        for number, batch in enumerate(batches):
+            read.append(number)
+            yield batch
+
+    came = ahead(reading(), torch.device("cpu"))
+    assert torch.equal(next(came), batches[0])
+    assert read == [0]
+    assert all(map(torch.equal, came, batches[1:]))
+    assert read == [0, 1, 2, 3, 4]
 
 
 def test_resident_images_are_shown_in_the_same_parts_and_resumed(

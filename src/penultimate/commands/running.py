@@ -156,9 +156,9 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
         f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
         f" {'process' if processes == 1 else 'processes'}{more}"
     )
+    todo = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
     try:
-        left = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
-        expect_room(study, left, Path(options.out), min(processes, len(left)))
+        expect_room(study, todo, Path(options.out), min(processes, steps))
     except RequestError as error:
         say(f"It would not start here: {error}")
     data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]

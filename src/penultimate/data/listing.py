@@ -20,7 +20,6 @@ from penultimate.files import (
     atomic_write,
     canonical_json,
     digest_arrays,
-    digest_bytes,
     digest_file,
     with_digest,
     without_digest,
@@ -156,11 +155,14 @@ class Listing:
         Every byte of every image is read for it: once, where there is a `cache`, until a file's size or time
         changes.
         """
-        names = "\0".join(self.name(index) for index in range(len(self)))
-        told = [names, list(self.class_names), *(["cropped"] if self.cropped else [])]
-        return digest_bytes(
-            canonical_json(told).encode() + digest_arrays(self.image_digests, self.labels, self.ids).encode()
-        )
+        state = hashlib.sha256(b'["')
+        for at in range(0, len(self), BLOCK):  # a list in JSON, whose first text is all names
+            names = "\0".join(self.name(row) for row in range(at, min(at + BLOCK, len(self))))
+            state.update(canonical_json(f"\0{names}" if at else names)[1:-1].encode())
+        told = [list(self.class_names), *(["cropped"] if self.cropped else [])]
+        state.update(f'",{canonical_json(told)[1:]}'.encode())
+        state.update(digest_arrays(self.image_digests, self.labels, self.ids).encode())
+        return state.hexdigest()
 
     @cached_property
     def image_digests(self) -> np.ndarray:

@@ -45,9 +45,10 @@ class _Worker:
 
     gpu     the variables of its share of a GPU; empty: it is given no step that needs one
     again   it takes the place of one that died while it started
+    heir    it takes the place of one that worked
     """
 
-    def __init__(self, threads: int, gpu: Mapping[str, str], again: bool = False) -> None:
+    def __init__(self, threads: int, gpu: Mapping[str, str], again: bool = False, heir: bool = False) -> None:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             try:
@@ -61,7 +62,7 @@ class _Worker:
             except OSError as error:
                 raise PenultimateError(f"no process can be started ({error.strerror}); {ADVICE}") from None
             self.connection = Connection(ours.detach())
-        self.gpu, self.again = gpu, again
+        self.gpu, self.again, self.heir = gpu, again, heir
         self.name = gpu.get(VISIBLE, "")
         self.ready = False
         self.step: Step | None = None
@@ -112,10 +113,16 @@ def _work(schedule: Schedule, places: int) -> None:
                 except (EOFError, OSError):
                     workers[workers.index(worker)] = _replace(worker, schedule)
                 else:
+                    others = schedule.gpus <= 1 and any(each.gpu for each in workers if each is not worker)
+                    if isinstance(message, Unfit) and worker.heir and worker.gpu and others:
+                        schedule.observer.noticed(f"{message.reason}; the other GPUs go on")
+                        workers.remove(worker)
+                        worker.end()
+                        continue
                     _hear(message, worker, schedule)
                     if isinstance(message, Died):  # of its GPU, on which it can do nothing any more
                         worker.end()
-                        workers[workers.index(worker)] = _Worker(schedule.threads, worker.gpu)
+                        workers[workers.index(worker)] = _Worker(schedule.threads, worker.gpu, heir=True)
     finally:
         for worker in workers:
             worker.end()
@@ -154,7 +161,7 @@ def _replace(worker: _Worker, schedule: Schedule) -> _Worker:
         )
     else:
         schedule.observer.noticed(f"a process {how} while it started; it is begun again")
-    return _Worker(schedule.threads, worker.gpu, again=not worker.ready)
+    return _Worker(schedule.threads, worker.gpu, not worker.ready, worker.ready or worker.heir)
 
 
 def _hear(message: Any, worker: _Worker, schedule: Schedule) -> None:

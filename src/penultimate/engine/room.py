@@ -11,11 +11,11 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from penultimate.engine.devices import places_on_gpus
-from penultimate.engine.estimates import PROBES
+from penultimate.engine.estimates import FINE_TUNING, PROBES
 from penultimate.engine.sizes import FLOAT, NUMBERS, RENDERED, bytes_of, images_of, weights
 from penultimate.engine.timing import LARGE, SIDE
 from penultimate.errors import RequestError
@@ -27,7 +27,7 @@ from penultimate.training.recipe import Recipe
 
 ANYWAY = "PENULTIMATE_ANYWAY"
 """The environment variable with which a study starts whatever is said here: an estimate may be wrong."""
-PROCESS, LISTED = 400_000_000, 450
+PROCESS, LISTED = 400_000_000, 160
 """Bytes of a process with PyTorch in it that others do not share, and of an image file that it has listed."""
 HELD, SAVED = 4, 9
 """How many times a training holds its weights where it computes (themselves, gradients, momentum, average),
@@ -144,6 +144,8 @@ def _mend(step: Step, study: Study, lacking: int) -> str:
     parts = held(step, study)
     if parts.get("resident", 0) >= lacking:
         return "give --set recipe.resident=False"
+    if parts.get("batch", 0) >= lacking and step.name != "train":
+        return "give --gpus 1, or its measurement a smaller batch_size"
     if parts.get("batch", 0) >= lacking:
         return f"give --gpus 1, or --set recipe.at_once={_fewer(step)}: fewer images go through it together"
     return "it takes a machine with more"
@@ -175,6 +177,7 @@ def held(step: Step, study: Study) -> dict[str, int]:
         "images": images,
         "features": features,
         **(_of_training(step, study, study.source in on_disk) if step.name == "train" else {}),
+        **(_of_fine_tuning(step, study, on_disk) if step.name in FINE_TUNING else {}),
     }
 
 
@@ -188,9 +191,19 @@ def _of_training(step: Step, study: Study, on_disk: bool) -> dict[str, int]:
     if on_disk and recipe.resident:
         whole = recipe.augmentation.crop is None
         of_image = 3 * (recipe.size**2 if whole else recipe.resize**2 * ASPECT)
-        resident = round((1 if whole or on_gpu else 2) * of_image * card.sizes["train"])
+        resident = round(of_image * card.sizes["train"])
     copies = SAVED + (0 if on_gpu else HELD)
     return {"batch": of_batch, "resident": resident, "weights": copies * weights(backbone, card.classes)}
+
+
+def _of_fine_tuning(step: Step, study: Study, on_disk: Container[str]) -> dict[str, int]:
+    card, on_gpu = study.card(str(step.columns["target"])), step.resources.gpus > 0
+    backbone = next(supply.network.backbone for supply in step.supplies if supply.network is not None)
+    side = _side(step, study) if card.name in on_disk else SIDE
+    batch = min(int(step.config["batch_size"]), card.sizes["train"])
+    of_batch = 0 if on_gpu else FLOAT // 2 * BACKWARD.get(backbone, 0) * side**2 * batch
+    copies = SAVED + (0 if on_gpu else HELD)
+    return {"batch": of_batch, "weights": copies * weights(backbone, card.classes)}
 
 
 def _side(step: Step, study: Study) -> int:

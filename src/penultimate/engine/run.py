@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,8 +127,9 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
 
 def _longer(graph: Graph, done: Mapping[str, float]) -> float:
     """How many times as many batches the trainings take that are left as those that are done, in the mean."""
+    images = graph.study.card(graph.study.source).sizes["train"]
     trainings = [(step_id, step) for step_id, step in graph.steps.items() if step.name == "train"]
-    of = {step_id: _training_steps(graph.study, step.config["recipe"]) for step_id, step in trainings}
+    of = {step_id: Recipe(**step.config["recipe"]).steps_on(images) for step_id, step in trainings}
     left, past = (
         [of[step_id] for step_id in of if (step_id in done) == is_done] for is_done in (False, True)
     )

@@ -44,7 +44,7 @@ def bytes_of(step: Step, study: Study) -> int | None:
         return study.card(name).images * (PICTURE if on_disk else RENDERED)
     if step.name == "corrupted":
         card = study.card(study.source)
-        chosen = min(card.sizes["test"], card.classes * step.config["per_class"])
+        chosen = min(card.sizes["test"], card.classes * int(step.config["per_class"]))
         return chosen * RENDERED * len(BENCHMARK) * len(SEVERITIES)
     if step.name == "given":
         return None

@@ -175,10 +175,10 @@ class DiskFeed:
         begun = epoch * self.steps_per_epoch
         order = epoch_order(len(self.labels), self.batch.seed, epoch)
         if self._next != begun + first:
-            self._stream = self._decoded(begun + first)
+            self._stream = ahead(self._decoded(begun + first), self.device)
         for place in range(first, end):
             self._next = -1  # until it is here, whatever happens on the way
-            images = on_device(next(self._stream), self.device)
+            images = next(self._stream)
             self._next = begun + place + 1
             images = self.batch.normalised(images, epoch, place)
             chosen = order[place * self.batch_size + self.batch.rows].to(self.device)
@@ -210,6 +210,23 @@ def on_device(images: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda":
         images = images.pin_memory()
     return images.to(device, non_blocking=True)
+
+
+def ahead(batches: Iterable[Tensor], device: torch.device) -> Iterator[Tensor]:
+    """Batches on a device, in their order; to a GPU each is copied while it computes with the one before."""
+    if device.type != "cuda":
+        yield from (on_device(images, device) for images in batches)
+        return
+    before: list[Tensor] = []
+    beside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    for images in batches:
+        with torch.cuda.stream(beside):
+            coming, arrived = on_device(images, device), beside.record_event()
+        yield from before
+        torch.cuda.current_stream(device).wait_event(arrived)
+        coming.record_stream(torch.cuda.current_stream(device))
+        before = [coming]
+    yield from before
 
 
 def statistics_of(images: Examples) -> ChannelStatistics:
