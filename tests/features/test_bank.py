@@ -132,6 +132,15 @@ def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
             r"the model refused batch 0, uint8 \[2, 3\]: .*; most models take float32 from 0 to 1",
         ),
         (nn.Linear(3, 2), [(torch.ones(2, 3).double(), [0, 1])], "float64 .*; most models take float32: "),
+        (nn.Linear(3, 2), [(torch.ones(2, 3).half(), [0, 1])], "float16 .*; most models take float32: "),
+        (nn.Linear(3, 2), [(torch.ones(5, 4, 2), [0, 1])], "a batch is .*: give a data set to a DataLoader"),
+        (
+            nn.Identity(),
+            iter([{"image": torch.ones(2, 3), "y": [0]}]),
+            "mapping with 'image', 'y': give",
+        ),
+        (nn.Identity(), iter([torch.ones(2, 3)]), "got a Tensor; images without labels are given with zeros"),
+        (nn.Identity(), [(torch.ones(2, 3), [[4], [1]])], r"not 4; class numbers are \[n\]: labels\[:, 0\]"),
         (nn.Conv2d(3, 4, 1), [(torch.ones(2, 5, 6, 3), [0, 1])], "channels stand first: images.permute"),
     ],
 )

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
-from penultimate.data.loading import decoded, normalised
+from penultimate.data.loading import decoded
 from penultimate.data.preparation import Preparation
+from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
@@ -40,7 +41,7 @@ class Small:
     seconds: float = 0.0
 
     def prepared(self, images: Tensor) -> Tensor:
-        return normalised(images, self.preparation.statistics)
+        return normalise(images, self.preparation.statistics)
 
     def features(self, images: Tensor) -> Tensor:
         time.sleep(self.seconds)
@@ -84,6 +85,21 @@ def test_several_networks_share_a_pass_and_each_gets_what_it_gets_alone(tmp_path
     assert both["a"].labels.tolist() == listing.labels.tolist()
     assert both["a"].ids is not None
     assert both["a"].ids.tolist() == listing.ids.tolist()
+
+
+def test_a_batch_goes_through_the_network_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = folder_of(tmp_path / "images", 7)
+    network = small(classes=3)
+    (whole,) = extract_files({"a": network}, listing, tmp_path / "whole").values()
+    seen: list[int] = []
+    network.body.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    monkeypatch.setattr("penultimate.features.files.PIXELS", 3 * 32 * 32)
+    (parts,) = extract_files({"a": network}, listing, tmp_path / "parts").values()
+    assert seen == [3, 2, 2]
+    assert whole.logits is not None
+    assert parts.logits is not None
+    np.testing.assert_allclose(parts.features, whole.features, rtol=1e-5)
+    np.testing.assert_allclose(parts.logits, whole.logits, rtol=1e-4, atol=1e-5)
 
 
 def test_files_are_not_read_for_their_digest_where_it_is_known_what_they_are(

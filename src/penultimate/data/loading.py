@@ -25,12 +25,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
 from penultimate.data.decoding import middle_square, read_colours
-from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
 from penultimate.data.preparation import Geometry, Preparation
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
@@ -64,20 +63,6 @@ class Decoded:
     def prepared(self, preparation: Preparation) -> UInt8[Tensor, "b crop crop 3"]:
         """The images as this preparation resizes and crops them."""
         return torch.from_numpy(self.images[preparation.geometry])
-
-
-def normalised(images: UInt8[Tensor, "n h w 3"], statistics: ChannelStatistics) -> Float[Tensor, "n 3 h w"]:
-    """(x / 255 - mean) / std, laid out channels-last: bit for bit torchvision's ToTensor and Normalize.
-
-    >>> grey = torch.full((1, 2, 2, 3), 51, dtype=torch.uint8)
-    >>> normalised(grey, ChannelStatistics((0.1, 0.2, 0.2), (0.5, 1, 1)))[0, :, 0, 0]
-    tensor([0.2000, 0.0000, 0.0000])
-    """
-    n, h, w, c = images.shape
-    mean = torch.tensor(statistics.mean, device=images.device).repeat(h * w)
-    std = torch.tensor(statistics.std, device=images.device).repeat(h * w)
-    rows = images.reshape(n, -1).to(torch.float32).div_(255).sub_(mean).div_(std)
-    return rows.view(n, h, w, c).permute(0, 3, 1, 2)
 
 
 def decoded(

@@ -60,8 +60,9 @@ class FeatureBank:
         if self.labels.ndim == 2:
             wrong = self.labels[abs(self.labels) > 1]
             if wrong.size:
+                alone = "; class numbers are [n]: labels[:, 0]" if self.labels.shape[1] == 1 else ""
                 raise RequestError(
-                    f"labels [n l] are 1 (present), 0 (absent) and -1 (uncertain), not {wrong[0]}"
+                    f"labels [n l] are 1 (present), 0 (absent) and -1 (uncertain), not {wrong[0]}{alone}"
                 )
         elif self.labels.size and self.labels.min() < 0:
             raise RequestError(f"label {self.labels.min()} is negative; labels are 0, 1, ...")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -143,8 +143,10 @@ def _refusal(number: int, batch: Tensor, error: Exception) -> str:
     hint = ""
     if not batch.is_floating_point():
         hint = "; most models take float32 from 0 to 1: images.float() / 255"
-    elif batch.dtype == torch.float64:
+    elif batch.dtype != torch.float32:
         hint = "; most models take float32: images.float()"
+    elif batch.ndim == 3:
+        hint = "; a batch is [n c h w]: give a data set to a DataLoader, one image as images[None]"
     elif batch.ndim == 4 and batch.shape[-1] in (1, 3) and batch.shape[1] not in (1, 3):
         hint = "; channels stand first: images.permute(0, 3, 1, 2)"
     said = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -156,10 +158,20 @@ def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:
     for number, batch in enumerate(items(data, "batches")):
         if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
             raise RequestError(
-                f"batch {number} must be (images, labels) or (images, labels, ids); got a"
-                f" {type(batch).__name__}{f' of {len(batch)}' if isinstance(batch, tuple | list) else ''}"
+                f"batch {number} must be (images, labels) or (images, labels, ids); got {_got(batch)}"
             )
         yield tuple(batch)
+
+
+def _got(batch: Any) -> str:
+    """What came in place of a batch, and what makes one of it."""
+    if isinstance(batch, Mapping):
+        keys = ", ".join(map(repr, batch))
+        return f"a mapping with {keys}: give ((each[IMAGES], each[LABELS]) for each in loader), by their keys"
+    if isinstance(batch, tuple | list) and len(batch) > 3:
+        return f"a {type(batch).__name__} of {len(batch)}"
+    alone = f"a {type(batch).__name__}{f' of {len(batch)}' if isinstance(batch, tuple | list) else ''}"
+    return f"{alone}; images without labels are given with zeros"
 
 
 def _of(
