@@ -312,7 +312,7 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
 
 def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str) -> str:
     """Whether those that transfer worse gain more, in a sentence: by each probe."""
-    told = []
+    told: list[str] = []
     for word, points in panels:
         found = correlation_of(points)
         if found is None:
