@@ -20,6 +20,7 @@ from penultimate.report import StudyResults, exhibit
 from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
 from penultimate.report.claims.effects import Verdict
 from penultimate.report.claims.evidence import Evidence, gather, paper
+from penultimate.report.claims.further import further_reasons, further_spoken
 from penultimate.report.claims.rules import (
     ALTERNATIVES,
     FIRST_RULES,
@@ -28,7 +29,7 @@ from penultimate.report.claims.rules import (
     Claim,
     Ranked,
 )
-from penultimate.report.claims.stated import CLAIMS, digest, spoken
+from penultimate.report.claims.stated import CLAIMS, digest, reasons, spoken
 from penultimate.report.claims.verdicts import LIMITED, judge
 from penultimate.report.measurements import admit
 from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
@@ -64,12 +65,12 @@ def test_the_rules_are_those_of_their_date() -> None:
 
 
 def test_every_number_of_the_rules_has_its_reason_and_is_told() -> None:
-    told = spoken()
+    told = dict(reasons())
     for field in dataclasses.fields(Criteria):
         setting = getattr(CRITERIA, field.name)
         assert isinstance(setting, Criterion)
         assert len(setting.reason) > 60
-        assert setting.reason in told
+        assert told[field.name] == setting
         with pytest.raises(dataclasses.FrozenInstanceError):
             setting.value = 0  # type: ignore[misc]
 
@@ -379,7 +380,7 @@ def test_a_half_with_too_few_runs_is_not_judged() -> None:
 
 def test_where_no_claim_can_be_judged_twice_there_are_no_columns_for_it() -> None:
     made = exhibit("claims", planted(as_in_the_paper(), alike=ALIKE[1]))
-    _, again = made.tables
+    again = made.tables[1]
     assert [column.key for column in again.columns] == ["verdict", "first_rules"]
     assert {len(row.cells) for row in again.rows} == {2}
     (note,) = [note for note in made.notes if note.startswith("Replication: no claim")]
@@ -457,7 +458,7 @@ def test_ranked_claims_have_the_sign_that_the_paper_found() -> None:
 
 def test_the_exhibit_is_a_row_a_claim() -> None:
     made = exhibit("claims", planted(as_in_the_paper(), range(6), alike=ALIKE[1]))
-    table, again = made.tables
+    table, again, numbers = made.tables
     keys = [column.key for column in table.columns]
     assert [row.label for row in table.rows] == [claim.says for claim in CLAIMS]
     assert [row.label for row in again.rows] == [claim.says for claim in CLAIMS]
@@ -472,6 +473,11 @@ def test_the_exhibit_is_a_row_a_claim() -> None:
         assert all(cell.text for cell in row.cells)
         assert row.cells[keys.index("reason")].text.endswith((".", "`"))
     assert set(spoken()) <= set(made.notes)
+    assert numbers.folded
+    assert [row.cells[1].text for row in numbers.rows] == [
+        number.reason for _, number in (*reasons(), *further_reasons())
+    ]
+    assert sum(map(len, (*spoken(), *further_spoken()))) < 4000
 
 
 def test_the_exhibit_is_printed_saved_and_the_same_each_time() -> None:

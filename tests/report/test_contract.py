@@ -253,7 +253,7 @@ def test_the_study_of_them_all_makes_42_of_42() -> None:
 
 
 def test_the_study_of_them_all_takes_three_hours_beside_glyphs() -> None:
-    """On two cores, by the costs that the plan goes by, of steps that are not glyphs' own; as its header says."""
+    """On two cores, by the costs that a plan goes by, of the steps that glyphs does not have."""
     full, glyphs = (unfold(registry.entry("study", name).resolve()) for name in ("full", "glyphs"))
     assert set(glyphs.steps) - set(full.steps) <= {step_id for step_id in glyphs.steps if "sheet" in step_id}
     left = [step for step_id, step in full.steps.items() if step_id not in glyphs.steps]

@@ -19,6 +19,7 @@ from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
 from penultimate.report.page.chapters import QUESTIONS, SECTIONS
+from penultimate.report.page.page import _typeset as typeset_on_page
 from penultimate.report.page.provenance import provenance
 from penultimate.report.spec import all_exhibits
 from tests.report.html import Page
@@ -364,3 +365,19 @@ def test_the_caption_of_the_curves_names_only_what_is_drawn(
     without = render_report(dataclasses.replace(results, table=Table(kept)))[""].decode()
     assert words not in without
     assert "solid on the holdout images" in without
+
+
+def test_code_is_set_to_the_letter_and_prose_is_not() -> None:
+    said = typeset_on_page(
+        "the paper's; to go on: `penultimate run --set 'measure=\"linear\"' = 1`, isn't it"
+    )
+    assert "paper’s" in said
+    assert "isn’t" in said
+    assert "<code>penultimate run --set &#39;measure=&#34;linear&#34;&#39; = 1</code>" in said
+
+
+def test_the_rules_numbers_wait_folded_below_the_verdicts() -> None:
+    page = render_report(glyphs())[""].decode()
+    claims = page[page.index('id="claims"') :]
+    folded = claims.index('<details class="more-panels"><summary>Every number in the rules')
+    assert claims.index("Claim by claim") < folded < claims.index("These rules are of")

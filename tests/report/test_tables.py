@@ -163,3 +163,10 @@ def test_any_text_survives_csv_latex_and_terminal(text: str) -> None:
     body = to_latex(made).split(r"\midrule")[1]
     assert body.count("\\\\\n") == 1
     assert not any(unicodedata.category(c) == "Cc" and c != "\n" for c in to_text(made))
+
+
+def test_what_bold_means_on_a_page_an_asterisk_means_in_a_terminal() -> None:
+    notes = ("1 block1; last: the penultimate features. Bold: an earlier layer.",)
+    assert to_text(table("Softmax", Cell("1", best=True), notes=notes)).endswith(
+        "the penultimate features. * an earlier layer."
+    )

@@ -72,7 +72,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class ExhibitTable:
-    """A table of one source."""
+    """A table of one source; one that is `folded` waits on the page to be opened."""
 
     name: str
     title: str
@@ -81,6 +81,7 @@ class ExhibitTable:
     rows: tuple[TableRow, ...]
     source: Source = "ours"
     notes: tuple[str, ...] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,9 @@ def _aligned(text: str, columns: int, left: bool) -> str:
 
 
 def _wrapped(note: str) -> str:
-    return textwrap.fill(plain(note), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    """A note in lines; what a page says of bold is said of the asterisks that a terminal has in its place."""
+    starred = re.sub(rf"(?:^|(?<=\. )){BOLD}", "* ", plain(note))
+    return textwrap.fill(starred, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def panel_table(panel: Panel) -> ExhibitTable:
@@ -288,5 +290,5 @@ def render_exhibit_text(exhibit: Built) -> str:
     )
     notes = [note for note in exhibit.notes if note != exhibit.finding]
     if notes:
-        parts.append("\n".join(_wrapped(re.sub(rf"^{BOLD}", "* ", note)) for note in notes))
+        parts.append("\n".join(map(_wrapped, notes)))
     return "\n\n".join(parts) + "\n"

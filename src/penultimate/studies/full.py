@@ -1,25 +1,26 @@
-"""All 42 tables and figures of the paper, on the embedded world: the networks of `glyphs`, and what they lack.
+"""All 42 tables and figures of the paper, on the embedded world: `glyphs`, and what it lacks.
 
     penultimate run full
 
-Two to three hours on two CPU cores in a store that holds `glyphs`, whose networks and measurements it does not
-do again; an hour and a half more in one that does not. The paper's own grids are those of the studies of
-ImageNet. Here they are as large as three hours allow, and larger where a claim rests on them:
+Two to three hours on two CPU cores in a store that holds `glyphs`, whose networks and measurements it does
+not do again; an hour and a half more in one that does not. The paper's own grids are those of the studies
+of ImageNet. Here they are as large as three hours allow, and larger where a claim rests on them:
 
-- Fine-tuning (table 2, figure D.3): nine objectives, three seeds, eight tasks; 400 steps of 64 images. Three
-  learning rates x two decays for each objective and task, the best by the first seed alone. With a final layer
-  trained first (`head="probe"`) for three objectives, those that transfer best and worst in the paper: softmax,
-  cosine softmax and squared error. From scratch on the same grid.
-- AutoAugment, Mixup (alpha = 0.2) and combinations (tables C.4, C.5 and E.3): three seeds, which their claims
-  need. Hyperparameters stay as they are, as in the paper's tables C.5 and C.6.
+- Fine-tuning (table 2, figure D.3): nine objectives, three seeds, eight tasks; 400 steps of 64 images.
+  Three learning rates x two decays for each objective and task, the best by the first seed alone. With a
+  final layer trained first (`head="probe"`) for three objectives, those that transfer best and worst in the
+  paper: softmax, cosine softmax and squared error. From scratch on the same grid.
+- AutoAugment, Mixup (alpha = 0.2) and combinations (tables C.4, C.5 and E.3): three seeds, which their
+  claims need. Hyperparameters stay as they are, as in the paper's tables C.5 and C.6.
 - Long training (table C.6): twice as long, one seed: it shows a direction.
 - A second architecture (tables 1 and 3 as table B.1): the four objectives of figure B.1, three seeds.
-- Two more architectures, trained as the paper's ICLR version trains on CIFAR (its table 1): half as long, with a
-  cosine decay of the learning rate to zero and no averaging of the weights, in float32, which suits them on
-  a CPU; nine objectives, three seeds. Learning rate, decay and the objectives' hyperparameters are the first
-  architecture's, not tuned for them.
-- Class overlap, scores of transferability, and images of several labels, uncertain ones counted in three ways
-  (tables F.1 and D.1): three seeds. Transfer through training (figure D.2) and from every block: one seed.
+- Two more architectures, trained as the paper's ICLR version trains on CIFAR (its table 1): half as long,
+  with a cosine decay of the learning rate to zero and no averaging of the weights, in float32, which suits
+  them on a CPU; nine objectives, three seeds. Learning rate, decay and the objectives' hyperparameters are
+  the first architecture's, not tuned for them.
+- Class overlap, scores of transferability, and images of several labels, uncertain ones counted in three
+  ways (tables F.1 and D.1): three seeds. Transfer through training (figure D.2) and from every block: one
+  seed.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ FURTHER = (
 STUDY = Study(
     name="full",
     title="All tables and figures of the paper, on the embedded image world",
-    question="Which training objective gives features that transfer, and does that change with how it is used?",
+    question="Which training objective gives features that transfer, and what changes that?",
     source=glyphs.STUDY.source,
     targets=(*glyphs.STUDY.targets, "findings"),
     networks=(

@@ -13,6 +13,7 @@ from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import counted
 
 if TYPE_CHECKING:
+    from penultimate.report.claims.criteria import Criterion
     from penultimate.report.claims.evidence import Assessment
     from penultimate.report.claims.verdicts import Judged
 
@@ -31,14 +32,15 @@ HALVES = (
     Column("first_half", "First half", "Replication"),
     Column("second_half", "Second half", "Replication"),
 )
+NUMBERS = (Column("value", "Value"), Column("reason", "Why"))
 CLAIM = "The claim, in our words"
 NOT_JUDGED = "not judged"
 
 
 def _table(measurements: Measurements) -> Piece:
     from penultimate.report.claims.evidence import gather
-    from penultimate.report.claims.further import further_spoken
-    from penultimate.report.claims.stated import spoken
+    from penultimate.report.claims.further import further_reasons, further_spoken
+    from penultimate.report.claims.stated import reasons, spoken
     from penultimate.report.claims.verdicts import judge
 
     every = judge(gather(measurements))
@@ -55,6 +57,15 @@ def _table(measurements: Measurements) -> Piece:
             CLAIM,
             (*AGAIN, *HALVES) if twice else AGAIN,
             tuple(_again(one, twice) for one in judged),
+            folded=True,
+        ),
+        ExhibitTable(
+            "claims_numbers",
+            "Every number in the rules, and why it is this one",
+            "Number",
+            NUMBERS,
+            tuple(_number(name, criterion) for name, criterion in (*reasons(), *further_reasons())),
+            folded=True,
         ),
     )
     notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
@@ -80,6 +91,13 @@ def _again(judged: Judged, twice: bool) -> TableRow:
     first = judged.first.verdict if judged.first else "no such claim"
     halves = map(_half, judged.halves) if twice else ()
     return TableRow(judged.claim.says, (Cell(judged.ours.verdict), Cell(first), *halves))
+
+
+def _number(name: str, criterion: Criterion) -> TableRow:
+    words = name.replace("_", " ").capitalize()
+    value = criterion.value
+    text = f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
+    return TableRow(words, (Cell(text, value), Cell(criterion.reason)))
 
 
 def _half(half: Assessment) -> Cell:

@@ -312,15 +312,20 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
 
 def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str) -> str:
     """Whether those that transfer worse gain more, in a sentence: by each probe."""
-    told = []
+    told: list[str] = []
     for word, points in panels:
         found = correlation_of(points)
         if found is None:
             return ""
-        answer = "that is not shown" if found.p >= LEVEL else "they do" if found.rho < 0 else "they gain less"
+        answer = f"gain {'more' if found.rho < 0 else 'less'} from an earlier layer"
+        if found.p >= LEVEL:
+            answer = "gain no more from an earlier layer than chance would explain"
+        who = "they" if told else f"{noun}s that transfer worse"
         leaning = leaning_on(points, named=False)
-        told.append(f"by {word} probes {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})")
-    return f"{OURS}: {', '.join(told)}, over {counted(len(panels[0][1]), noun)}."
+        told.append(
+            f"by {word} probes {who} {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})"
+        )
+    return f"{OURS}: {'; '.join(told)}, over {counted(len(panels[0][1]), noun)}."
 
 
 def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
@@ -360,7 +365,7 @@ EXHIBIT = Exhibit(
     method=(
         "Rank correlations of a gain with the accuracy that it is counted from lean to the negative: noise in"
         " that accuracy lowers the one and raises the other. Over few of them it also leans on single"
-        " ones, so their range without any two stands beside them.",
+        " ones, so their range with any two left out stands beside them.",
     ),
     place=4,
     measured_by="full",

@@ -161,10 +161,11 @@ def _wider(measurements: Measurements) -> str:
         for found in (*beside, replace(asked, settings={**asked.settings, **grids}))
         if found is not None
     ]
+    wanted = ("measure=" + ", ".join(texts)).replace("'", '"')
     command = measurements.results.description.get("command", "penultimate run")
     return (
         " To widen the grid by one value there, which trains the new cells only:"
-        f" `{command} --set {shlex.quote('measure=' + ', '.join(texts))}`"
+        f" `{command} --set {shlex.quote(wanted)}`"
     )
 
 
@@ -215,7 +216,7 @@ def _protocol(measurements: Measurements) -> tuple[str, ...]:
     differs = [name for name in ("steps", "batch_size") if scratch and scratch[name] != asked[name]]
     said = (
         f"Ours: {counted(asked['steps'], 'step')} of {asked['batch_size']} images, SGD with momentum 0.9, the"
-        f" learning rate to zero as a cosine, softmax cross-entropy; {counted(rates, 'learning rate')} x"
+        f" learning rate to zero as a cosine, softmax cross-entropy; {counted(rates, 'learning rate')} ×"
         f" {counted(decays, 'decay')}, chosen on a fifth of the training images by the mean over at most"
         f" {counted(asked['seeds'], 'network')} of the objective; then trained on all of them."
     )

@@ -15,7 +15,7 @@ from penultimate.report.shapes.findings import beside_softmax
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import as_name, counted, plain
+from penultimate.report.text import as_name, counted, in_words, plain
 from penultimate.report.text import percent as in_percent
 
 WHAT = "AUC of each label of images that have several"
@@ -100,7 +100,7 @@ def _intervals(
             cells = tuple(_interval(low, high) for low, high in ends.values())
             rows.append(TableRow(objective.label, cells, objective.slug))
     heads = tuple(Column(f"{as_name(label)}_interval", plain(label), unit="%") for label in values["auc"])
-    title = f"{where}: from where to where the AUC of one network may lie (DeLong, 95 %), mean over runs"
+    title = f"{where}: 95 % interval of the AUC of one network (DeLong), its ends averaged over runs"
     return ExhibitTable(name, title, "Objective", heads, tuple(rows))
 
 
@@ -121,7 +121,10 @@ def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: s
     if not all(softmax in of_label and len(of_label) > 1 for of_label in means):
         return []
     first = sum(max(of_label, key=lambda spec: of_label[spec]) == softmax for of_label in means)
-    return [f"{where}: softmax has the highest mean AUC on {first} of {counted(len(means), 'label')}."]
+    return [
+        f"{where}: softmax has the highest mean AUC on {in_words(first, 'none')} of"
+        f" {counted(len(means), 'label')}."
+    ]
 
 
 def _mean_area(measurements: Measurements) -> str:

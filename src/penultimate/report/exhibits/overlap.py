@@ -100,14 +100,14 @@ def _printed(_: Measurements) -> Piece:
 TABLE_F1 = Exhibit(
     name="tableF1",
     title="Are the new tasks' classes new?",
-    caption="For each task: its classes, those that are pretraining classes by their names or as the study"
-    " says they correspond, how often the network is right when every pretraining class stands for the class"
-    " of the task that it meets most on the training images, and, beside it, a linear classifier on the"
-    " frozen features.",
+    caption="For each task: how many classes it has, and how many of them are pretraining classes, by name or"
+    " as the study maps them; how often the network, as it is, names the right class when each pretraining"
+    " class stands for one class of the task, assigned on the training images; and, beside it, a linear"
+    " classifier on the frozen features.",
     parts=(Bespoke(_build, SHOWN), Bespoke(_printed)),
     method=(
-        "A class of the task may stand for as many pretraining classes as brings something; accuracies are of"
-        " test images. The paper says of neither its split nor its measure.",
+        "Several pretraining classes may be assigned to one class of the task. Accuracies are of test images;"
+        " the paper does not say which images or which accuracy it has.",
     ),
     section="F",
     measured_by="full",

@@ -129,12 +129,12 @@ def _whose_images(measurements: Measurements) -> str:
     if not shots.isdigit():
         return ""
     count = counted(int(shots), "image")
-    nearest = "of what was measured the share of the training images nearest to the paper's"
+    nearest = "the number measured here whose share of the training images is nearest to the paper's"
     if quantity.metric == OF_TRAINING.metric:
         return f"The head is relearned from {count} of each class that the network was trained on, {nearest}."
     return (
-        f"The head is relearned from {count} of each class, {nearest}; they are fresh, as in Figure 6, where"
-        " the paper's panels are of images of training: relearning from those was not measured"
+        f"The head is relearned from {count} of each class, {nearest}; they are fresh ones, as in Figure 6."
+        " The paper's are images that the network was trained on, which was not measured here"
         " (`relearning_from_training` does)."
     )
 

@@ -20,12 +20,16 @@ from penultimate.report.exhibits.tuning import (
     values_of,
 )
 from penultimate.report.measurements import Measurements
-from penultimate.report.shapes.cells import published_cell
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed
+from penultimate.report.text import MINUS, counted, fixed
 
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+DOUBTFUL = {
+    "cifar10": ("The print of sigmoid's η is damaged: it may be 0.1.",),
+    "cifar100": (),
+}
+"""What is said of a printed value that cannot be read for certain."""
 SETTINGS = (
     Column("learning_rate", "η", "Learning rate"),
     Column("learning_rate_log10", "log₁₀ η", "Learning rate"),
@@ -91,17 +95,21 @@ def _printed_settings(dataset: str) -> ExhibitTable:
     table_rows = []
     for row in rows:
         values = [
-            f"{SYMBOLS[row[f'hyperparameter_{place}']]} = {row[f'hyperparameter_{place}_value']}"
+            f"{SYMBOLS[row[f'hyperparameter_{place}']]} = {float(row[f'hyperparameter_{place}_value']):.3g}"
             for place in (1, 2)
             if row[f"hyperparameter_{place}"]
         ]
-        numbers = [published_cell(row[column.key]) for column in SETTINGS[:-1]]
-        cells = (*numbers, Cell(", ".join(values) or MISSING), Cell(row["note"]))
+        numbers = [_short(float(row[column.key])) for column in SETTINGS[:-1]]
+        cells = (*numbers, Cell(", ".join(values) or MISSING))
         table_rows.append(TableRow(PRESETS[row["objective"]].label, cells, row["objective"]))
     name = f"iclr_tableA2_{dataset}_published"
     title = f"The paper's ICLR Table A.2: {DATASETS[dataset]}, {rows[0]['architecture']}"
-    columns = (*SETTINGS, Column("note", "Note"))
-    return ExhibitTable(name, title, "Objective", columns, tuple(table_rows), "published")
+    return ExhibitTable(name, title, "Objective", SETTINGS, tuple(table_rows), "published", DOUBTFUL[dataset])
+
+
+def _short(value: float) -> Cell:
+    """To three digits: the paper prints powers of ten."""
+    return Cell(f"{value:.3g}".replace("-", MINUS) if value < 0 else f"{value:.3g}", value)
 
 
 def _rates(measurements: Measurements) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penultimate.data.augmentation import Augmentation
@@ -79,9 +80,13 @@ def not_tuned(measurements: Measurements) -> Missing:
 
 
 def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
-    """Every objective of the study, of whichever arm, and the recipe that it was trained with."""
+    """Every objective of the study, of whichever arm, and the recipe that it was trained with.
+
+    Those trained in other architectures alone are not among them.
+    """
     arms = [measurements.in_arm(arm) for arm in measurements.arms]
-    return [(objective, of_arm.recipe_of(objective)) for of_arm in arms for objective in of_arm.objectives]
+    every = [(objective, of_arm.recipe_of(objective)) for of_arm in arms for objective in of_arm.objectives]
+    return [(objective, recipe) for objective, recipe in every if recipe]
 
 
 def mark_of(measurements: Measurements, tuned: Tuned) -> str:
@@ -204,7 +209,7 @@ def _accuracy_cell(cell: GridCell | None) -> Cell:
 
 def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
     """What has to be said of the choices, and where this study does not follow them."""
-    notes = [f"{remark[:1].upper()}{remark[1:]}." for tuned in tuning.objectives for remark in tuned.remarks]
+    notes = _gathered(remark for tuned in tuning.objectives for remark in tuned.remarks)
     if measurements.results.description.get("name") == tuning.name:
         return notes
     used = {objective.slug: objective.spec for objective, _ in reversed(in_use(measurements))}
@@ -226,6 +231,20 @@ def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
         if differing:
             notes.append(f"The search was made with another recipe: {', '.join(differing)}.")
     return notes
+
+
+def _gathered(remarks: Iterable[str]) -> list[str]:
+    """Remarks as sentences: those that say the same of several objectives in one.
+
+    >>> _gathered(["A: no finer grid of k was tried", "A: edge", "B: no finer grid of m was tried"])
+    ['A, B: no finer grid was tried.', 'A: edge.']
+    """
+    of: dict[str, list[str]] = {}
+    for remark in remarks:
+        label, _, said = remark.partition(": ")
+        of.setdefault(re.sub(r"^(no finer grid) of .*(?= was tried)", r"\1", said), []).append(label)
+    lines = (f"{', '.join(labels)}: {said}." for said, labels in of.items())
+    return [line[:1].upper() + line[1:] for line in lines]
 
 
 def _set_in(recipe: Mapping[str, Any]) -> dict[str, Any]:

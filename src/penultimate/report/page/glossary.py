@@ -185,22 +185,30 @@ TERMS: tuple[tuple[str, Explained], ...] = (
     (
         "Transfer",
         Explained(
-            "How well the features of a finished network serve another task. Here the network is frozen, and"
-            " only a simple classifier on its features learns the new task."
+            "How well a finished network serves another task. Unless fine-tuning is named, the network is"
+            " frozen, and only a simple classifier on its features learns the new task."
         ),
     ),
     (
         "Linear transfer",
         Explained(
-            "That classifier is a logistic regression, its regularization chosen among 45 strengths on a part"
+            "Transfer by logistic regression on the frozen features, its regularization chosen among 45"
+            " strengths on a part"
             " of the training images held back for it."
         ),
     ),
     (
         "kNN transfer",
         Explained(
-            "That classifier is a vote among the k training images nearest by cosine distance; k is chosen by"
+            "Transfer by a vote among the k training images nearest by cosine distance; k is chosen by"
             " leaving out one training image at a time."
+        ),
+    ),
+    (
+        "Fine-tuning",
+        Explained(
+            "All weights of the finished network are trained further on the new task, from a fresh final"
+            " layer unless another is named."
         ),
     ),
     (
@@ -279,10 +287,32 @@ TERMS: tuple[tuple[str, Explained], ...] = (
         ),
     ),
     (
+        "Calibration (ECE)",
+        Explained(
+            "Whether a network is right as often as it is sure: the expected calibration error is the mean"
+            " distance between the two, 0 at best."
+        ),
+    ),
+    (
+        "AUC",
+        Explained(
+            "Of an image that shows a label and one that does not, how often the first has the higher score:"
+            " 50 % by chance, 100 % at best."
+        ),
+    ),
+    (
         "Spearman's ρ",
         Explained(
             "Whether two rankings agree: 1 for the same order, −1 for the opposite one, 0 for no relation."
-            " p is the chance of a value this far from 0 if there were no relation."
+            " p is the chance of a value this far from 0 if there were no relation. Its range with any two"
+            " of the objectives left out shows how much it rests on single ones."
+        ),
+    ),
+    (
+        "Beyond chance",
+        Explained(
+            "p is below 0.05, corrected for the number of comparisons: runs with other seeds would rarely"
+            " differ as much if there were no difference."
         ),
     ),
     (

@@ -40,6 +40,8 @@ SMALL = 240
 """The width in points up to which panels stand several in a row, without tags."""
 MANY = 3
 """Exhibits whose common note is said once for all of them."""
+WIDTH, GAP = 130, 4
+"""The characters that a line of a table holds, and those that the distance between two columns takes."""
 LONG_HEADING = 40
 """The characters up to which the heading of a row stands on one line."""
 
@@ -185,6 +187,7 @@ def _page(
         is_drawn=_is_drawn,
         is_small=_is_small,
         is_folded=_is_folded,
+        is_dense=_is_dense,
         has_words=_has_words,
         has_sentences=_has_sentences,
     )
@@ -242,10 +245,14 @@ def _said_once(exhibits: Iterable[Built]) -> tuple[str, ...]:
 
 
 def _typeset(text: str) -> str:
-    """Text as the page sets it, escaped; what stands between backticks as code."""
+    """Text as the page sets it, escaped; what stands between backticks as code, to the letter."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(typeset(legible(text))))))
+    parts = re.split(r"`([^`]+)`", legible(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(typeset(part))
+        for place, part in enumerate(parts)
+    )
 
 
 def _is_small(figure: Figure) -> bool:
@@ -261,6 +268,14 @@ def _is_drawn(exhibit: Built) -> bool:
     """Whether its figures say what its tables hold, which wait to be opened: it is a figure of the paper."""
     ours = any(panel.source == "ours" for figure in exhibit.figures for panel in figure.panels)
     return ours and "figure" in exhibit.name
+
+
+def _is_dense(table: ExhibitTable) -> bool:
+    """Whether its columns need more than the page's width at their usual distances."""
+    lines = [[column.label.split()[-1] for column in table.columns]]
+    lines += [[cell.text for cell in row.cells] for row in table.rows]
+    widths = (max(map(len, column)) + GAP for column in zip(*lines, strict=True))
+    return sum(widths) + max((len(row.label) for row in table.rows), default=0) > WIDTH
 
 
 def _has_words(table: ExhibitTable) -> bool:

@@ -45,7 +45,7 @@ class Headline:
 VERDICTS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
 """What is said of one claim and of several; of all others, that they are undecided."""
 
-WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "of ours, {}"}
+WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "Of our own {}"}
 """How the claims of the exhibit's table are called here."""
 
 

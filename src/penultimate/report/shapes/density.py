@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from penultimate.report.base import Curve, Figure, Missing, Panel
+from penultimate.report.base import Curve, Figure, Missing, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import average
@@ -176,9 +176,9 @@ def _spectra_panel(measurements: Measurements, name: str, title: str, runs: Arra
         title,
         "Index of the singular value",
         "log₁₀ of the singular value over the largest",
-        curves=tuple(curves),
+        tuple(Point(*curve.points[-1], curve.objective, curve.label) for curve in curves),
+        tuple(curves),
         labelled=False,
-        size=(320, 300),
         y_limits=(max(LOWEST, 1.05 * lowest), 0.05),
     )
 

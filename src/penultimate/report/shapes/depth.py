@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from penultimate.report.base import Curve, Figure, Missing, Panel
+from penultimate.report.base import Curve, Figure, Missing, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked, already
@@ -58,7 +58,7 @@ class OverLayers:
         return Piece((table,) if table else (), (figure,), (finding(measurements),), words=words)
 
     def _panel(self, measurements: Measurements, quantity: Quantity, layers: Mapping[str, ByRun]) -> Panel:
-        curves = []
+        curves, marks = [], []
         for objective in measurements.objectives:
             points = tuple(
                 (float(place), _mean(quantity, runs[objective.spec]))
@@ -68,11 +68,12 @@ class OverLayers:
             if points:
                 end = f"{fixed(points[-1][1], quantity.digits)} {quantity.unit}".strip()
                 curves.append(Curve(points, objective.slug, f"{objective.label}: {end} at the end"))
+                marks.append(Point(*points[-1], objective.slug, objective.label))
         name, title = f"{self.name}-ours", f"{measurements.title}, {SPLITS[quantity.split]}"
         upwards = (
             f"{quantity.label[0].upper()}{quantity.label[1:]}{', ' if quantity.unit else ''}{quantity.unit}"
         )
-        return Panel(name, title, _axis(list(layers)), upwards, curves=tuple(curves), labelled=False)
+        return Panel(name, title, _axis(list(layers)), upwards, tuple(marks), tuple(curves), labelled=False)
 
 
 def _in_layer(quantity: Quantity, layer: str, runs: ByRun) -> Asked:

@@ -59,10 +59,10 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | No
 
 
 def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = ()) -> str:
-    """What is said beside a rank correlation: its range without any two; with labels, which two move it most.
+    """What is said beside a rank correlation: its range without any two; with labels, which two.
 
     >>> without_two([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8], "abcdef")
-    '; without any two 0.00 to 0.80 (0.00 without e and f)'
+    '; with any two left out 0.00 to 0.80 (0.00 without e and f)'
     """
     from penultimate.statistics.correlation import leave_two_out
 
@@ -70,8 +70,8 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = 
     if left is None:
         return ""
     if left.low == left.high:
-        return f"; {fixed(left.low, 2)} without any two"
-    span = f"; without any two {fixed(left.low, 2)} to {fixed(left.high, 2)}"
+        return f"; {fixed(left.low, 2)} with any two left out"
+    span = f"; with any two left out {fixed(left.low, 2)} to {fixed(left.high, 2)}"
     if not labels:
         return span
     names = " and ".join(labels[index] for index in left.pair)
