@@ -16,6 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.taps import flattened, tapped
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
@@ -24,6 +25,7 @@ from penultimate.layers.observed import (
     AnyNetwork,
     Layers,
     ObservedNetwork,
+    batches_at,
     batches_of,
     draws,
     evaluating,
@@ -284,8 +286,8 @@ def at_initialisation(
     """
     card = network.card
     body, head = build(card["objective"], card["backbone"], card["num_classes"], seed)
-    drawn = draws(len(images), 1, batch_size, seed)
-    batches = (batch for _, _, rows in drawn for batch, _ in images.batches(len(rows), rows))
+    body, head = body.to(device_of(network.body)), head.to(device_of(network.body))
+    batches = batches_at(images, [rows for _, _, rows in draws(len(images), 1, batch_size, seed)])
     _settle(ObservedNetwork("0", body, {}, network.prepared), batches)
     return TrainedNetwork(body.eval(), head.eval(), network.statistics, network.class_names, card)
 
