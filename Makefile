@@ -13,10 +13,10 @@ demo: $(READY)            ## the quickstart study and its report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
 
 test: $(READY)            ## every test but the long ones
-	$(BIN)/python -m pytest -q -n 2 -m "not long"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not long"
 
 test-all: $(READY)        ## every test
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 lint: $(READY)            ## style, types, and the direction of imports
 	$(BIN)/ruff check .

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,13 +35,29 @@ def penultimate(*arguments: str, cwd: Path, timeout: float = 120) -> subprocess.
     )
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills, once for all the processes of pytest-xdist (do not write to it)."""
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, made = base / name, base / f"{name}.made"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            folder.mkdir(exist_ok=True)
+            make(folder)
+            made.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def finished_smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the smoke study has been run (do not write to it: take `smoke`)."""
-    folder = tmp_path_factory.mktemp("smoke")
-    answer = penultimate("run", "smoke", cwd=folder)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return folder
+
+    def run(folder: Path) -> None:
+        answer = penultimate("run", "smoke", cwd=folder, timeout=600)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+
+    return made_once(tmp_path_factory, "finished-smoke", run)
 
 
 @pytest.fixture
@@ -54,6 +72,6 @@ def finished_given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which the study `given` has been run (do not write to it)."""
     from tests.networks.given import run_with_given
 
-    out = tmp_path_factory.mktemp("given") / "runs"
-    run_with_given(out)
-    return out
+    return (
+        made_once(tmp_path_factory, "finished-given", lambda folder: run_with_given(folder / "runs")) / "runs"
+    )

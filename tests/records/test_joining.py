@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import penultimate
+from tests.inprocess import InProcess
 from tests.records.test_archive import place
 
+import penultimate as pu
+from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.records.archive import KeptStudy, keep, read_kept, write_kept
 from penultimate.records.joining import join
 from penultimate.records.reading import study_folder
+from penultimate.study import load_study
 
 STUDY = """
 from penultimate.study.blocks import Runs
@@ -48,8 +52,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("parts")
     for name, seeds in (("first", "(0,)"), ("second", "(1, 2)"), ("whole", "(0, 1, 2)")):
         study_file(root, name, seeds)
-        answer = penultimate("run", f"{name}.py", "--out", "runs", cwd=root)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
+        assert pu.run(load_study(str(root / f"{name}.py")), root / "runs", engine=InProcess()).complete
         keep(study_folder(root / "runs", name), root / f"kept-{name}")
     return root
 
@@ -79,12 +82,15 @@ def test_joined_parts_are_the_whole(parts: Path) -> None:
             assert (ours[name] == values).all()
 
 
-def test_what_is_missing_foreign_or_of_another_source_is_named(parts: Path) -> None:
+def test_what_is_missing_foreign_or_of_another_source_is_named(
+    parts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(parts)
+
     def refused(*names: str, study: str = "whole.py") -> str:
-        answer = penultimate("join", study, *names, "--to", "refused", cwd=parts)
-        assert answer.returncode == 2, answer.stdout
+        assert main(["join", study, *names, "--to", "refused"]) == 2
         assert not (parts / "refused").exists()
-        return answer.stderr
+        return capsys.readouterr().err
 
     said = refused("kept-first")
     assert "no part holds 'softmax | glyphnet(features=16, width=4) | seed 1, draw 1' and 3 more" in said

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import penultimate
 from tests.opening import opened
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
@@ -229,12 +228,14 @@ def test_steps_of_two_architectures_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"name": "smoke"}', "\x00"])
-def test_a_description_that_is_none_is_named_and_written_anew(smoke: Path, content: str) -> None:
+def test_a_description_that_is_none_is_named_and_written_anew(
+    smoke: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
     file = smoke / "runs/studies/smoke/study.json"
     whole = file.read_text()
     file.write_text(content)
     with pytest.raises(DamagedFileError, match=r"study\.json' is not what was written.*run the study again"):
         study_folder(smoke / "runs", "smoke")
-    answer = penultimate("run", "smoke", cwd=smoke)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    monkeypatch.chdir(smoke)
+    assert main(["run", "smoke"]) == 0
     assert file.read_text() == whole

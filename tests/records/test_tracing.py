@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import penultimate
 from tests.records.stores import SOFTMAX, described, finished, prepared
 
 from penultimate import registry
+from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.records.reading import StudyFolder
 from penultimate.records.tracing import explain
@@ -176,11 +176,13 @@ def test_a_beginning_of_several_things_is_refused_with_them(folder: StudyFolder)
     assert "softmax on glyphs" in why(folder, "table1", "softmax")
 
 
-def test_every_number_of_smoke_has_its_steps(finished_smoke: Path) -> None:
+def test_every_number_of_smoke_has_its_steps(
+    finished_smoke: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What steps wrote themselves: exhibits of each kind name rows of it and end in its data."""
     for exhibit in ("table1", "figure2", "figure4", "figureC5", "figureE1", "figureE4", "tableC2"):
-        answer = penultimate("why", exhibit, "softmax", cwd=finished_smoke)
-        assert answer.returncode == 0, answer.stderr
-        assert "train.softmax-s0" in answer.stdout
-        assert "data.d0-glyphs_smoke" in answer.stdout
-        assert "train.squared_error" not in answer.stdout.replace("from     train.squared_error", "")
+        assert main(["why", exhibit, "softmax", "--out", str(finished_smoke / "runs")]) == 0
+        answer = capsys.readouterr().out
+        assert "train.softmax-s0" in answer
+        assert "data.d0-glyphs_smoke" in answer
+        assert "train.squared_error" not in answer.replace("from     train.squared_error", "")
