@@ -30,6 +30,7 @@ from penultimate.training import Recipe, train
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.run import Run
 from tests.oracles.data import mixed
+from tests.plugged import plugged
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=3, batch_size=16, learning_rate=0.2, augmentation=Augmentation(shift=1))
@@ -496,3 +497,31 @@ def test_a_first_step_that_float16_leaves_out_leaves_no_momentum(tmp_path: Path)
         torch.use_deterministic_algorithms(False)
     assert ours.scaler.get_scale() == 2.0**10
     assert all(bool(parameter.isfinite().all()) for parameter in ours.network.parameters())
+
+
+DROPPING = """
+from torch import nn
+from penultimate import register
+from penultimate.backbones.backbone import Backbone
+
+@register.backbone
+class Dropping(Backbone):
+    num_features = 8
+
+    def __init__(self):
+        super().__init__()
+        self.inside = nn.Sequential(nn.Conv2d(3, 8, 5, 4), nn.ReLU(), nn.Dropout(0.5))
+
+    def forward(self, images):
+        return self.inside(images).mean((2, 3))
+"""
+
+
+def test_what_a_backbone_draws_follows_from_the_place_in_the_run(tmp_path: Path) -> None:
+    plugin = tmp_path / "dropping.py"
+    plugin.write_text(DROPPING)
+    with plugged(plugin):
+        for name in ("once", "again"):
+            (tmp_path / name).mkdir()
+            train("softmax", "Dropping", squares(64, 0), None, RECIPE, 5, tmp_path / name)
+    assert weights(tmp_path / "once") == weights(tmp_path / "again")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.data.listed import ListedImages
+from penultimate.data.seeding import derived_generator
 from penultimate.data.transforms import normalise
 from penultimate.files import canonical_json
 from penultimate.networks.trained import build, save_network, snapshot
@@ -26,7 +27,7 @@ from penultimate.training.ranks import Ranks
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import weight_decay
 from penultimate.training.schedules import learning_rate
-from penultimate.training.start import GivenBody, Start
+from penultimate.training.start import Start
 
 CHECK_EVERY = 50
 """Steps between checks of the loss, each of which makes an accelerator wait."""
@@ -135,11 +136,9 @@ class Run:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         body, head = self.network.backbone, self.network.objective
-        for part in (body, head):
-            if isinstance(part, GivenBody | Objective):
-                part.reseed(self.seed, self.epoch, self.step, (self.ranks.index, self.ranks.count))
-        for images, labels in self._parts(*batch):
-            with self._autocast():
+        head.reseed(self.seed, self.epoch, self.step, (self.ranks.index, self.ranks.count))
+        for number, (images, labels) in enumerate(self._parts(*batch)):
+            with self._drawing(number), self._autocast():
                 features = body(images)
             losses = head.loss(features, labels, validate=False)
             loss = losses.mean() * (len(labels) / len(batch[1]))
@@ -171,6 +170,19 @@ class Run:
         finite = bool(self.average.module.backbone(images.float()).square().sum().isfinite())
         if self.ranks.any(not finite):
             self.reason = f"the features were no longer numbers by step {self.step}, epoch {self.epoch}"
+
+    @contextlib.contextmanager
+    def _drawing(self, part: int) -> Iterator[None]:
+        """What a body draws (dropout, dropped paths) follows from the place in the run, and the process."""
+        generators = [torch.default_generator]
+        gpus = [torch.cuda.current_device()] if self.device.type == "cuda" else []
+        generators += [torch.cuda.default_generators[gpu] for gpu in gpus]
+        of_part = (self.ranks.index, part) if self.ranks.index or part else ()
+        place = derived_generator("body", self.seed, self.epoch, self.step, *of_part).initial_seed()
+        with torch.random.fork_rng(gpus):
+            for generator in generators:
+                generator.manual_seed(place)
+            yield
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.recipe.precision == "float32":

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError
 from penultimate.files import digest_arrays
 from penultimate.networks.given import GivenNetwork
@@ -63,10 +62,7 @@ class Start:
 
 
 class GivenBody(nn.Module):
-    """The body of a network that was not trained here as a backbone: images -> features [n num_features].
-
-    What it draws in training (dropout, dropped paths) follows from the place in the run, as of a backbone.
-    """
+    """The body of a network that was not trained here as a backbone: images -> features [n num_features]."""
 
     def __init__(self, network: GivenNetwork) -> None:
         super().__init__()
@@ -75,26 +71,9 @@ class GivenBody(nn.Module):
         side, channels = prepared.crop, len(prepared.statistics.mean)
         empty = torch.zeros(1, side, side, channels, dtype=torch.uint8)
         self.num_features = network.features(empty).shape[1]
-        self._place: tuple[int, ...] = ()
-        self._process = self._drawn = 0
-
-    def reseed(self, seed: int, epoch: int, step: int, share: tuple[int, int] = (0, 1)) -> None:
-        """Let the random numbers of the next forward passes follow from the place, and the process."""
-        self._place, self._process, self._drawn = (seed, epoch, step), share[0], 0
 
     def forward(self, images: Tensor) -> Tensor:
-        gpus = [images.device] if images.device.type == "cuda" else []
-        with torch.random.fork_rng(gpus, enabled=self.training):
-            if self.training:
-                part = (self._process, self._drawn) if self._process or self._drawn else ()
-                seed = derived_generator("body", *self._place, *part).initial_seed()
-                for generator in (
-                    torch.default_generator,
-                    *(torch.cuda.default_generators[gpu.index] for gpu in gpus),
-                ):
-                    generator.manual_seed(seed)
-                self._drawn += 1
-            features: Tensor = self.body(images)
+        features: Tensor = self.body(images)
         return features.flatten(1).float()
 
 
