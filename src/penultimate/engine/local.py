@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from penultimate.engine.devices import VISIBLE, gpus, places_on_gpus
+from penultimate.engine.devices import VISIBLE, places_on_gpus
 from penultimate.engine.messages import Died, Ready, Unfit
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.process import sources, thread_variables
@@ -100,10 +100,11 @@ def _work(schedule: Schedule, places: int) -> None:
     workers: list[_Worker] = []
     try:
         on_gpus = places_on_gpus(schedule.gpus) if schedule.gpus else []
+        names = tuple(dict.fromkeys(place[VISIBLE] for place in on_gpus))
         for place in range(places):
             workers.append(_Worker(schedule.threads, on_gpus[place] if place < len(on_gpus) else {}))
         while not schedule.is_over:
-            _deal(schedule, workers, gpus() if on_gpus else ())
+            _deal(schedule, workers, names)
             by_connection = {worker.connection: worker for worker in workers}
             for connection in wait(list(by_connection)):
                 assert isinstance(connection, Connection)
