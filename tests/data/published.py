@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import pickle
 import tarfile
@@ -19,6 +20,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from penultimate.data.chexpert import COLUMNS, COMPETITION, OBSERVATIONS
+from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.imagenet import _timm_words
 from penultimate.data.parts import HUNDRED
 
@@ -129,7 +131,7 @@ def cifar10(root: Path) -> None:
 def cifar100(root: Path) -> None:
     base = root / "cifar-100-python"
     for name, count in (("train", 12), ("test", 6)):
-        fine = [(7 * k) % 100 for k in range(count)]
+        fine = [7 * (k % 6) for k in range(count)]
         content = {
             b"filenames": [b"x.png"] * count,
             b"batch_label": b"training batch 1 of 1",
@@ -376,9 +378,11 @@ def imagenet_sketch(root: Path) -> None:
 
 def imagenet_c(root: Path) -> None:
     """Its archives unpacked side by side, one of them into a folder of its own."""
-    for folder in ("gaussian_noise/1", "gaussian_noise/5", "weather/fog/3"):
+    for corruption, severity in itertools.product(BENCHMARK, SEVERITIES):
+        above = "weather" if corruption in ("snow", "frost", "fog", "brightness") else "."
         for label in CHOSEN:
-            put_image(root / "imagenet-c" / folder / WNIDS[label] / "ILSVRC2012_val_00000001.JPEG", label)
+            place = root / "imagenet-c" / above / corruption / str(severity) / WNIDS[label]
+            put_image(place / "ILSVRC2012_val_00000001.JPEG", label)
 
 
 def shade(present: Sequence[bool]) -> int:

@@ -27,10 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small network for a thousand classes, and -A and -C in their layouts, with what data steps leave."""
     root = tmp_path_factory.mktemp("sets")
     published.imagenet_a(root / "data")
-    for split in CORRUPTED:
-        for label in (3, 10):
-            name = f"imagenet-c/{split}/{published.WNIDS[label]}/ILSVRC2012_val_00000001.JPEG"
-            published.put_image(root / "data" / name, label)
+    published.imagenet_c(root / "data")
     pixels = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     images = ImageSet(pixels, np.arange(8), np.arange(8), tuple(map(str, range(1000))))
     train("softmax", "glyphnet(width=2, features=4)", images, None, Recipe(epochs=1), 0, root / "network")

@@ -9,7 +9,7 @@ FOLDER/manifest.json, *.npy    of those that can be read a small picture each (s
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -149,17 +149,31 @@ def _named(reasons: list[str]) -> list[str]:
     return [*reasons[:NAMED], *([f"and {more} more"] if more > 0 else [])]
 
 
-def listed_images(folder: Path, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
-    """A split as a network wants it, from what `leave_listing` left in a folder.
+@dataclass(frozen=True)
+class ListedSplits:
+    """What `leave_listing` left in a folder: the splits of a data set that has not changed since."""
 
-    Raises RequestError if the data set has changed since.
-    """
-    facts = read_sealed(folder / LISTING, SCHEMA)
-    found = located(facts["name"], facts["where"], tuple(facts["splits"]))
-    if found.fingerprint != facts["content"]:
-        raise RequestError(
-            f"the images in '{facts['where']}' were changed since the study began; start it again"
-        )
-    listing = found.splits[split]
-    kept = np.delete(np.arange(len(listing)), facts["left_out"].get(split, []))
-    return ListedImages(listing.subset(kept), preparation, workers)
+    found: Located
+    left_out: Mapping[str, Sequence[int]]
+
+    @classmethod
+    def of(cls, folder: Path) -> ListedSplits:
+        """Look at every file of the data set, once for all splits; raises RequestError if it has changed."""
+        facts = read_sealed(folder / LISTING, SCHEMA)
+        found = located(facts["name"], facts["where"], tuple(facts["splits"]))
+        if found.fingerprint != facts["content"]:
+            raise RequestError(
+                f"the images in '{facts['where']}' were changed since the study began; start it again"
+            )
+        return cls(found, facts["left_out"])
+
+    def images(self, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
+        """A split as a network wants it."""
+        listing = self.found.splits[split]
+        kept = np.delete(np.arange(len(listing)), self.left_out.get(split, []))
+        return ListedImages(listing.subset(kept), preparation, workers)
+
+
+def listed_images(folder: Path, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
+    """A split as a network wants it, from what `leave_listing` left in a folder (see `ListedSplits`)."""
+    return ListedSplits.of(folder).images(split, preparation, workers)

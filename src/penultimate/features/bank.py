@@ -18,6 +18,8 @@ from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 
 ARRAYS = ("features", "labels", "logits", "ids")
 OPTIONAL = ("logits", "ids")
+BLOCK = 1024
+"""Images whose logits are looked at together."""
 FACTS, SCHEMA = "bank.json", 1
 """What a bank that is a folder says of itself: its provenance, and the digest of each of its files."""
 
@@ -76,6 +78,21 @@ class FeatureBank:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    @property
+    def predictions(self) -> npt.NDArray[np.int64]:
+        """The class [n] of the largest logit, of equal ones the first; raises RequestError without logits.
+
+        Block by block: of a memory-mapped array NumPy's argmax makes a copy.
+
+        >>> scores = np.array([[0.0, 2.0], [1.0, 1.0]], np.float32)
+        >>> FeatureBank(scores, np.array([1, 0]), scores).predictions
+        array([1, 0])
+        """
+        if self.logits is None:
+            raise RequestError("the bank has no logits, and so no predictions")
+        starts = range(0, max(1, len(self)), BLOCK)
+        return np.concatenate([self.logits[start : start + BLOCK].argmax(1) for start in starts])
 
     def digest(self) -> str:
         """sha256 of the arrays."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -67,6 +68,25 @@ def extract(
     if isinstance(model, Network):
         raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
     return _from_batches(model, data, layer, provenance or {})
+
+
+def predicted(
+    network: Network, images: Images, batch_size: int = 256, among: np.ndarray | None = None
+) -> npt.NDArray[np.int64]:
+    """The class [n] that a network takes each image for; no more than a batch of logits is in memory.
+
+    `among` are the classes that it chooses from, ascending; by default all. Of equal logits the first counts.
+    Raises RequestError for logits that are not finite.
+    """
+    found = []
+    for batch, places in images.batches(batch_size):
+        logits = network.logits(network.features(batch)).cpu().numpy()
+        if not np.isfinite(logits).all():
+            first = images.ids[places][~np.isfinite(logits).all(1)][0]
+            raise RequestError(f"the logits of image {first} are not finite")
+        chosen = logits if among is None else logits[:, among]
+        found.append(chosen.argmax(1) if among is None else among[chosen.argmax(1)])
+    return np.concatenate(found)
 
 
 def _from_images(network: Network, data: Images, size: int, provenance: dict[str, Any]) -> FeatureBank:

@@ -25,6 +25,7 @@ from penultimate.layers.observed import (
     AnyNetwork,
     Layers,
     ObservedNetwork,
+    batches_at,
     batches_of,
     draws,
     evaluating,
@@ -287,8 +288,7 @@ def at_initialisation(
     body, head = build(card["objective"], card["backbone"], card["num_classes"], seed)
     device = device_of(network.backbone)
     body, head = body.to(device), head.to(device)
-    drawn = draws(len(images), 1, batch_size, seed)
-    batches = (batch for _, _, rows in drawn for batch, _ in images.batches(len(rows), rows))
+    batches = batches_at(images, [rows for _, _, rows in draws(len(images), 1, batch_size, seed)])
     _settle(ObservedNetwork("0", body, {}, network.prepared), batches)
     return TrainedNetwork(body.eval(), head.eval(), network.statistics, network.class_names, card)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | Non
 
 LABELS = ("label", "labels")
 """Keys of a batch that are never passed to a network."""
+AT_ONCE = 64
+"""Images that are asked for at once: of those on disk several such stretches are decoded side by side."""
 MOST_PASSES = 10_000
 """More would not end; the paper makes 10."""
 IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
@@ -181,9 +184,12 @@ def batches_of(
                 f"an ImageSet goes with trained Networks, which normalise it; '{bare}' is a bare module:"
                 " give batches that it takes instead"
             )
-        for pass_number, number, rows in draws(len(loader), passes, batch_size, seed):
-            (batch, _), *_ = loader.batches(len(rows), rows)
-            yield pass_number, number, batch
+        for pass_number, group in itertools.groupby(
+            draws(len(loader), passes, batch_size, seed), lambda drawn: drawn[0]
+        ):
+            shown = batches_at(loader, [rows for _, _, rows in group])
+            for number, batch in enumerate(shown):
+                yield pass_number, number, batch
         return
     if passes > 1 and isinstance(loader, Iterator):
         raise RequestError(f"{passes} passes over an iterator, which allows one: give a list or a DataLoader")
@@ -200,6 +206,24 @@ def batches_of(
                 f"the loader gave no batch in pass {pass_number}, having given {seen} before: it can be read"
                 " only once; give a list or a DataLoader"
             )
+
+
+def batches_at(images: Images, groups: Sequence[npt.NDArray[np.int64]]) -> Iterator[Tensor]:
+    """The images at the places of each group, in one pass over them; one group of them is in memory.
+
+    >>> from penultimate.data.images import ImageSet
+    >>> images = ImageSet(np.zeros((9, 2, 2, 3), np.uint8), np.zeros(9, int), np.arange(9), ("a",))
+    >>> [len(batch) for batch in batches_at(images, [np.arange(5), np.arange(5, 9)])]
+    [5, 4]
+    """
+    pieces = images.batches(AT_ONCE, np.concatenate(groups))
+    ahead: list[Tensor] = []
+    for rows in groups:
+        while sum(map(len, ahead)) < len(rows):
+            ahead.append(next(pieces)[0])
+        joined = torch.cat(ahead)
+        ahead = [joined[len(rows) :].clone()]
+        yield joined[: len(rows)]
 
 
 def expect_batches(loader: Any) -> None:

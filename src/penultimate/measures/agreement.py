@@ -75,7 +75,7 @@ def _predictions(banks: Mapping[NetworkKey, FeatureBank]) -> tuple[dict[NetworkK
             raise RequestError(f"'{key}' was measured on other examples than the first network")
         if bank.logits is None:
             raise RequestError(f"'{key}' has no logits, and so no predictions")
-        predictions[key] = bank.logits.argmax(1)
+        predictions[key] = bank.predictions
     return predictions, labels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = ("", "_scaled")
 """Of metrics before and after temperature scaling."""
+BLOCK = 1024
+"""Images whose probabilities are worked out at once."""
 OF_BINS = ("share", "confidence", "accuracy")
 
 
@@ -74,10 +77,19 @@ def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
 
 
 def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Tensor:
-    """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64."""
+    """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64.
+
+    They lie in a file without a name, memory-mapped: however many there are, a block is in memory.
+    """
     import numpy as np
     import torch
 
-    if bank.logits is None:
+    logits, network = bank.logits, inputs.network
+    if logits is None:
         raise RequestError("calibration needs logits; this bank holds features only")
-    return inputs.network.log_probabilities(torch.from_numpy(bank.logits.astype(np.float64)))
+    with tempfile.TemporaryFile(dir=inputs.folder) as file:
+        found = np.memmap(file, np.float64, "w+", shape=logits.shape)
+    for start in range(0, len(logits), BLOCK):
+        block = torch.from_numpy(logits[start : start + BLOCK].astype(np.float64))
+        found[start : start + BLOCK] = network.log_probabilities(block).cpu().numpy()
+    return torch.from_numpy(found)

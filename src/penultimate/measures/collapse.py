@@ -38,10 +38,10 @@ def collapse(inputs: Inputs) -> Iterator[Number]:
     from penultimate.metrics.collapse import neural_collapse
 
     bank = inputs.features("train")
-    assert bank.logits is not None
     # The network's own predictions: a cosine head's are not those of W x + b.
-    predictions = bank.logits.argmax(1)
-    measured = neural_collapse(bank.features, bank.labels, inputs.applied_weight, predictions=predictions)
+    measured = neural_collapse(
+        bank.features, bank.labels, inputs.applied_weight, predictions=bank.predictions
+    )
     for name in RATIOS:
         yield Number(f"nc_{name}", getattr(measured, name), "ratio", "train")
     assert measured.nc4 is not None  # which it is where there are predictions

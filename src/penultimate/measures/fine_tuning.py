@@ -38,7 +38,7 @@ from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
-    from penultimate.data.images import ImageSet
+    from penultimate.data.images import Images
     from penultimate.networks.protocol import Network
     from penultimate.networks.trained import TrainedNetwork
 
@@ -142,7 +142,7 @@ def fine_tuning(
     after = train_on(inputs, train, start_of(inputs, str(head), len(train.class_names)), rates)
     setting = {"head": str(head)}
     yield from numbers_of("fine_tuned", inputs, accuracy_on(inputs, test, after), chosen, setting)
-    yield from _likeness(inputs.network, after, inputs.images("test", most=images), setting)
+    yield from _likeness(inputs.network, after, inputs.shown("test", most=images), setting)
     unseen = classes_without(train, validating(train, inputs.seed))
     if unseen:
         some = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more classes" if unseen[5:] else "")
@@ -152,11 +152,15 @@ def fine_tuning(
 
 
 def _likeness(
-    before: Network, after: TrainedNetwork, images: ImageSet, setting: Setting
+    before: Network, after: TrainedNetwork, images: Images, setting: Setting
 ) -> Iterator[Number | Arrays | Undefined]:
     """CKA of the layers before (rows) and after (columns)."""
     from penultimate.layers.comparison import compare_networks
+    from penultimate.metrics.similarity import FEWEST
 
+    if len(images) < FEWEST:
+        yield Undefined(f"layers are compared on {FEWEST} test images or more; there are {len(images)}")
+        return
     networks = {"before": before, "after": after}
     comparison = compare_networks(networks, images, output=PENULTIMATE)
     layers, rows = comparison.layers("before"), len(comparison.layers("before"))

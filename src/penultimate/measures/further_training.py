@@ -134,13 +134,10 @@ def validated(
 
 def classified(network: TrainedNetwork, images: Examples) -> np.ndarray:
     """The classes [n] that a network takes images for."""
-    from penultimate.features.extraction import extract
+    from penultimate.features.extraction import predicted
 
     ((first, _), *_) = images.subset(slice(1)).batches(1)
-    bank = extract(network, images, min(256, 1 + AT_ONCE // first.numel()))
-    assert bank.logits is not None
-    predicted: np.ndarray = bank.logits.argmax(1)
-    return predicted
+    return predicted(network, images, min(256, 1 + AT_ONCE // first.numel()))
 
 
 def accuracy_on(inputs: Inputs, images: Examples, network: TrainedNetwork) -> float:

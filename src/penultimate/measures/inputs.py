@@ -167,31 +167,31 @@ class Inputs:
         supplies = self._all("features", split)
         return {supply.network: self._bank(supply) for supply in supplies if supply.network is not None}
 
-    def images(self, split: str, to: FileNetwork | None = None, most: int | None = None) -> ImageSet:
-        """The images of a split of the target (of the source, for a measurement per network), in memory.
-
-        As `shown`; with `most` no more than these, the `sample` that is the same for all networks.
-        """
+    def images(self, split: str) -> ImageSet:
+        """The images of a split of the target (of the source, for a measurement per network), in memory."""
         from penultimate.data.listed import ListedImages
 
-        shown = self.shown(split, to)
-        if most is not None:
-            shown = shown.subset(sample(len(shown), most))
+        shown = self.shown(split)
         return shown.in_memory() if isinstance(shown, ListedImages) else shown
 
     def has_images(self, split: str) -> bool:
         """Whether there are images of a split that is not needed."""
         return bool(self._all("images", split))
 
-    def shown(self, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
+    def shown(
+        self, split: str, to: FileNetwork | None = None, most: int | None = None
+    ) -> ImageSet | ListedImages:
         """The same as the network is shown them, or another one; what lies on disk stays there until a batch
-        is asked for."""
+        is asked for. With `most` no more than these, the `sample` that is the same for all networks."""
         from penultimate.data.listed import LISTING, listed_images
 
         folder = self.folders[self._one("images", split, self.target).parent]
-        if not (folder / LISTING).is_file():
-            return self.pictures(split)
-        return listed_images(folder, split, (to or self.network).preparation, self.workers)
+        shown: ImageSet | ListedImages
+        if (folder / LISTING).is_file():
+            shown = listed_images(folder, split, (to or self.network).preparation, self.workers)
+        else:
+            shown = self.pictures(split)
+        return shown if most is None else shown.subset(sample(len(shown), most))
 
     @property
     def workers(self) -> int:

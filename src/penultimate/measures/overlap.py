@@ -28,8 +28,7 @@ def overlap(inputs: Inputs) -> Iterator[Number]:
     assignment = None
     for split in ("train", "test"):
         bank = inputs.features(split)
-        assert bank.logits is not None
-        predictions = bank.logits.argmax(1)
+        predictions = bank.predictions
         assignment = assignment or class_assignment(predictions, bank.labels)
         yield Number("assignment_accuracy", assignment.score(predictions, bank.labels), "fraction", split)
     assert assignment is not None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Head, Layers, Shifted, Yield
@@ -27,16 +28,16 @@ CORRUPTED = "c"
 def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     """Top-1 accuracy on each set that is there, -A and -R among the classes that occur in them; errors on -C.
 
-    Images of -C, 224 x 224 as they are published, are shown whole. Images are decoded as they are needed; the
-    features of one set are in memory at a time. A set that is not there is named.
+    Images of -C, 224 x 224 as they are published, are shown whole. A batch of images is in memory, however
+    many a set has. A set that is not there is named.
     """
     import numpy as np
 
     from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
     from penultimate.data.images import load_images
-    from penultimate.data.listed import LISTING, listed_images
-    from penultimate.features.extraction import extract
-    from penultimate.metrics.accuracy import subset_accuracy
+    from penultimate.data.listed import LISTING, ListedSplits
+    from penultimate.features.extraction import predicted
+    from penultimate.metrics.accuracy import accuracy
 
     network, there = inputs.network, inputs.shifted()
     names = {name: f"{inputs.source}_{name}" for name in (*SETS, CORRUPTED)}
@@ -44,23 +45,27 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     if len(missing) == len(names):
         raise UndefinedError(f"none of {', '.join(missing)} is there")
 
-    def accuracy(name: str, split: str) -> float:
-        folder, on_disk = there[name], (there[name] / LISTING).is_file()
-        images: Images = (
-            listed_images(folder, split, network.preparation, inputs.workers)
-            if on_disk
-            else load_images(folder, split)
-        )
-        bank = extract(network, images)
-        assert bank.logits is not None
-        return subset_accuracy(bank.logits, bank.labels, np.unique(bank.labels))
+    def top1_on(name: str) -> Callable[[str], float]:
+        """The accuracy on each split of a set, whose files are looked at once."""
+        folder = there[name]
+        listed = ListedSplits.of(folder) if (folder / LISTING).is_file() else None
+
+        def top1(split: str) -> float:
+            images: Images = (
+                listed.images(split, network.preparation, inputs.workers)
+                if listed
+                else load_images(folder, split)
+            )
+            return accuracy(predicted(network, images, among=np.unique(images.labels)), images.labels)
+
+        return top1
 
     for name in (names[shift] for shift in SETS if names[shift] in there):
-        yield Number("top1", accuracy(name, "test"), "fraction", "test", target=name)
-    corrupted = names[CORRUPTED]
-    for corruption in BENCHMARK if corrupted in there else ():
-        for severity in SEVERITIES:
-            error = 1 - accuracy(corrupted, f"{corruption}/{severity}")
+        yield Number("top1", top1_on(name)("test"), "fraction", "test", target=name)
+    if names[CORRUPTED] in there:
+        top1 = top1_on(names[CORRUPTED])
+        for corruption, severity in itertools.product(BENCHMARK, SEVERITIES):
+            error = 1 - top1(f"{corruption}/{severity}")
             setting: dict[str, str | int] = {"corruption": corruption, "severity": severity}
             yield Number("corruption_error", error, "fraction", "test", setting=setting)
     if missing:

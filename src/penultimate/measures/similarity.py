@@ -65,12 +65,12 @@ def similarity(
     networks = {key: inputs.load(key) for key in folders}
     usual = next(iter(networks.values()))
     wanted = {network.preparation.geometry for network in networks.values()}
-    if len(wanted) > 1 and isinstance(inputs.shown("test", usual), ListedImages):
+    compared = inputs.shown("test", usual, images)
+    if len(wanted) > 1 and isinstance(compared, ListedImages):
         raise UndefinedError(
             "images on disk are decoded as one network wants them, and these want them in"
             f" {len(wanted)} ways; pair_cka compares such networks"
         )
-    compared = inputs.images("test", usual, images)
     named: dict[str, Any] = {str(key): network for key, network in networks.items()}
     states: dict[str, tuple[str, int, int]] = {
         str(key): (key.objective, UNTRAINED if key.seed is None else key.seed, FINISHED) for key in networks
@@ -82,7 +82,7 @@ def similarity(
         first = networks[trained]
         assert isinstance(first, TrainedNetwork)
         initial = f"{trained}, at initialisation"
-        named[initial] = at_initialisation(first, inputs.images("train", first, SETTLING), unused)
+        named[initial] = at_initialisation(first, inputs.shown("train", first, SETTLING), unused)
         states[initial] = ("", UNTRAINED, 0)
         for epoch, folder in itertools.islice(snapshots(folders[trained]).items(), 1):
             named[f"{trained}, epoch {epoch}"] = load_network(folder).to(inputs.device)

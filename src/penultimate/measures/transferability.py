@@ -52,8 +52,7 @@ def nce(inputs: Inputs) -> Iterator[Number]:
     from penultimate.metrics.source_classes import nce as measured
 
     bank = inputs.features("train")
-    assert bank.logits is not None
-    yield Number("nce", measured(bank.logits.argmax(1), bank.labels), "nats", "train")
+    yield Number("nce", measured(bank.predictions, bank.labels), "nats", "train")
 
 
 @register.measurement(

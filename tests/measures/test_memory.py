@@ -1,0 +1,130 @@
+"""What measurements hold in memory at once does not grow with the number of images."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.evaluation.pictures import split_folders
+from tests.measures.steps import KEY, Parents, measured
+
+from penultimate.data.images import ImageSet, save_images
+from penultimate.data.listed import leave_listing
+from penultimate.data.located import located
+from penultimate.engine.execute import Outcome
+from penultimate.features.writing import BankWriter
+from penultimate.networks.key import NetworkKey
+from penultimate.study.graph import Supply
+from penultimate.training import Recipe, train
+
+pytestmark = pytest.mark.long
+
+CLASSES, SIDE = 1000, 96
+FEW, MANY = 8_000, 16_000
+
+
+def anonymous() -> int:
+    """The bytes of this process's memory that no file stands for."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+
+def held(work: Callable[[], Outcome]) -> int:
+    """The most such memory while it works, beyond what there was."""
+    before, seen, over = anonymous(), [0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.01):
+            seen.append(anonymous())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        assert work().rows
+    finally:
+        over.set()
+        watching.join()
+    return max(seen) - before
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small network for a thousand classes."""
+    folder = tmp_path_factory.mktemp("network")
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
+    images = ImageSet(pixels, np.arange(8), np.arange(8), tuple(map(str, range(CLASSES))))
+    recipe = Recipe(epochs=1, batch_size=4, size=SIDE, resize=SIDE)
+    train("softmax", "glyphnet(width=2, features=8)", images, None, recipe, 0, folder)
+    return folder
+
+
+def bank(parents: Parents, split: str, count: int) -> None:
+    """A bank as extraction leaves it on disk, of so many images."""
+    folder, random = parents.root / f"extract.{split}", np.random.default_rng(len(split))
+    writer = BankWriter(folder / "softmax", {"of": split}, "float32")
+    logits = random.normal(size=(1000, CLASSES)).astype(np.float32)
+    for stop in range(1000, count + 1, 1000):
+        writer.add(stop, {"features": logits[:, :8], "logits": logits})
+    writer.finish(random.integers(CLASSES, size=count), np.arange(count), {})
+    parents.add(Supply("features", f"extract.{split}", split, parents.target, KEY), folder)
+
+
+@pytest.mark.parametrize(
+    ("measurement", "splits"),
+    [
+        ("calibration", ("test", "holdout")),
+        ("accuracy", ("train", "test")),
+        ("class_separation", ("train", "test")),
+        ("collapse", ("train",)),
+    ],
+)
+def test_of_features_and_logits_on_disk_blocks_are_in_memory(
+    measurement: str, splits: tuple[str, ...], network: Path, tmp_path: Path
+) -> None:
+    def most(count: int) -> int:
+        parents = Parents(tmp_path / str(count)).network(network)
+        for split in splits:
+            bank(parents, split, count)
+        return held(lambda: measured(measurement, parents))
+
+    assert most(FEW) + (MANY - FEW) * CLASSES * 4 / 2 > most(MANY)
+
+
+def test_of_a_shifted_test_set_a_batch_is_in_memory(network: Path, tmp_path: Path) -> None:
+    def most(count: int) -> int:
+        folder = tmp_path / str(count) / "imagenet_a"
+        images = np.zeros((count, 8, 8, 3), np.uint8), np.arange(count) % 200, np.arange(count)
+        save_images(folder, "test", ImageSet(*images, tuple(map(str, range(CLASSES)))))
+        parents = Parents(tmp_path / str(count), "imagenet").network(network)
+        parents.images("test", folder, "imagenet_a")
+        return held(lambda: measured("published_robustness", parents))
+
+    assert most(FEW) + (MANY - FEW) * CLASSES * 4 / 2 > most(MANY)
+
+
+@pytest.mark.parametrize(
+    ("measurement", "settings"),
+    [("similarity", {"images": 10_000, "batch_size": 32, "passes": 2}), ("layers", {})],
+)
+def test_of_images_on_disk_a_batch_is_in_memory(
+    measurement: str, settings: dict[str, int], network: Path, tmp_path: Path
+) -> None:
+    def most(count: int) -> int:
+        root = tmp_path / str(count)
+        found = located("own", str(split_folders(root / "own", ("x", "y"), count // 2, count // 2)))
+        (root / "data").mkdir()
+        leave_listing(found, root / "data", 0, lambda news: None)
+        parents = Parents(root, "own").images("train", root / "data").images("test", root / "data")
+        parents.network(network)
+        if measurement == "layers":
+            bank(parents, "test", 1000)
+            return held(lambda: measured(measurement, parents, settings))
+        other = NetworkKey("sigmoid", KEY.backbone, seed=0, draw=0)
+        parents.network(network, other)
+        return held(lambda: measured(measurement, parents, settings, key=None, seeds=[0]))
+
+    few, many = 150, 600
+    assert most(few) + (many - few) * SIDE * SIDE * 3 / 2 > most(many)
