@@ -118,3 +118,26 @@ def test_a_run_of_the_second_architecture_that_diverged_is_told_apart(two: Study
     (said,) = [note for note in exhibit("table1", mixed).notes if "Diverged" in note]
     assert f"Sigmoid, seed 0 with {SECOND} after epoch 2" in said
     assert exhibit("table1", mixed).tables == exhibit("table1", two).tables
+
+
+@pytest.mark.parametrize(
+    ("backbone", "schedule", "shown"),
+    [("inception_v3", "exponential", ("tableB1", "figureB1")), ("allcnnc", "cosine", ("iclr_table1",))],
+)
+def test_a_further_architecture_of_a_paper_is_shown_as_such_where_it_is_alone(
+    one: StudyResults, backbone: str, schedule: str, shown: tuple[str, ...]
+) -> None:
+    rows = Table(dataclasses.replace(row, backbone=row.backbone and backbone) for row in one.table)
+    changes = {"schedule": schedule, "averaging_window": 0.0}
+    grids = [
+        {**grid, "backbones": [backbone], "recipe": {**grid["recipe"], **changes}}
+        for grid in one.description["networks"]
+    ]
+    alone = dataclasses.replace(described(one, networks=grids), table=rows)
+    for name in shown:
+        assert not exhibit(name, one).is_measured
+        built = exhibit(name, alone)
+        assert built.is_measured
+        assert built.missing == ()
+        assert "All other" not in built.caption
+        assert not any("all other exhibits show" in note for note in built.notes)

@@ -15,7 +15,7 @@ from penultimate.measures.catalogue import built_in_metrics
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
-from penultimate.report.networks import StudyNetworks, StudyObjective, name_in
+from penultimate.report.networks import StudyNetworks, StudyObjective, is_further, name_in
 from penultimate.report.quantity import ONE_DRAW, SOURCE, TARGETS, Quantity
 from penultimate.report.text import counted, plain
 
@@ -84,9 +84,14 @@ class Measurements:
         return dataclasses.replace(self, backbone=backbone)
 
     @property
+    def further(self) -> tuple[str, ...]:
+        """The architectures beside the main one; if it is alone and further in a paper, itself."""
+        return self.backbones[1:] or tuple(filter(is_further, self.backbones))
+
+    @property
     def of_others(self) -> tuple[Measurements, ...]:
         """The measurements of each further architecture; of this one, where the study has no other."""
-        return tuple(map(self.with_backbone, self.backbones[1:])) or (self,)
+        return tuple(map(self.with_backbone, self.further)) or (self,)
 
     def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
         """The measurements of the networks of these seeds alone."""

@@ -11,6 +11,18 @@ from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.report.text import plain
 
+FURTHER = ("inception_v3", "allcnnc", "wrn16_8")
+"""The papers' architectures beside ResNet-50: a study of one alone shows it as they do."""
+
+
+def is_further(backbone: str) -> bool:
+    """Whether an architecture is one of the papers' further ones.
+
+    >>> is_further("inception_v3"), is_further("resnet50")
+    (True, False)
+    """
+    return name_in(backbone) in FURTHER
+
 
 @dataclass(frozen=True)
 class StudyObjective:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from penultimate import registry
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
 from penultimate.report.measurements import Measurements, admit
+from penultimate.report.networks import is_further
 from penultimate.report.quantity import ONE_DRAW, Quantity
 from penultimate.report.remarks import fewer, remarks, seed_in_words
 
@@ -124,7 +125,8 @@ class Exhibit:
 
     def is_of(self, row: Row, backbone: str) -> bool:
         """Whether a row is of the architecture that it shows, or of none."""
-        return (row.backbone in (None, backbone)) != self.of_another
+        of_main = row.backbone in (None, backbone)
+        return of_main != self.of_another or (of_main and is_further(backbone))
 
     @property
     def order(self) -> tuple[object, ...]:

@@ -8,6 +8,8 @@ The regime is the paper's, softmax's (`training.regime`): as many steps, warm-up
 shares of them, and exposure to weight decay. Hyperparameters are the paper's, translated to a hundred
 classes and not searched: beta by 1000 / K, 1 / tau by log K, the final layer's decay ten times the weight
 decay, squared error's scale by K. So there are no published numbers to expect.
+
+Exhibits: table1, table3, tableC1, tableE1, tableE2, figure3, figure4, figureC2, figureC3, figureD1.
 """
 
 from penultimate.data.augmentation import Augmentation

@@ -7,6 +7,8 @@ Computed, not measured: 4,576 GPU hours of training on H100s at 2,500 images a s
 Expect (table C.4): on the holdout softmax 79.9 %, the best single objectives 80.6 %, the best combination
 (cosine softmax with dropout) 80.7 %. Cells are maxima over training, whose length the paper does not
 state: all train as long as squared error, the longest of table A.1.
+
+Exhibits: tableC4, figureC1, figureC2.
 """
 
 from penultimate.published import table

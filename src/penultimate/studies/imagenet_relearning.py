@@ -8,6 +8,8 @@ All of the hours are those of imagenet_resnet50.
 Expect from training images (I's table 3) 71.1 % of softmax, 76.7 % of squared error, 76.9 % of cosine
 softmax. I drew 50,046 training images; here it is the first 50 of each class, 50,000. The networks are those
 of imagenet_resnet50.
+
+Exhibits: figure6, table3, tableC1, tableE1.
 """
 
 from penultimate.studies.paper import EIGHT_SEEDS, NINE, runs
@@ -20,7 +22,12 @@ STUDY = Study(
     source="imagenet",
     targets=(),
     networks=runs(NINE, EIGHT_SEEDS),
-    measure=("accuracy", "relearning_from_test(shots=40)", "relearning_from_training(shots=50)"),
+    measure=(
+        "accuracy",
+        "class_separation",
+        "relearning_from_test(shots=40)",
+        "relearning_from_training(shots=50)",
+    ),
     threads=8,
     gpus=1.0,
 )

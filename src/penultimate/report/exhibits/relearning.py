@@ -159,6 +159,12 @@ FIGURE6 = Exhibit(
                     key="relearned_{shots}_percent",
                     group="Test top-1, %",
                 ),
+                replace(
+                    OF_TRAINING,
+                    label="Relearned, {shots} per class trained on",
+                    key="relearned_training_{shots}_percent",
+                    group="Test top-1, %",
+                ),
             ),
             missing="Relearned heads",
             needs=("relearned_{shots}_percent",),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from penultimate.report.base import Missing
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import COSINE_DECAY, percent
+from penultimate.report.networks import is_further
+from penultimate.report.quantity import COSINE_DECAY, Quantity, percent
 from penultimate.report.shapes.asked import Asked, already
 from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import goes_with
@@ -15,15 +18,28 @@ from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, plain
 
 TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
+MAIN = replace(TOP1, arm="", optional=True)
+"""The same of a study whose only architecture is one of these, and all of whose networks are trained so."""
 
 
 def _columns(measurements: Measurements) -> list[RunColumn]:
     """The accuracies of each further architecture that has any in the arm."""
+    top1 = _quantity(measurements)
     return [
-        run_column(replace(TOP1, group=plain(other.backbone), key=f"{other.backbone}_{TOP1.key}"), runs)
+        run_column(replace(top1, group=plain(other.backbone), key=f"{other.backbone}_{top1.key}"), runs)
         for other in measurements.of_others
-        if (runs := other.values(TOP1))
+        if (runs := other.values(top1))
     ]
+
+
+def _quantity(measurements: Measurements) -> Quantity:
+    """The accuracy in the arm; of a study of one such architecture alone, in its main arm."""
+    return MAIN if is_further(measurements.backbone) and _is_unaveraged(measurements.recipe) else TOP1
+
+
+def _is_unaveraged(recipe: Mapping[str, Any]) -> bool:
+    averaged = recipe.get("averaging_window") or recipe.get("averaging_momentum")
+    return recipe.get("schedule") == "cosine" and not averaged
 
 
 def _build(measurements: Measurements) -> Piece:
@@ -55,16 +71,17 @@ def _alike(measurements: Measurements) -> str:
 
 def _regime(measurements: Measurements) -> str:
     """How the arm was trained here."""
-    arm = measurements.in_arm(COSINE_DECAY)
+    arm = measurements.in_arm(_quantity(measurements).arm)
     recipe = arm.recipe
     if not recipe:
         return ""
-    averaged = recipe["averaging_window"] or recipe["averaging_momentum"]
+    rates = {grid["recipe"]["learning_rate"] for grid in arm.networks.grids(arm.arm) if "recipe" in grid}
+    rate = f"learning rate {recipe['learning_rate']:g}" if len(rates) == 1 else "each with a learning rate"
+    averaging = "no averaging of the weights" if _is_unaveraged(recipe) else "averaged weights"
     return (
-        f"Trained here for {counted(int(recipe['epochs']), 'epoch')}, learning rate"
-        f" {recipe['learning_rate']:g}, {plain(recipe['schedule'])} schedule down to"
-        f" {fixed(100 * recipe['final_fraction'], 0)} % of it,"
-        f" {'averaged weights' if averaged else 'no averaging of the weights'}; {arm.runs_phrase()}."
+        f"Trained here for {counted(int(recipe['epochs']), 'epoch')}, {rate}, {plain(recipe['schedule'])}"
+        f" schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it, {averaging};"
+        f" {arm.runs_phrase()}."
     )
 
 
@@ -74,7 +91,7 @@ ICLR_TABLE1 = Exhibit(
     caption="Test accuracy of networks of two more architectures, trained with a cosine decay of the"
     " learning rate and without averaging of the weights. ± is the standard error over runs.",
     parts=(
-        Bespoke(_build, (TOP1,)),
+        Bespoke(_build, (TOP1, MAIN)),
         PrintedTable(
             "iclr_table1",
             "iclr_table1_accuracy",

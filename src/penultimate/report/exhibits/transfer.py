@@ -75,7 +75,7 @@ TABLE_B1 = Exhibit(
     name="tableB1",
     title="Does another architecture say the same?",
     caption="Test accuracy, class separation R² on the training images, and linear transfer, of networks of a"
-    " second architecture; means over runs. All other tables show the first.",
+    " second architecture; means over runs.{beside}",
     parts=(
         InAnother(
             TableOfRuns(

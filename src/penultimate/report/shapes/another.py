@@ -1,8 +1,8 @@
-"""What is shown of a second architecture, beside the one that all other exhibits show."""
+"""What is shown of a second architecture, beside the one that all other exhibits show (if there is one)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penultimate.report.base import Missing
 from penultimate.report.measurements import Measurements
@@ -14,7 +14,10 @@ from penultimate.report.text import plain
 
 @dataclass(frozen=True)
 class InAnother:
-    """A part of the first further architecture of which a study measured what it shows."""
+    """A part of the first further architecture of which a study measured what it shows.
+
+    The words {beside} say in a caption that all other exhibits show another one, where they do.
+    """
 
     part: Part
     missing: str
@@ -24,18 +27,19 @@ class InAnother:
         return self.part.quantities
 
     def build(self, measurements: Measurements) -> Piece:
-        for name in measurements.backbones[1:]:
+        beside = "" if measurements.backbone in measurements.further else " All other tables show the first."
+        for name in measurements.further:
             piece = self.part.build(measurements.with_backbone(name))
             if piece.tables or piece.figures:
-                return piece
-        return Piece(missing=(without_another(measurements, self.missing),))
+                return replace(piece, words={**piece.words, "beside": beside})
+        return Piece(missing=(without_another(measurements, self.missing),), words={"beside": beside})
 
 
 def in_another(finding: Sentence) -> Sentence:
     """What it says of the first further architecture of which it says anything, which is named."""
 
     def say(measurements: Measurements) -> str:
-        for name in measurements.backbones[1:]:
+        for name in measurements.further:
             said = finding(measurements.with_backbone(name))
             if said:
                 return said.replace(OURS, f"{OURS}, in {plain(name)}", 1)

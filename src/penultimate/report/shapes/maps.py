@@ -136,7 +136,7 @@ class MapsOfLayers:
     of_another: bool = False
 
     def build(self, measurements: Measurements) -> Piece:
-        backbones = measurements.backbones[1:] if self.of_another else (measurements.backbone,)
+        backbones = measurements.further if self.of_another else (measurements.backbone,)
         compared = (layer_maps(measurements.with_backbone(name), *self.quantities) for name in backbones)
         maps = next((maps for maps in compared if maps), None)
         if maps is None:
@@ -154,7 +154,7 @@ class MapsOfLayers:
         return Piece(
             tables,
             figures,
-            notes=(*((which,) if self.of_another else ()), _finding(maps)),
+            notes=(*((which,) if here != first else ()), _finding(maps)),
             missing=() if len(maps.networks(base)) > 1 else (control,),
             words={
                 "layers": f" Maps of layers: rows are layers of {base.label}, from the top, columns"
