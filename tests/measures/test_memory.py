@@ -137,5 +137,5 @@ def test_of_images_on_disk_a_batch_is_in_memory(
         parents.network(network, other)
         return decoded(lambda: measured(measurement, parents, settings, key=None, seeds=[0]))
 
-    few, many = 300, 600  # more than go through a network together
+    few, many = 512, 1024  # whole batches of what goes through a network together
     assert most(few) + (many - few) * SIDE * SIDE * 3 / 2 > most(many)
