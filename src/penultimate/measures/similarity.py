@@ -65,12 +65,12 @@ def similarity(
     networks = {key: inputs.load(key) for key in folders}
     usual = next(iter(networks.values()))
     wanted = {network.preparation.geometry for network in networks.values()}
-    if len(wanted) > 1 and isinstance(inputs.shown("test", usual), ListedImages):
+    compared = inputs.shown("test", usual, images)
+    if len(wanted) > 1 and isinstance(compared, ListedImages):
         raise UndefinedError(
             "images on disk are decoded as one network wants them, and these want them in"
             f" {len(wanted)} ways; pair_cka compares such networks"
         )
-    compared = inputs.shown("test", usual, images)
     named: dict[str, Any] = {str(key): network for key, network in networks.items()}
     states: dict[str, tuple[str, int, int]] = {
         str(key): (key.objective, UNTRAINED if key.seed is None else key.seed, FINISHED) for key in networks
