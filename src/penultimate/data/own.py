@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import os
 import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from penultimate.data.listing import Chain, Files, Listing
 from penultimate.data.reading import ENDINGS, SPAN, class_of, is_image, listed, text_of, visible
 from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
+from penultimate.data.walking import Seen, some
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
 TRAIN = ("train", "training")
@@ -124,15 +124,15 @@ def _trained_and_tested(
     untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
     if untrained.size:
         raise RequestError(
-            f"'{path}': {_some([names[label] for label in untrained], 'class is', 'classes are')} tested on,"
+            f"'{path}': {some([names[label] for label in untrained], 'class is', 'classes are')} tested on,"
             " but not trained on"
         )
     untested = np.setdiff1d(parts["train"].labels, parts["test"].labels)
     empty = sorted(set(range(len(names))) - set(parts["train"].labels.tolist()))
     if untested.size:
-        notes.append(f"no test image: {_some([names[label] for label in untested], 'class', 'classes')}")
+        notes.append(f"no test image: {some([names[label] for label in untested], 'class', 'classes')}")
     if empty:
-        notes.append(f"no image at all: {_some([names[label] for label in empty], 'class', 'classes')}")
+        notes.append(f"no image at all: {some([names[label] for label in empty], 'class', 'classes')}")
     if len(names) - len(empty) < 2:
         notes.append("all images are of one class: there is nothing to tell apart")
     return {split: parts[split] for split in ("train", "test")}, notes
@@ -161,7 +161,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
         same = [repr(folder.name) for folder, its in named.items() if its == part]
         if len(same) > 1:
             raise RequestError(f"'{path}': {' and '.join(same)} both stand for the {part} images; keep one")
-    seen = _Seen(path)
+    seen = Seen(path)
     found: dict[str, list[tuple[str, list[str]]]] = {}
     classes: dict[str, set[str]] = {}
     for folder, part in named.items():
@@ -177,7 +177,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
             classes[part].add(name)
             found.setdefault(part, []).append((name, images))
     if not any(images for its in found.values() for _, images in its):
-        lying = f"; {_some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
+        lying = f"; {some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
         raise RequestError(
             f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
             f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"
@@ -188,7 +188,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
             new = sorted(its - classes["train"])
             if new:
                 raise RequestError(
-                    f"'{path}': {_some(new, 'class folder', 'class folders')} of the {part} images: not"
+                    f"'{path}': {some(new, 'class folder', 'class folders')} of the {part} images: not"
                     f" among the training images'.{nearest(new[0], classes['train'])}"
                 )
     names = in_order(set().union(*classes.values()))
@@ -200,65 +200,6 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
         order = np.arange(len(paths))
         parts[part] = Listing(Files(path, paths), order, labels, number * SPAN + order, tuple(names))
     return parts, seen.notes()
-
-
-class _Seen:
-    """What is in folders besides the images of their classes: counted, to be told."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.real = root, root.resolve()
-        self.outside: list[str] = []
-        self.others: list[str] = []
-        self.deeper: list[str] = []
-        self.linked: list[str] = []
-        self.nowhere: list[str] = []
-        self.circles: list[str] = []
-
-    def images(self, folder: Path) -> list[str] | None:
-        """The images in a folder and below it, by their paths below the root; None where it leads back."""
-        name, above = folder.relative_to(self.root).as_posix(), (folder.parent.resolve(),)
-        return sorted(self._below(name, above)) if self._is_new(name, above) else None
-
-    def _is_new(self, name: str, above: tuple[Path, ...]) -> bool:
-        """Whether a folder is none of those in which it lies, nor holds one of them: a link may."""
-        real = (self.root / name).resolve()
-        if any(each.is_relative_to(real) for each in above):
-            self.circles.append(name)
-            return False
-        if (self.root / name).is_symlink() and not real.is_relative_to(self.real):
-            self.linked.append(name)
-        return True
-
-    def _below(self, folder: str, above: tuple[Path, ...]) -> Iterator[str]:
-        above = (*above, (self.root / folder).resolve())
-        with os.scandir(self.root / folder) as listed:
-            entries = sorted((e for e in listed if not e.name.startswith(".")), key=lambda e: e.name)
-        for entry in entries:
-            name = f"{folder}/{entry.name}"
-            link = entry.is_symlink()
-            if link and not Path(entry.path).exists():
-                self.nowhere.append(name)
-            elif entry.is_dir():
-                if self._is_new(name, above):
-                    self.deeper.append(name)
-                    yield from self._below(name, above)
-            elif is_image(entry.name):
-                if link and not Path(entry.path).resolve().is_relative_to(self.real):
-                    self.linked.append(name)
-                yield name
-            else:
-                self.others.append(name)
-
-    def notes(self) -> Notes:
-        told = {
-            f"in no class folder, and left out: {_some(self.outside, 'image', 'images')}": self.outside,
-            f"no images by their names, and left out: {_some(self.others, 'file', 'files')}": self.others,
-            f"of the class above them: the images in {_some(self.deeper, 'folder', 'folders')}": self.deeper,
-            f"leading nowhere, and left out: {_some(self.nowhere, 'link', 'links')}": self.nowhere,
-            f"leading back, and left out: {_some(self.circles, 'link', 'links')}": self.circles,
-            f"outside of '{self.root}', by links: {_some(self.linked, 'entry', 'entries')}": self.linked,
-        }
-        return [note for note, holds in told.items() if holds]
 
 
 def _table(path: Path) -> tuple[Splits, Notes]:
@@ -288,7 +229,7 @@ def _table(path: Path) -> tuple[Splits, Notes]:
     times = Counter(where for rows in found.values() for where in {where for where, _ in rows})
     twice = [where for where, count in times.items() if count > 1]
     if twice:
-        raise RequestError(f"'{path}': {_some(twice, 'image is', 'images are')} in more than one split")
+        raise RequestError(f"'{path}': {some(twice, 'image is', 'images are')} in more than one split")
     parts = {
         part: listed(
             path.parent,
@@ -413,9 +354,3 @@ def in_order(names: Iterable[str]) -> list[str]:
     if all(name.isdecimal() for name in names):
         return sorted(names, key=lambda name: (int(name), name))
     return sorted(names)
-
-
-def _some(names: Sequence[str], one: str, many: str) -> str:
-    """How many, and the first three by name."""
-    more = ", ..." if len(names) > 3 else ""
-    return f"{len(names):,} {one if len(names) == 1 else many} ({', '.join(map(repr, names[:3]))}{more})"
