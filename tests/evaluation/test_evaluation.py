@@ -407,6 +407,7 @@ def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path)
         ),
         (["--weights", "w.pth", "--model", "timm:a", "--data", "digits"], "follows the --model"),
         (["--model", "timm:a", "--data", "digit"], "Did you mean 'digits'"),
+        (["--model", "timm:a", "--data", "no/where"], "penultimate: There is no folder 'no/where'"),
         (["--model", "timm:a", "--data", "x=nowhere"], "data 'x': 'nowhere' does not exist"),
         (["--model", "timm:a", "--data", "digits=nowhere"], "penultimate knows already"),
         (["--model", "timm:a", "--data", "digits", "--data", "digits"], "two data sets are called 'digits'"),

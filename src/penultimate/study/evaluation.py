@@ -245,11 +245,9 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
                 name, where = place.name if place.is_dir() else place.stem, name
             else:
                 there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
-                known = (*registry.names("dataset"), *ENTRIES)
-                raise RequestError(
-                    f"{unknown('data set', name, known)} There is no folder '{name}'{there}. One's own:"
-                    " NAME=FOLDER."
-                )
+                known = unknown("data set", name, (*registry.names("dataset"), *ENTRIES))
+                what = "" if Path(name).name != name else f"{known} "  # of a path, only that it is not there
+                raise RequestError(f"{what}There is no folder '{name}'{there}. One's own: NAME=FOLDER.")
         if name in named:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
         named[name] = where
