@@ -81,7 +81,7 @@ def test_every_cell_is_a_mean_over_runs_and_the_best_is_bold() -> None:
     assert table_of(built, "tableD1_findings_validation").rows[0].cells[0].text == "101.0"
     intervals = table_of(built, "tableD1_findings_test_intervals")
     assert [one.text for one in intervals.rows[0].cells] == ["86.0 to 95.0", "76.0 to 85.0"]
-    assert "Findings, test images: softmax has the highest mean AUC on 1 of two labels." in built.notes
+    assert "Findings, test images: softmax has the highest mean AUC on one of two labels." in built.notes
 
 
 def test_the_paper_s_numbers_stand_beside_ours_digit_for_digit() -> None:

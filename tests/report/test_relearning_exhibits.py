@@ -133,7 +133,7 @@ def test_iclr_figure5_is_drawn_at_the_judged_number_of_images(reference: StudyRe
 def test_iclr_figure5_is_of_images_of_training_where_those_were_measured(reference: StudyResults) -> None:
     """They are its protocol in the paper; figure 6 draws fresh images, and tells the others in its table."""
     fresh = exhibit("iclr_figure5", reference)
-    assert any("they are fresh, as in Figure 6" in note for note in fresh.notes)
+    assert any("they are fresh ones, as in Figure 6" in note for note in fresh.notes)
     rows = [
         dataclasses.replace(row, metric="relearn_training_top1", value=row.value / 2)
         for row in reference.table

@@ -116,7 +116,7 @@ def test_iclr_table_a2_holds_the_rates_and_decays_that_were_chosen(tuning: Tunin
     rows = published.printed("iclr_tableA2_cifar_hyperparameters")
     place = [column.key for column in papers[0].columns].index("learning_rate")
     assert [row.cells[place].text for paper in papers for row in paper.rows] == [
-        row["learning_rate"] for row in rows
+        f"{float(row['learning_rate']):.3g}" for row in rows
     ]
 
 
