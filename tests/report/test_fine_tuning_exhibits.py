@@ -115,7 +115,7 @@ def test_it_says_what_fine_tuning_gains_and_how_far_objectives_are_apart(finishe
     assert f"Training from scratch reaches {scratch:.1f} % in the mean over tasks; " in said
     assert f"; fine-tuning gains {gains} on it" in said
     assert "four steps of 16 images" in said
-    assert "two learning rates x two decays" in said
+    assert "two learning rates × two decays" in said
 
 
 def with_choices(results: StudyResults, edges: float, cells: float) -> StudyResults:
