@@ -15,8 +15,8 @@ from penultimate.checking import Finding, check_entry, check_file, render_report
 from penultimate.measures import measurement
 
 STAGES = {name for name in registry.names("measurement") if measurement(name).stage}
-LONG = {"fine_tuning", "from_scratch"}
-"""Those that train many networks, for as many steps as a study would."""
+LONG = {"fine_tuning", "from_scratch", "given_fine_tuning", "multilabel", "depth"}
+"""Those that train many networks, or probe much, for as long as a study would."""
 CASES = [
     pytest.param(name, marks=pytest.mark.long) if name in LONG else name
     for name in registry.names("measurement")
