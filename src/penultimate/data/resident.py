@@ -8,6 +8,7 @@ quarter of the values of such a part then differ, by 1 of 255.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,18 +73,20 @@ class Resident:
         for where in {device, torch.device("cpu")}:
             expect_room(round(len(images) * side * side * ASPECT * 3), len(images), side, where)
         pieces = [range(at, min(at + PIECE, len(images))) for at in range(0, len(images), PIECE)]
-        shrunk = [
-            image
-            for piece in in_order(Shrunk(images.listing, side), pieces, images.workers)
-            for image in piece
-        ]
-        sizes = torch.tensor([image.shape[:2] for image in shrunk])
+        shape: list[tuple[int, ...]] = []
+        shrunk: list[np.ndarray] = []
+        for decoded in in_order(Shrunk(images.listing, side), pieces, images.workers):
+            shape += [image.shape[:2] for image in decoded]
+            shrunk.append(_apart(decoded))
+        sizes = torch.tensor(shape)
         counts = sizes.prod(1)
-        pixels = torch.empty((int(counts.sum()), 3), dtype=torch.uint8, device=device)
+        at = int(counts.sum())
+        pixels = torch.empty((at, 3), dtype=torch.uint8, device=device)
         starts = counts.cumsum(0) - counts
-        for start in reversed(starts.tolist()):  # each goes as it is copied: no two copies of all in memory
-            flat = torch.from_numpy(shrunk.pop().reshape(-1, 3))
-            pixels[start : start + len(flat)] = flat.to(device)
+        while shrunk:  # each piece goes as it is copied: no two copies of all are in memory
+            flat = torch.from_numpy(shrunk.pop())
+            at -= len(flat)
+            pixels[at : at + len(flat)] = flat.to(device)
         return cls(pixels, starts, sizes, images.preparation.crop, area, seed)
 
     @property
@@ -117,6 +120,13 @@ class Resident:
         turned = narrowed.view(n, size, high, channels).transpose(1, 2).reshape(n, high, -1)
         shrunk = _rounded(torch.bmm(_weights(height, high, size, device), turned))
         return shrunk.view(n, size, size, channels).to(torch.uint8)
+
+
+def _apart(images: Sequence[np.ndarray]) -> UInt8[np.ndarray, "p 3"]:
+    """The pixels of images in a mapping of their own, which the system has back as soon as they go."""
+    pixels = np.frombuffer(mmap.mmap(-1, sum(image.size for image in images)), np.uint8)
+    np.concatenate([image.reshape(-1) for image in images], out=pixels)
+    return pixels.reshape(-1, 3)
 
 
 def _weights(
