@@ -249,6 +249,36 @@ def test_of_two_that_share_a_training_one_is_killed(
     assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
 
 
+FILLER = """
+import errno, os
+from penultimate import register
+from penultimate.training.run import Run
+
+@register.loss
+def unused(logits, targets):
+    return -(targets * logits.log_softmax(1)).sum(1)
+
+def full(run, wait=True):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+Run.save = full
+"""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("two_gpus")
+def test_a_disk_that_fills_up_under_a_shared_training_stops_the_study(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENULTIMATE_CHECKPOINT_SECONDS", "0")
+    plugin, notes = tmp_path / "filler.py", Notes()
+    plugin.write_text(FILLER)
+    with plugged(plugin):
+        summary = run(short(), untrained(alone, tmp_path), observer=notes)
+    assert not summary.complete
+    assert any("the disk is full" in said for said in notes.notices)
+
+
 @pytest.mark.usefixtures("two_gpus")
 def test_too_few_gpus_or_batches_that_they_cannot_share_are_said_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="shared by 4 GPUs, and this machine has 2"):

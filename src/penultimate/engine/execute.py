@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -352,7 +351,3 @@ def _verified(store: Store, parents: Iterable[str]) -> dict[str, Path]:
         except DamagedFileError as error:
             raise DamagedParentError(parent, str(error)) from error
     return folders
-
-
-def describe_failure(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))

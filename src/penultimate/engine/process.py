@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from penultimate.engine.devices import CUDA, VISIBLE
-from penultimate.engine.messages import Ready, Unfit
+from penultimate.engine.messages import Died, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
+from penultimate.files import FULL
 from penultimate.measures.inputs import DEVICE
-from penultimate.plugins import load_source, loaded
+from penultimate.plugins import load_source, loaded, told
+from penultimate.store import SMALL
 from penultimate.userfile import first_line
 
 
@@ -42,6 +47,22 @@ def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
             " this session has defined or put on its path)"
         )
     return Ready()
+
+
+def ending_of(error: BaseException, root: Path) -> Died | Failed:
+    """What an exception that a step raised means for the study, whose store is on this disk."""
+    import torch
+
+    if isinstance(error, torch.AcceleratorError):
+        return Died(f"lost its GPU ({first_line(error)})")
+    return Failed(told(error), "".join(traceback.format_exception(error)), _is_of_full_disk(error, root))
+
+
+def _is_of_full_disk(error: BaseException, root: Path) -> bool:
+    """Whether a disk without room is behind an error: arrays that NumPy writes to a file give no number."""
+    if not isinstance(error, OSError):
+        return False
+    return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)
 
 
 def plain(news: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.engine.messages import Died, Failed, Unfit
-from penultimate.engine.process import begin, fitness, load, plain
+from penultimate.engine.process import begin, ending_of, fitness, load, plain
 from penultimate.engine.sharing import BACKENDS, CAUSE, CONSEQUENCE, REFUSED
 from penultimate.errors import PenultimateError
 from penultimate.measures.inputs import Inputs
-from penultimate.plugins import told
-from penultimate.userfile import first_line
 
 
 def main() -> None:
@@ -35,7 +33,7 @@ def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
     import torch
     import torch.distributed as dist
 
-    from penultimate.engine.execute import describe_failure, trained
+    from penultimate.engine.execute import trained
 
     torch.set_num_threads(inputs.step.resources.threads)
     place = Path(meeting).as_uri()
@@ -44,11 +42,10 @@ def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
         result = trained(inputs)
         dist.destroy_process_group()
         return result
-    except torch.AcceleratorError as error:
-        return CAUSE, Died(f"lost the GPU of number {index + 1} of {count} ({first_line(error)})")
     except (Exception, SystemExit) as error:
+        ending = ending_of(error, inputs.folder)
         parted = isinstance(error, RuntimeError) and not isinstance(error, PenultimateError)
-        return CONSEQUENCE if parted else REFUSED, Failed(told(error), describe_failure(error))
+        return CAUSE if isinstance(ending, Died) else CONSEQUENCE if parted else REFUSED, ending
 
 
 if __name__ == "__main__":
