@@ -14,7 +14,7 @@ from tests.engine.chores import PLUGIN, Notes, chore, graph_of, rows_in
 from tests.plugged import plugged
 
 from penultimate.engine import load_engine
-from penultimate.engine.devices import ASKED, gpus
+from penultimate.engine.devices import ASKED, gpu_memory, gpus
 from penultimate.engine.observer import Summary
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
@@ -59,9 +59,18 @@ def test_gpus_are_those_that_may_be_seen(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gpus() == ()
     driver = tmp_path / ASKED[0]
-    driver.write_text("#!/bin/sh\necho GPU-aa\necho GPU-bb\n")
+    driver.write_text("#!/bin/sh\necho 0, GPU-aa, 81559\necho 1, GPU-bb, 24564\n")
     driver.chmod(0o755)
     assert gpus() == ("GPU-aa", "GPU-bb")
+    assert gpu_memory() == 24564 * 2**20
+    for one in ("0", "GPU-a"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", one)
+        assert gpu_memory() == 81559 * 2**20
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
+    assert gpu_memory() is None
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    driver.write_text("#!/bin/sh\necho 0, GPU-aa, [N/A]\n")
+    assert (gpus(), gpu_memory()) == (("GPU-aa",), None)
     driver.write_text("#!/bin/sh\necho No devices were found\nexit 6\n")
     assert gpus() == ()
 

@@ -16,7 +16,7 @@ from tests.conftest import penultimate
 
 from penultimate.engine import room
 from penultimate.engine.execute import execute
-from penultimate.engine.room import ANYWAY, BACKWARD, PROCESS, ROTATED, expect_room, held
+from penultimate.engine.room import ANYWAY, BACKWARD, PROCESS, ROTATED, expect_room, held, held_on_gpu
 from penultimate.engine.run import run
 from penultimate.engine.sizes import bytes_of
 from penultimate.errors import RequestError
@@ -128,6 +128,54 @@ def test_steps_on_a_gpu_stand_side_by_side_as_there_are_gpus(
         expect_room(study, trainings, tmp_path, 8)
 
 
+@pytest.mark.parametrize(
+    ("total", "gpus", "changes", "told"),
+    [
+        (
+            8e9,
+            1.0,
+            {},
+            r"a step 'train' of 'imagenet_resnet50' holds about 2\d\.\d GB on its GPU, and a GPU here"
+            r" has 8\.0 GB of memory; give --set recipe\.at_once=64: ",
+        ),
+        (6e9, 0.5, {"at_once": 64}, r"'train' .* has 0\.5 of a GPU of 6\.0 GB of memory; give --gpus 1\."),
+        (8e9, 1.0, {"at_once": 64, "resident": True}, r"give --set recipe\.resident=False"),
+        (4e8, 1.0, {"at_once": 32}, "it takes a GPU with more"),
+    ],
+)
+def test_a_training_that_a_gpu_has_no_room_for_is_told_what_would_fit(
+    total: float,
+    gpus: float,
+    changes: dict[str, object],
+    told: str,
+    disk: Counter[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "first")
+    monkeypatch.setattr(room, "memory", lambda: Memory(10**15, 10**15))
+    study = dataclasses.replace(on_cpu("imagenet_resnet50", **changes), gpus=gpus)
+    trainings = [step for step in steps_of(study) if step.name == "train"]
+    monkeypatch.setattr(room, "gpu_memory", lambda: None)
+    expect_room(study, trainings, tmp_path, 1)
+    monkeypatch.setattr(room, "gpu_memory", lambda: int(total))
+    with pytest.raises(RequestError, match=told):
+        expect_room(study, trainings, tmp_path, 1)
+    expect_room(study, trainings, tmp_path, 0)
+    monkeypatch.setattr(room, "gpu_memory", lambda: 10**12)
+    expect_room(study, trainings, tmp_path, 1)
+
+
+def test_gpus_that_share_a_training_hold_a_part_of_its_batch_each() -> None:
+    study = dataclasses.replace(on_cpu("imagenet_resnet50"), gpus=1.0)
+    one = next(step for step in steps_of(study) if step.name == "train")
+    four = dataclasses.replace(one, resources=Resources(8, 4.0))
+    assert held_on_gpu(one, study)["batch"] == 4 * held_on_gpu(four, study)["batch"] > 0
+    assert held_on_gpu(dataclasses.replace(one, resources=Resources(8)), study) == {}
+    host = {name: size for name, size in held(one, study).items() if name in ("batch", "weights")}
+    assert host == {}
+
+
 def test_the_plan_says_what_the_run_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     told = penultimate("plan", "smoke", "--set", "gpus=1", "--out", "runs", cwd=tmp_path)
@@ -211,4 +259,5 @@ def test_fine_tuning_on_images_on_disk_is_reckoned_with_its_batch() -> None:
     cell = next(step for step in steps_of(study) if step.name == "fine_tune_cell")
     assert held(cell, study)["batch"] == 256 * 224**2 * BACKWARD["resnet50"] * 2
     on_gpu = dataclasses.replace(cell, resources=Resources(8, 1.0))
-    assert held(on_gpu, study)["batch"] == 0
+    assert "batch" not in held(on_gpu, study)
+    assert held_on_gpu(on_gpu, study)["batch"] == held(cell, study)["batch"]

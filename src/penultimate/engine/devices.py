@@ -14,7 +14,8 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 CUDA, CPU = "cuda", "cpu"
 REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """Without it cuBLAS may sum in another order each time."""
-ASKED = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+ASKED = ("nvidia-smi", "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
+MIB = 1 << 20
 ALMOST = 1e-6
 
 
@@ -26,11 +27,29 @@ def gpus() -> tuple[str, ...]:
     """
     told = os.environ.get(VISIBLE)
     if told is None:
-        told = ""
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            told = subprocess.run(ASKED, capture_output=True, text=True, timeout=30, check=True).stdout
+        return tuple(uuid for _, uuid, _ in _driver())
     names = (part.strip() for line in told.splitlines() for part in line.split(","))
     return tuple(filter(None, itertools.takewhile(lambda name: name != "-1", names)))
+
+
+def gpu_memory() -> int | None:
+    """Bytes of the smallest GPU that can be used; None where the driver does not say."""
+    visible = gpus()
+    sizes = [
+        MIB * int(size)
+        for index, uuid, size in _driver()
+        if size.isdigit() and any(name == index or uuid.startswith(name) for name in visible)
+    ]
+    return min(sizes, default=None)
+
+
+def _driver() -> list[tuple[str, str, str]]:
+    """What the driver says of each GPU: its number, its name, its memory in MiB; nothing without a driver."""
+    told = ""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        told = subprocess.run(ASKED, capture_output=True, text=True, timeout=30, check=True).stdout
+    rows = (tuple(part.strip() for part in line.split(",")) for line in told.splitlines())
+    return [(row[0], row[1], row[2]) for row in rows if len(row) == len(("index", "uuid", "memory"))]
 
 
 def places_on_gpus(share: float) -> list[dict[str, str]]:

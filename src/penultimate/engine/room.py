@@ -1,8 +1,8 @@
 """Whether a study has room: on disk for what its steps leave, in memory for what they hold side by side.
 
 By arithmetic, before anything is computed. Only what is known is counted, so what is refused would not have
-come to its end: rows, drawings and the working memory of measurements are left out, and so is what a GPU
-holds.
+come to its end: rows, drawings and the working memory of measurements are left out. Of a GPU's memory it is
+what a training holds.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from penultimate.engine.devices import places_on_gpus
+from penultimate.engine.devices import gpu_memory, places_on_gpus
 from penultimate.engine.estimates import FINE_TUNING, PROBES
 from penultimate.engine.sizes import FLOAT, NUMBERS, RENDERED, bytes_of, images_of, weights
 from penultimate.engine.timing import LARGE, SIDE
@@ -29,6 +29,8 @@ ANYWAY = "PENULTIMATE_ANYWAY"
 """The environment variable with which a study starts whatever is said here: an estimate may be wrong."""
 PROCESS, LISTED = 400_000_000, 160
 """Bytes of a process with PyTorch in it that others do not share, and of an image file that it has listed."""
+CONTEXT = 300_000_000
+"""Bytes of a GPU that a process takes before it has put anything there."""
 HELD, SAVED = 4, 9
 """How many times a training holds its weights where it computes (themselves, gradients, momentum, average),
 and on the host besides while a checkpoint is written."""
@@ -69,6 +71,7 @@ def expect_room(study: Study, left: Sequence[Step], root: Path, places: int) -> 
     _expect_disk(study, left, root, places)
     if places:
         _expect_memory(study, left, places, on_gpus)
+        _expect_gpu_memory(study, left)
 
 
 def _expect_disk(study: Study, left: Sequence[Step], root: Path, places: int) -> None:
@@ -139,23 +142,53 @@ def _expect_memory(study: Study, left: Sequence[Step], places: int, on_gpus: int
     )
 
 
+def _expect_gpu_memory(study: Study, left: Sequence[Step]) -> None:
+    needs = [(sum(held_on_gpu(step, study).values()), step) for step in left if step.resources.gpus]
+    known = gpu_memory() if needs else None
+    if known is None:
+        return
+    needed, step = max(needs, key=lambda need: need[0] / min(1.0, need[1].resources.gpus))
+    share = min(1.0, step.resources.gpus)
+    if needed <= share * known:
+        return
+    one = f"{size_text(known)} of memory"
+    has = f"a GPU here has {one}" if share == 1 else f"has {share:g} of a GPU of {one}"
+    raise _refusal(
+        f"a step '{step.name}' of '{study.name}' holds about {size_text(needed)} on its GPU, and {has};"
+        f" {_mend_on_gpu(step, study, needed - round(share * known), known)}"
+    )
+
+
 def _mend(step: Step, study: Study, lacking: int) -> str:
     """What takes so many bytes less, where something does."""
     parts = held(step, study)
     if parts.get("resident", 0) >= lacking:
         return "give --set recipe.resident=False"
-    if parts.get("batch", 0) >= lacking and step.name != "train":
-        return "give --gpus 1, or its measurement a smaller batch_size"
     if parts.get("batch", 0) >= lacking:
-        return f"give --gpus 1, or --set recipe.at_once={_fewer(step)}: fewer images go through it together"
+        return " or ".join(filter(None, ("give --gpus 1,", _smaller_batch(step)))).rstrip(",")
     return "it takes a machine with more"
 
 
-def _fewer(step: Step) -> int:
-    """Fewer images of a batch at once, a multiple of a ghost batch."""
+def _mend_on_gpu(step: Step, study: Study, lacking: int, known: int) -> str:
+    parts = held_on_gpu(step, study)
+    if step.resources.gpus < 1 and sum(parts.values()) <= known:
+        return f"give --gpus {1 / (known // sum(parts.values())):.3g}"
+    if parts.get("resident", 0) >= lacking:
+        return "give --set recipe.resident=False"
+    smaller = _smaller_batch(step)
+    if parts.get("batch", 0) >= lacking and smaller:
+        return f"give {smaller}"
+    return "it takes a GPU with more"
+
+
+def _smaller_batch(step: Step) -> str:
+    """How fewer images go through a network at once; nothing where it cannot be."""
+    if step.name != "train":
+        return "its measurement a smaller batch_size"
     recipe = step.config["recipe"]
-    least = recipe["ghost_batch"] or 2
-    return int(max(least, (recipe["at_once"] or recipe["batch_size"]) // 8 // least * least))
+    now, least = recipe["at_once"] or recipe["batch_size"], recipe["ghost_batch"] or 2
+    fewer = max(least, now // 8 // least * least)
+    return f"--set recipe.at_once={fewer}: fewer images go through it together" if fewer < now else ""
 
 
 def held(step: Step, study: Study) -> dict[str, int]:
@@ -176,34 +209,63 @@ def held(step: Step, study: Study) -> dict[str, int]:
         "listed": LISTED * sum(study.card(name).images for name in listed),
         "images": images,
         "features": features,
-        **(_of_training(step, study, study.source in on_disk) if step.name == "train" else {}),
-        **(_of_fine_tuning(step, study, on_disk) if step.name in FINE_TUNING else {}),
+        "resident": _resident(step, study),
+        **({} if step.resources.gpus else _computing(step, study)),
+        "checkpoints": SAVED * _weights(step, study),
     }
 
 
-def _of_training(step: Step, study: Study, on_disk: bool) -> dict[str, int]:
-    recipe, card = Recipe(**step.config["recipe"]), study.card(study.source)
-    on_gpu, backbone = step.resources.gpus > 0, step.config["backbone"]
-    batch = min(recipe.at_once or recipe.batch_size, card.sizes["train"])
-    side, number = recipe.size if on_disk else SIDE, FLOAT if recipe.precision == "float32" else FLOAT // 2
-    of_batch = 0 if on_gpu else number * BACKWARD.get(backbone, 0) * side**2 * batch
-    resident = 0
-    if on_disk and recipe.resident:
-        whole = recipe.augmentation.crop is None
-        of_image = 3 * (recipe.size**2 if whole else recipe.resize**2 * ASPECT)
-        resident = round(of_image * card.sizes["train"])
-    copies = SAVED + (0 if on_gpu else HELD)
-    return {"batch": of_batch, "resident": resident, "weights": copies * weights(backbone, card.classes)}
+def held_on_gpu(step: Step, study: Study) -> dict[str, int]:
+    """The bytes that a step holds on each of its GPUs, as far as known, by what they are."""
+    if not step.resources.gpus:
+        return {}
+    return {"process": CONTEXT, "resident": _resident(step, study), **_computing(step, study)}
 
 
-def _of_fine_tuning(step: Step, study: Study, on_disk: Container[str]) -> dict[str, int]:
-    card, on_gpu = study.card(str(step.columns["target"])), step.resources.gpus > 0
-    backbone = next(supply.network.backbone for supply in step.supplies if supply.network is not None)
-    side = _side(step, study) if card.name in on_disk else SIDE
-    batch = min(int(step.config["batch_size"]), card.sizes["train"])
-    of_batch = 0 if on_gpu else FLOAT // 2 * BACKWARD.get(backbone, 0) * side**2 * batch
-    copies = SAVED + (0 if on_gpu else HELD)
-    return {"batch": of_batch, "weights": copies * weights(backbone, card.classes)}
+def _computing(step: Step, study: Study) -> dict[str, int]:
+    """What is held where a step computes that trains: of a batch what the way back needs, and the weights."""
+    backbone, on_disk = _backbone(step), {*study.data, *study.nowhere}
+    if backbone is None:
+        return {}
+    if step.name == "train":
+        recipe, name = Recipe(**step.config["recipe"]), study.source
+        batch, side = recipe.at_once or recipe.batch_size, recipe.size
+        number = FLOAT if recipe.precision == "float32" else FLOAT // 2
+    else:
+        name, number = str(step.columns["target"]), FLOAT // 2
+        batch, side = int(step.config["batch_size"]), _side(step, study)
+    pixels = (side if name in on_disk else SIDE) ** 2
+    images = min(batch, study.card(name).sizes["train"]) // step.resources.processes
+    return {
+        "batch": number * BACKWARD.get(backbone, 0) * pixels * images,
+        "weights": HELD * _weights(step, study),
+    }
+
+
+def _resident(step: Step, study: Study) -> int:
+    """Images on disk that a training holds decoded."""
+    if step.name != "train" or study.source not in {*study.data, *study.nowhere}:
+        return 0
+    recipe, sizes = Recipe(**step.config["recipe"]), study.card(study.source).sizes
+    whole = recipe.augmentation.crop is None
+    of_image = 3 * (recipe.size**2 if whole else recipe.resize**2 * ASPECT)
+    return round(of_image * sizes["train"]) if recipe.resident else 0
+
+
+def _weights(step: Step, study: Study) -> int:
+    """Bytes of the weights that a step trains."""
+    name = study.source if step.name == "train" else str(step.columns.get("target"))
+    backbone = _backbone(step)
+    return 0 if backbone is None else weights(backbone, study.card(name).classes)
+
+
+def _backbone(step: Step) -> str | None:
+    """The architecture of the network that a step trains, if it does."""
+    if step.name == "train":
+        return str(step.config["backbone"])
+    if step.name not in FINE_TUNING:
+        return None
+    return next(supply.network.backbone for supply in step.supplies if supply.network is not None)
 
 
 def _side(step: Step, study: Study) -> int:
