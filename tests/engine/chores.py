@@ -62,6 +62,8 @@ def chore(inputs, *, number=0, deed=""):
     yield Number("number", number, "count")
     yield Number("parents", len(inputs.folders), "count")
     yield Number("threads", torch.get_num_threads(), "count")
+    steady = torch.are_deterministic_algorithms_enabled() and "CUBLAS_WORKSPACE_CONFIG" in os.environ
+    yield Number("reproducible", int(steady), "count")
     yield Number("most threads", int(os.environ["OMP_NUM_THREADS"]), "count")
 '''
 

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from tests.conftest import penultimate
 from tests.engine.chores import PLUGIN, Notes, chore, graph_of, rows_in
 from tests.plugged import plugged
@@ -16,11 +17,12 @@ from tests.plugged import plugged
 from penultimate.engine import load_engine
 from penultimate.engine.devices import ASKED, gpu_memory, gpus
 from penultimate.engine.observer import Summary
+from penultimate.engine.process import prepare
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.store import Store
 from penultimate.study.blocks import Runs
-from penultimate.study.graph import Step
+from penultimate.study.graph import Resources, Step
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
@@ -96,6 +98,24 @@ def test_a_process_without_a_share_takes_only_what_needs_none(tmp_path: Path) ->
     summary, _ = carried_out(tmp_path, *steps, chore("cpu", number=9, deed="stays"), processes=4)
     assert summary.complete
     assert {gpu for label, (gpu, *_) in places(tmp_path).items() if label != "cpu"} == {"first", "second"}
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_on_a_gpu_a_step_computes_the_same_each_time(tmp_path: Path) -> None:
+    """One process does one after the other: what is asked of the one is not asked of the next."""
+    first = chore("gpu", gpus=1.0, number=1)
+    steps = [first, chore("cpu", first, number=2), chore("again", first, gpus=1.0, number=3)]
+    summary, _ = carried_out(tmp_path, *steps, processes=1)
+    assert summary.complete
+    steady = {
+        step.label: row["value"]
+        for step in steps
+        for row in map(json.loads, rows_in(tmp_path)[step.id].splitlines())
+        if row["metric"] == "reproducible"
+    }
+    assert steady == {"gpu": 1, "cpu": 0, "again": 1}
+    prepare(Resources(1))
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_where_there_is_no_gpu_the_study_does_not_begin(

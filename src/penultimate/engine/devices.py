@@ -12,8 +12,6 @@ from penultimate.measures.inputs import DEVICE
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 CUDA, CPU = "cuda", "cpu"
-REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-"""Without it cuBLAS may sum in another order each time."""
 ASKED = ("nvidia-smi", "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
 MIB = 1 << 20
 ALMOST = 1e-6
@@ -77,7 +75,7 @@ def places_on_gpus(share: float) -> list[dict[str, str]]:
             f" be used; give --gpus {len(found)}"
         )
     return [
-        {VISIBLE: gpu, DEVICE: os.environ.get(DEVICE, CUDA), **REPRODUCIBLE}
+        {VISIBLE: gpu, DEVICE: os.environ.get(DEVICE, CUDA)}
         for _ in range(max(1, int(1 / share + ALMOST)))
         for gpu in found
     ]

@@ -15,7 +15,7 @@ from typing import Any
 from penultimate.engine.devices import VISIBLE, places_on_gpus
 from penultimate.engine.messages import Died, Ready, Unfit
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.process import sources, thread_variables
+from penultimate.engine.process import sources, variables
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.errors import PenultimateError
 from penultimate.store import Store
@@ -55,7 +55,7 @@ class _Worker:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "penultimate.engine.worker", str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
-                    env={**os.environ, **thread_variables(threads), **gpu},
+                    env={**os.environ, **variables(threads), **gpu},
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )

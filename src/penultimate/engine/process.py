@@ -23,12 +23,25 @@ from penultimate.files import FULL
 from penultimate.measures.inputs import DEVICE
 from penultimate.plugins import load_source, loaded, told
 from penultimate.store import SMALL
+from penultimate.study.graph import Resources
 from penultimate.userfile import first_line
 
+REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+"""Without it cuBLAS may sum in another order each time."""
 
-def thread_variables(threads: int) -> dict[str, str]:
+
+def variables(threads: int) -> dict[str, str]:
     """The environment that a process with so many threads is started in."""
-    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return {**dict.fromkeys(names, str(threads)), **REPRODUCIBLE}
+
+
+def prepare(needs: Resources) -> None:
+    """Have this process compute with a step's threads; on a GPU, what is the same each time."""
+    import torch
+
+    torch.set_num_threads(needs.threads)
+    torch.use_deterministic_algorithms(needs.gpus > 0, warn_only=True)
 
 
 def sources() -> list[tuple[str, bytes]]:
@@ -100,12 +113,10 @@ def fitness() -> Ready | Unfit:
         import torch
     except (ImportError, OSError) as error:
         return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
-    if os.environ.get(DEVICE) == CUDA:
-        if not torch.cuda.is_available():
-            gpu = os.environ.get(VISIBLE)
-            return Unfit(
-                f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"
-                f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
-            )
-        torch.use_deterministic_algorithms(True, warn_only=True)
+    if os.environ.get(DEVICE) == CUDA and not torch.cuda.is_available():
+        gpu = os.environ.get(VISIBLE)
+        return Unfit(
+            f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"
+            f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
+        )
     return Ready()

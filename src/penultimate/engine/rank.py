@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.engine.messages import Died, Failed, Unfit
-from penultimate.engine.process import begin, ending_of, fitness, load, plain
+from penultimate.engine.process import begin, ending_of, fitness, load, plain, prepare
 from penultimate.engine.sharing import BACKENDS, CAUSE, CONSEQUENCE, REFUSED
 from penultimate.errors import PenultimateError
 from penultimate.measures.inputs import Inputs
@@ -30,12 +30,11 @@ def main() -> None:
 
 def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
     """This process's part in the training: its result, or how it ended."""
-    import torch
     import torch.distributed as dist
 
     from penultimate.engine.execute import trained
 
-    torch.set_num_threads(inputs.step.resources.threads)
+    prepare(inputs.step.resources)
     place = Path(meeting).as_uri()
     try:
         dist.init_process_group(BACKENDS[inputs.device], place, rank=index, world_size=count)

@@ -34,7 +34,7 @@ from penultimate.engine.devices import CUDA, gpus
 from penultimate.engine.messages import Died, Ending, Failed, Lost, Unfit
 from penultimate.engine.nodes import Node, Nodes
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.process import load, sources, thread_variables
+from penultimate.engine.process import load, sources, variables
 from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
@@ -212,7 +212,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
             address=address,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            runtime_env={"env_vars": {**DEVICES, **thread_variables(threads), **own}},
+            runtime_env={"env_vars": {**DEVICES, **variables(threads), **own}},
         )
         _heed(stop)
         yield ray
@@ -282,9 +282,9 @@ def _started(places: int, threads: int) -> Iterator[Any]:
     guard = subprocess.Popen(
         [sys.executable, "-m", __name__, folder], stdin=subprocess.PIPE, start_new_session=True
     )
-    variables = {**VARIABLES, **DEVICES, **_authentication(), **thread_variables(threads)}
+    around = {**VARIABLES, **DEVICES, **_authentication(), **variables(threads)}
     try:
-        with _environment(variables):
+        with _environment(around):
             ray = _imported()
             stop = signal.getsignal(signal.SIGTERM)
             try:

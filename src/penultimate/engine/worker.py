@@ -11,18 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 from penultimate.engine.messages import Damaged, Done, EndedError, Ending, Ready
-from penultimate.engine.process import begin, ending_of, fitness, load, plain
+from penultimate.engine.process import begin, ending_of, fitness, load, plain, prepare
 from penultimate.store import Store
 from penultimate.study.graph import Step
 
 
 def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
     """Do a step, with its threads, in this process; how it ended comes back, exceptions included."""
-    import torch
-
     from penultimate.engine.execute import DamagedParentError, execute
 
-    torch.set_num_threads(step.resources.threads)
+    prepare(step.resources)
     try:
         return Done(execute(store, step, progress))
     except DamagedParentError as error:
