@@ -6,6 +6,7 @@ import struct
 import warnings
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,53 @@ def read(path: Path, upright: bool = False) -> np.ndarray:
 @pytest.fixture
 def noise() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (SIDE, SIDE + 4, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"quality": 40, "subsampling": "4:2:0"},
+        {"quality": 95, "subsampling": "4:2:2"},
+        {"quality": 95, "subsampling": "4:4:4"},
+        {"quality": 100, "subsampling": "4:2:0", "progressive": True},
+        {"quality": 75, "restart_marker_rows": 1},
+        {"keep_rgb": True},
+    ],
+)
+@pytest.mark.parametrize("size", [(48, 32), (37, 51), (1, 9), (500, 375)])
+def test_a_jpegs_pixels_are_pillows(tmp_path: Path, how: dict[str, Any], size: tuple[int, int]) -> None:
+    generator = np.random.default_rng(0)
+    coarse = generator.integers(0, 256, (size[1] // 4 + 1, size[0] // 4 + 1, 3), dtype=np.uint8)
+    image = Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
+    path = tmp_path / "a.jpg"
+    image.save(path, "JPEG", **how)
+    with Image.open(path) as file:
+        file.load()
+        expected = np.asarray(file)
+    np.testing.assert_array_equal(read(path), expected)
+    content = path.read_bytes()
+    np.testing.assert_array_equal(read_colours(Path("within an archive"), content=content)[0], expected)
+    path.write_bytes(content + b"what a camera left behind it")
+    np.testing.assert_array_equal(read(path), expected)
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_a_jpeg_of_other_colours_is_pillows(tmp_path: Path, noise: np.ndarray, mode: str) -> None:
+    path = tmp_path / "a.jpg"
+    Image.fromarray(noise).convert(mode).save(path, "JPEG")
+    with Image.open(path) as file:
+        np.testing.assert_array_equal(read(path), np.asarray(file.convert("RGB")))
+
+
+def test_a_jpeg_that_is_cut_short_is_no_image(tmp_path: Path, noise: np.ndarray) -> None:
+    path = tmp_path / "a.jpg"
+    Image.fromarray(noise).save(path, "JPEG")
+    whole = path.read_bytes()
+    for kept in (len(whole) // 2, len(whole) - 40):
+        path.write_bytes(whole[:kept])
+        with pytest.raises(DamagedFileError, match=r"a\.jpg' is not a complete image"):
+            read(path)
 
 
 def test_sixteen_bits_keep_their_high_byte_in_grey_as_in_colour(tmp_path: Path) -> None:
