@@ -1,17 +1,22 @@
 """Images on disk for training: decoding and random crops beside torchvision's and timm's, and a whole step.
 
-`python -m benchmarks input [--quick] [--json=FILE]`. JPEGs of 500 x 375, quality 90; every pipeline gives
-batches of 64 normalised float32 images of 224 x 224, from random crops of 10-100 % of the area, and flips;
-that the pixels are torchvision's is tested. One process each, by processor time, interleaved; ratios are
-medians over rounds. The step is ResNet-50 at batch 16, float32 and bfloat16, channels-last, beside a plain
-loop over a DataLoader with torchvision's transforms on the same images.
+`python -m benchmarks input [--quick] [--json=FILE] [--timm-script=train.py]`. JPEGs of 500 x 375, quality 90;
+every pipeline gives batches of 64 normalised float32 images of 224 x 224, from random crops of 10-100 % of
+the area, and flips; that the pixels are torchvision's is tested. One process each, by processor time,
+interleaved; ratios are medians over rounds. The step is ResNet-50 at batch 16, float32 and bfloat16,
+channels-last, beside a plain loop over a DataLoader with torchvision's transforms on the same images; and
+beside timm's own training script, of a checkout of its repository, on the same images with the same crops: by
+the clock, which its log gives of every step, a run of it after a run of ours.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -113,7 +118,64 @@ def compared(what: str, each: int, ways: dict[str, Callable[[], object]], rounds
     return found
 
 
-def measure(count: int, rounds: int, steps: int) -> dict[str, object]:
+def timms_script(script: Path, root: Path, precision: str, steps: int, scratch: Path) -> list[float]:
+    """Seconds of each step of timm's training script, without the first two."""
+    given = {
+        "data-dir": root,
+        "output": scratch,
+        "val-split": "",
+        "device": "cpu",
+        "model": "resnet50",
+        "num-classes": 10,
+        "batch-size": STEP_BATCH,
+        "workers": 0,
+        "epochs": 1,
+        "log-interval": 1,
+        "opt": "sgd",
+        "lr": 0.1,
+        "scale": "0.1 1.0",
+        "train-interpolation": "bilinear",
+        "color-jitter": 0,
+    }
+    command = [sys.executable, str(script), "--channels-last", "--model-ema", "--no-prefetcher"]
+    command += [] if precision == "float32" else ["--amp", "--amp-dtype", "bfloat16"]
+    for name, value in given.items():
+        command += [f"--{name}", *(str(value).split(" "))]
+    log, seconds = [], []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            log.append(line)
+            seconds += map(float, re.findall(r"^Train: .* Time: ([\d.]+)s,", line))
+            if len(seconds) == steps:
+                process.kill()
+    if len(seconds) < steps:
+        raise RuntimeError(f"timm's script took {len(seconds)} steps of {steps}:\n{''.join(log[-20:])}")
+    return seconds[2:]
+
+
+def beside_timms_script(script: Path, root: Path, images: ListedImages, rounds: int) -> dict[str, float]:
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        with tempfile.TemporaryDirectory() as scratch:
+            step, took = our_step(images, precision, Path(scratch)), []
+            step()
+            for _ in range(rounds):
+                theirs = timms_script(script, root, precision, 6, Path(scratch))
+                ours = []
+                for _ in theirs:
+                    began = time.perf_counter()
+                    step()
+                    ours.append(time.perf_counter() - began)
+                took.append((statistics.median(ours), statistics.median(theirs)))
+        found[precision] = statistics.median(theirs / ours for ours, theirs in took)
+        rates = (f"{STEP_BATCH / statistics.median(side):.1f}" for side in zip(*took, strict=True))
+        print(
+            f"  ResNet-50, {precision}: {' / '.join(rates)} images/s, {found[precision]:.2f} x timm's script"
+        )
+    return found
+
+
+def measure(count: int, rounds: int, steps: int, script: Path | None) -> dict[str, object]:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         root, folder = Path(scratch) / "photographs", Path(scratch) / "run"
@@ -151,6 +213,8 @@ def measure(count: int, rounds: int, steps: int) -> dict[str, object]:
                 },
                 steps,
             )
+        if script:
+            result["timm's script"] = beside_timms_script(script, root, images, max(3, steps // 2))
     return result
 
 
@@ -160,8 +224,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few rounds")
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--timm-script", type=Path, help="train.py of a checkout of pytorch-image-models")
     options = parser.parse_args(arguments)
-    result = measure(256, *((9, 3) if options.quick else (25, 12)))
+    result = measure(256, *((9, 3) if options.quick else (25, 12)), options.timm_script)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
 
