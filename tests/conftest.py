@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -75,3 +75,17 @@ def finished_given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return (
         made_once(tmp_path_factory, "finished-given", lambda folder: run_with_given(folder / "runs")) / "runs"
     )
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)

@@ -60,6 +60,17 @@ def test_agreement_of_all_pairs_and_ensembles_of_the_common_seeds(tmp_path: Path
     assert value(rows, "ensemble_top1", **pure) == right([("b", 0), ("b", 1), ("b", 2)])
 
 
+def test_a_pair_alone_is_compared_as_it_is_among_others(tmp_path: Path) -> None:
+    banks: dict[tuple[str, int | None], FeatureBank] = {("a", 0): bank(0), ("b", 0): bank(1)}
+    parents = Parents(tmp_path / "pair")
+    for network, one in banks.items():
+        parents.bank("test", one, key(*network))
+    alone, among = measured("pair_agreement", parents, key=None).rows, agreed(tmp_path / "all", banks)
+    assert [(row.metric, row.objective, row.objective_b, row.value) for row in alone] == [
+        (row.metric, row.objective, row.objective_b, row.value) for row in among
+    ]
+
+
 def test_two_networks_that_never_err_together_leave_no_row_of_it(tmp_path: Path) -> None:
     one = bank(0)
     metrics = [row.metric for row in agreed(tmp_path, {("a", 0): one, ("b", 0): flawless(one)})]

@@ -118,3 +118,11 @@ def test_a_classifier_that_is_never_wrong_has_no_temperature(tmp_path: Path) -> 
     assert value(outcome.rows, "top1") == 1
     assert not [row for row in outcome.rows if "scaled" in row.metric]
     assert "no temperature is best" in outcome.facts["undefined"]
+
+
+def test_a_disk_too_small_for_the_probabilities_is_an_error_and_no_bus_error(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    (tmp_path / "out").symlink_to(small_disk)
+    with pytest.raises(OSError, match="No space left"):
+        calibrated(tmp_path, "softmax", bank(1), bank(2, n=20_000))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
+from tests.measures.steps import Parents, measured
+from tests.measures.worlds import network as made_network
+from tests.measures.worlds import world as made_world
 
 from penultimate.data.images import load_images
 from penultimate.features.bank import FeatureBank
 from penultimate.features.extraction import extract
 from penultimate.metrics.accuracy import top_k
 from penultimate.metrics.separation import class_separation
-from penultimate.networks.trained import load_network, snapshots
+from penultimate.networks.trained import CARD, load_network, snapshot, snapshots
+from penultimate.probes.linear import LinearProbe
 from penultimate.records.reading import study_folder
 from penultimate.report import exhibit
 
@@ -40,6 +46,25 @@ def test_an_earlier_epochs_rows_are_those_of_its_snapshot(finished_smoke: Path, 
     assert rows.where(metric="top1").only().value == top_k(bank.logits, bank.labels, 1)
     separation = class_separation(bank.features, bank.labels)
     assert rows.where(metric="class_separation").only().value == pytest.approx(separation, rel=1e-12)
+
+
+@pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3]), (2, [2, 3])])
+def test_transfer_is_probed_at_every_snapshot_and_at_the_end(
+    tmp_path: Path, every: int, epochs: list[int]
+) -> None:
+    images, last = made_world(tmp_path), made_network(tmp_path, SOFTMAX)
+    card = json.loads((last / CARD).read_text())
+    (last / CARD).write_text(json.dumps({**card, "epoch": 3}))
+    for epoch in (1, 2):
+        shutil.copytree(made_network(tmp_path, SOFTMAX, seed=epoch), snapshot(last, epoch))
+    parents = Parents(tmp_path, target="tasks").network(last).images("train", images).images("test", images)
+    rows = measured("transfer_dynamics", parents, {"every": every}, accuracy="top1").rows
+    assert [row.epoch for row in rows] == epochs
+    for row in rows:
+        network = load_network(last if row.epoch == 3 else snapshots(last)[row.epoch or 0])
+        train, test = (extract(network, load_images(images, split)) for split in ("train", "test"))
+        probe = LinearProbe().fit(train.features, train.labels)
+        assert row.value == probe.score(test.features, test.labels)
 
 
 def test_the_figures_draw_a_line_for_each_network(finished_smoke: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.evaluation.pictures import split_folders
 from tests.measures.steps import KEY, Parents, measured, value
 from tests.training.worlds import squares
 
@@ -346,6 +347,16 @@ def test_from_scratch_is_trained_once_for_a_seed_whatever_the_objectives() -> No
         "source": "glyphs_smoke",
         "target": "digits_smoke",
     }
+
+
+def test_from_scratch_on_images_on_disk_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    found = str(split_folders(tmp_path / "others", ("x", "y"), 6, 3))
+    runs = Runs(("softmax",), Recipe(epochs=1), (BACKBONE,))
+    study = Study(
+        "small", "", "", "glyphs_smoke", ("others",), (runs,), ("from_scratch",), data={"others": found}
+    )
+    with pytest.raises(RequestError, match="'small' measures from_scratch on 'others', whose images lie on"):
+        unfold(study)
 
 
 def test_a_wider_grid_trains_the_new_cells_only() -> None:

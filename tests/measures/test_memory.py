@@ -90,6 +90,7 @@ def bank(parents: Parents, split: str, count: int) -> None:
         ("accuracy", ("train", "test")),
         ("class_separation", ("train", "test")),
         ("collapse", ("train",)),
+        ("leep", ("train",)),
     ],
 )
 def test_of_features_and_logits_on_disk_blocks_are_in_memory(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.evaluation.pictures import split_folders
 from tests.measures.steps import Parents, measured
+from tests.measures.worlds import network
 
 from penultimate.data import ImageSet, generate, load_images, save_images
 from penultimate.data.corruptions import BENCHMARK, SEVERITIES, corrupt
+from penultimate.data.listed import leave_listing, listed_images
+from penultimate.data.located import located
+from penultimate.features.extraction import predicted
 from penultimate.measures import robustness
-from penultimate.networks.trained import load_network
+from penultimate.networks.trained import CARD, load_network
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
 from penultimate.training import Recipe, train
@@ -128,6 +134,35 @@ def test_images_that_cannot_be_corrupted_leave_nothing(tmp_path: Path, shape: tu
     parents = Parents(tmp_path).images("test", tmp_path / "data")
     outcome = measured("corrupted", parents, {"per_class": 1}, key=None)
     assert "defined for colour images of 8 pixels or more" in outcome.facts["undefined"]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Path:
+    """What a data step leaves of images on disk."""
+    found = located("mine_v2", str(split_folders(tmp_path / "mine", tuple("abcd"), 2, 20)))
+    (tmp_path / "data").mkdir()
+    leave_listing(found, tmp_path / "data", 0, lambda news: None)
+    return tmp_path / "data"
+
+
+def test_a_shifted_set_on_disk_is_decoded_as_the_network_wants_it(tmp_path: Path, on_disk: Path) -> None:
+    folder = network(tmp_path, "softmax")
+    card = json.loads((folder / CARD).read_text())
+    (folder / CARD).write_text(json.dumps({**card, "resize": 28, "crop": 16}))
+    parents = Parents(tmp_path, "mine").network(folder).images("test", on_disk, "mine_v2")
+    (row,) = measured("robustness", parents).rows
+    loaded = load_network(folder)
+    shown = listed_images(on_disk, "test", loaded.preparation)
+    assert (row.metric, row.target) == ("top1", "mine_v2")
+    assert row.value == (predicted(loaded, shown) == shown.labels).mean()
+    thumbnails = load_images(on_disk, "test")
+    assert row.value != (predicted(loaded, thumbnails) == thumbnails.labels).mean()
+
+
+def test_images_on_disk_are_not_corrupted(tmp_path: Path, on_disk: Path) -> None:
+    outcome = measured("corrupted", Parents(tmp_path, "mine").images("test", on_disk), key=None, draw=0)
+    assert "corrupted has no network that says how the images of 'mine'" in outcome.facts["undefined"]
     assert list((tmp_path / "out").iterdir()) == []
 
 

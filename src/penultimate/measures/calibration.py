@@ -79,17 +79,18 @@ def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
 def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Tensor:
     """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64.
 
-    They lie in a file without a name, memory-mapped: however many there are, a block is in memory.
+    They lie in a file without a name, memory-mapped: however many there are, a block is in memory. The file
+    is written whole before it is mapped: under a mapping a full disk is no error, and ends the process.
     """
     import numpy as np
     import torch
 
     logits, network = bank.logits, inputs.network
     if logits is None:
-        raise RequestError("calibration needs logits; this bank holds features only")
+        raise RequestError("probabilities come from logits; this bank holds features only")
     with tempfile.TemporaryFile(dir=inputs.folder) as file:
-        found = np.memmap(file, np.float64, "w+", shape=logits.shape)
-    for start in range(0, len(logits), BLOCK):
-        block = torch.from_numpy(logits[start : start + BLOCK].astype(np.float64))
-        found[start : start + BLOCK] = network.log_probabilities(block).cpu().numpy()
-    return torch.from_numpy(found)
+        for start in range(0, len(logits), BLOCK):
+            block = torch.from_numpy(logits[start : start + BLOCK].astype(np.float64))
+            file.write(network.log_probabilities(block).cpu().numpy().tobytes())
+        file.flush()
+        return torch.from_numpy(np.memmap(file, np.float64, "r+", shape=logits.shape))

@@ -44,7 +44,7 @@ the classes that are got wrong most their names, errors and images."""
 def confusions(inputs: Inputs, *, pairs: int = 6, pictures: int = 4) -> Iterator[Arrays]:
     """Which class the linear probe most often takes for which, and the classes that it gets wrong most.
 
-    Of each pair some mistaken test images are kept as pictures, the first ones by their ids.
+    Of each pair some mistaken test images are kept as pictures, the first ones as they lie.
     """
     import numpy as np
 

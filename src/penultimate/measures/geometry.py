@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import Features, Layers, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
 
 @register.measurement(
-    version=2,
+    version=3,
     per="network",
     needs=(Layers(), Pixels("test"), Features("test")),
     yields=(
@@ -38,7 +43,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """
     import numpy as np
 
-    from penultimate.metrics.activations import nonzero_share, singular_values
+    from penultimate.metrics.activations import nonzero_share
     from penultimate.metrics.separation import class_separation
 
     bank, network = inputs.features("test"), inputs.network
@@ -50,8 +55,8 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
         else:
             yield Number(metric, value, "ratio", "test")
     yield Number("nonzero_share", nonzero_share(bank.features), "fraction", "test")
-    spectrum = singular_values(bank.features - bank.features.mean(0))
-    shares = np.asarray(spectrum, np.float64) ** 2
+    spectrum, size = _spread(bank.features)
+    shares = np.asarray(spectrum) ** 2
     if shares.sum() > 0:
         shares = shares[shares > 0] / shares.sum()
         yield Number("effective_rank", math.exp(-float(shares @ np.log(shares))), "dimensions", "test")
@@ -59,10 +64,27 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
         yield Undefined("effective_rank: the features are the same for all images")
     yield Number("width", bank.features.shape[1], "count", "test")
     yield Number("constant_features", int((np.ptp(bank.features, 0) == 0).sum()), "count", "test")
-    size = math.sqrt(np.square(bank.features, dtype=np.float64).mean())
     yield Number("feature_size", size, "length", "test")
     ((first, _), *_) = inputs.shown("test").subset(slice(1)).batches(1)
     yield Number("input_side", network.prepared(first).shape[-1], "pixels", "test")
     parameters = sum(each.numel() for each in network.body.parameters())
     yield Number("parameters", parameters, "count", "test")
     yield Arrays("feature_spectrum", {"singular_values": spectrum}, "test")
+
+
+def _spread(features: np.ndarray) -> tuple[Tensor, float]:
+    """The singular values of features about their mean, and their root mean square; in float64."""
+    import torch
+
+    from penultimate.metrics.activations import SpectrumAccumulator
+    from penultimate.metrics.blocks import as_features, float64_blocks
+
+    matrix = as_features(features)
+    total, squares = torch.zeros(matrix.shape[1], dtype=torch.float64), 0.0
+    for _, block in float64_blocks(matrix):
+        total += block.sum(0)
+        squares += float(block.square().sum())
+    spectrum = SpectrumAccumulator()
+    for _, block in float64_blocks(matrix):
+        spectrum.update(block - total / len(matrix))
+    return spectrum.compute(), math.sqrt(squares / matrix.numel())

@@ -104,7 +104,8 @@ def given_fine_tuning(
 
     From the linear probe as its final layer: SGD, momentum 0.9, the learning rate to zero as a cosine, in
     float32, no augmentation. Of the learning rates and decays those are used that are best on a fifth of the
-    training images (of equals the smallest); then all training images are.
+    training images (of equals the smallest learning rate, then the largest decay); then all training images
+    are.
     """
     from penultimate.probes.estimator import accuracy_of
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import PenultimateError
+from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
 
 if TYPE_CHECKING:
@@ -183,15 +184,22 @@ class Inputs:
     ) -> ImageSet | ListedImages:
         """The same as the network is shown them, or another one; what lies on disk stays there until a batch
         is asked for. With `most` no more than these, the `sample` that is the same for all networks."""
+        shown = self.shown_in(self.folders[self._one("images", split, self.target).parent], split, to)
+        return shown if most is None else shown.subset(sample(len(shown), most))
+
+    def shown_in(self, folder: Path, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
+        """Those of a split in a folder; raises UndefinedError for images on disk without a network."""
+        from penultimate.data.images import load_images
         from penultimate.data.listed import LISTING, listed_images
 
-        folder = self.folders[self._one("images", split, self.target).parent]
-        shown: ImageSet | ListedImages
-        if (folder / LISTING).is_file():
-            shown = listed_images(folder, split, (to or self.network).preparation, self.workers)
-        else:
-            shown = self.pictures(split)
-        return shown if most is None else shown.subset(sample(len(shown), most))
+        if not (folder / LISTING).is_file():
+            return load_images(folder, split)
+        if to is None and not self._all("network"):
+            raise UndefinedError(
+                f"{self.step.name} has no network that says how the images of '{self.target}' on disk are"
+                " resized and cropped"
+            )
+        return listed_images(folder, split, (to or self.network).preparation, self.workers)
 
     @property
     def workers(self) -> int:

@@ -48,7 +48,7 @@ def multilabel(
 
     Each label's lambda is chosen by its AUC on a fifth of the training images. An uncertain label counts the
     same, as `uncertain` says, in training, choosing and testing. Intervals are DeLong's, of 95 %. A label
-    without a positive or negative example has no value, nor have the means with it.
+    with fewer than two positive or two negative test images has no value, nor have the means with it.
     """
     from penultimate.probes.multilabel import MultiLabelProbe
 

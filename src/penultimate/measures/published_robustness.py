@@ -26,10 +26,10 @@ CORRUPTED = "c"
     paper="Kornblith et al., 2021, table C.2",
 )
 def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """Top-1 accuracy on each set that is there, -A and -R among the classes that occur in them; errors on -C.
+    """Top-1 accuracy on each set that is there, and errors on -C, among the classes that occur in the set.
 
-    Images of -C, 224 x 224 as they are published, are shown whole. A batch of images is in memory, however
-    many a set has. A set that is not there is named.
+    Those are 200 in -A and -R, and all in the others. Images of -C, 224 x 224 as they are published, are
+    shown whole. A batch of images is in memory, however many a set has. A set that is not there is named.
     """
     import numpy as np
 

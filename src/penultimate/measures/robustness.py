@@ -47,7 +47,7 @@ def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
     """The first test images of each class under each corruption, as NAME.npy [severities n h w 3].
 
     Labels [n] are in labels.npy. Random numbers derive from the draw and the images' ids. Images that are not
-    in colour have no corruptions.
+    in colour have no corruptions, nor have images on disk, which every network is shown in its own size.
     """
     import numpy as np
 
@@ -80,6 +80,7 @@ def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
 def hard(inputs: Inputs) -> Iterator[Fact]:
     """A small network is trained briefly on the source; of fresh images those stay that it gets wrong."""
     from penultimate.data.images import load_images, save_images
+    from penultimate.features.extraction import predicted
     from penultimate.networks.trained import load_network
     from penultimate.training import Recipe, train
 
@@ -98,7 +99,7 @@ def hard(inputs: Inputs) -> Iterator[Fact]:
     if result.status != "done":
         raise PenultimateError(f"the network that chooses hard images diverged: {result.reason}")
     candidates = load_images(next(iter(pools.values())), "test")
-    wrong = _predictions(load_network(inputs.folder), candidates) != candidates.labels
+    wrong = predicted(load_network(inputs.folder), candidates) != candidates.labels
     if not wrong.any():
         raise UndefinedError("the network that chooses hard images gets every candidate right")
     save_images(inputs.folder, HARD, candidates.subset(wrong))
@@ -127,8 +128,12 @@ def robustness(inputs: Inputs, *, per_class: int = 2) -> Iterator[Number | Undef
     Hard images are answered with the classes that they show, as ImageNet-A is. A set that could not be made
     is named.
     """
+    import numpy as np
+
     from penultimate.data.catalog import shifted
     from penultimate.data.images import load_images
+    from penultimate.features.extraction import predicted
+    from penultimate.metrics.accuracy import accuracy
 
     network = inputs.network
     missing = []
@@ -140,14 +145,15 @@ def robustness(inputs: Inputs, *, per_class: int = 2) -> Iterator[Number | Undef
     hard_set = shifted(inputs.source).get("a")
     for name, folder in inputs.shifted().items():
         if name == hard_set:
-            chosen = inputs.made("hard")
-            if chosen is None or not (chosen / "manifest.json").exists():
+            made = inputs.made("hard")
+            if made is None or not (made / "manifest.json").exists():
                 missing.append(name)
                 continue
-            value = _accuracy(network, load_images(chosen, HARD))
+            chosen: Images = load_images(made, HARD)
         else:
-            value = _accuracy(network, load_images(folder, "test"))
-        yield Number("top1", value, "fraction", "test", target=name)
+            chosen = inputs.shown_in(folder, "test")
+        answers = predicted(network, chosen, among=np.unique(chosen.labels))
+        yield Number("top1", accuracy(answers, chosen.labels), "fraction", "test", target=name)
     if missing:
         yield Undefined(f"no {', no '.join(missing)}")
 
@@ -157,6 +163,7 @@ def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
 
     from penultimate.data.corruptions import BENCHMARK, SEVERITIES
     from penultimate.data.images import ImageSet
+    from penultimate.features.extraction import predicted
 
     labels = np.load(folder / LABELS)
     for name in BENCHMARK:
@@ -167,31 +174,10 @@ def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
             np.arange(len(SEVERITIES) * len(labels)),
             network.class_names,
         )
-        wrong = (_predictions(network, every) != every.labels).reshape(len(SEVERITIES), -1)
+        wrong = (predicted(network, every) != every.labels).reshape(len(SEVERITIES), -1)
         for severity, share in zip(SEVERITIES, wrong.mean(1), strict=True):
             setting: dict[str, str | int] = {"corruption": name, "severity": severity}
             yield Number("corruption_error", float(share), "fraction", "test", setting=setting)
-
-
-def _logits(network: Network, images: Images) -> np.ndarray:
-    from penultimate.features.extraction import extract
-
-    logits = extract(network, images).logits
-    assert logits is not None
-    return logits
-
-
-def _predictions(network: Network, images: Images) -> np.ndarray:
-    classes: np.ndarray = _logits(network, images).argmax(1)
-    return classes
-
-
-def _accuracy(network: Network, images: Images) -> float:
-    import numpy as np
-
-    from penultimate.metrics.accuracy import subset_accuracy
-
-    return subset_accuracy(_logits(network, images), images.labels, np.unique(images.labels))
 
 
 def _first_of_each_class(labels: np.ndarray, count: int) -> np.ndarray:

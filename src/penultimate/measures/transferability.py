@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from penultimate.measures.calibration import log_probabilities
 from penultimate.measures.declaration import Features, Head, Logits, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
@@ -65,15 +66,10 @@ def nce(inputs: Inputs) -> Iterator[Number]:
 )
 def leep(inputs: Inputs) -> Iterator[Number]:
     """LEEP of the source classes' probabilities on the target's training images, where there are any."""
-    import numpy as np
-    import torch
-
     from penultimate.metrics.source_classes import leep as measured
 
     bank = inputs.features("train")
-    assert bank.logits is not None
-    logits = torch.from_numpy(bank.logits.astype(np.float64))
-    probabilities = inputs.network.log_probabilities(logits).exp()
+    probabilities = log_probabilities(inputs, bank).exp_()
     yield Number("leep", measured(probabilities, bank.labels), "nats", "train")
 
 

@@ -182,6 +182,7 @@ class _Unfolding:
             case needs.Made():
                 return self._made(need, place)
             case needs.Trained():
+                self._expect_preparation(place.target, what)
                 return []
         raise RequestError(f"the measurement '{what.name}' needs {need!r}, which no study can give it")
 
@@ -223,6 +224,16 @@ class _Unfolding:
         given = [self.base.gives(key, need) for key in networks]
         any_will_do = isinstance(need, needs.Features) and what.scope not in ("network", "pair")
         return not (any(given) if any_will_do else all(given))
+
+    def _expect_preparation(self, name: str, what: Measurement) -> None:
+        """Raises RequestError for images on disk where no network says how they are resized and cropped."""
+        on_disk = name in self.study.data or name in self.study.nowhere
+        if on_disk and not any(isinstance(need, needs.Layers) for need in what.needs):
+            raise RequestError(
+                f"study '{self.study.name}' measures {what.name} on '{name}', whose images lie on disk; a"
+                " network that begins with first weights does not say how they are resized and cropped: leave"
+                " it out"
+            )
 
     def _expect_split(self, name: str, split: str, what: Measurement) -> None:
         sizes = self.study.card(name).sizes
