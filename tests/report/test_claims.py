@@ -276,6 +276,18 @@ def test_the_gap_is_told_apart_from_the_relearned_head() -> None:
     assert (verdicts["separation_relearned"], verdicts["separation_gap"]) == ("holds", "does not hold")
 
 
+def test_the_relearned_head_falls_behind_the_original_on_the_same_images() -> None:
+    """Originals that are ten points above the relearned head for all, where their own accuracy is not."""
+    results = planted(as_in_the_paper())
+    originals = [
+        dataclasses.replace(row, metric="relearn_original_top1", value=row.value + 0.1)
+        for row in results.table.where(metric="relearn_top1", setting="shots=5")
+    ]
+    alone, beside = (read(one).values("gap")["softmax"] for one in (results, with_rows(results, originals)))
+    assert np.mean([*alone.values()]) == pytest.approx(55 - 77, abs=0.2)
+    assert [*beside.values()] == pytest.approx([-10.0] * 5)
+
+
 def test_relearning_is_judged_at_one_number_and_told_at_all() -> None:
     judged = {one.claim.key: one.ours for one in judge(read(planted(as_in_the_paper())))}
     for key in ("separation_relearned", "separation_gap"):
