@@ -66,10 +66,7 @@ def test_the_original_head_is_that_on_the_same_images_where_it_was_measured(refe
     marks_of = {(point.objective, point.faint): point.y for point in drawn.points}
     for slug in PRESETS:
         assert marks_of[slug, True] == pytest.approx(marks_of[slug, False] / 2)
-        cells = {
-            key: column_of(table_of(built, "figure6"), key) for key in ("original_5_percent", "top1_percent")
-        }
-        assert cells["original_5_percent"][slug].value == pytest.approx(marks_of[slug, True])
+    assert any("the original heads on all test images" in note for note in built.notes)
     assert others == panels(exhibit("figure6", reference))["figure6-10"]
 
 
