@@ -56,6 +56,12 @@ def test_flips_of_signs_come_near_the_exact_test() -> None:
     assert paired_p([first, second], 0, 1) == pytest.approx(paired_p([joined], 0, 1), rel=0.25)
 
 
+def test_however_many_are_compared_flips_of_signs_tell_apart_what_is_far_apart() -> None:
+    """Of 100 networks each p is multiplied by up to 4,950."""
+    tasks = [drawn((0.95, 0.4), 200, 1), drawn((0.95, 0.4), 150, 2)]
+    assert 4950 * paired_p(tasks, 0, 1) < 0.001
+
+
 def test_networks_that_answer_alike_are_not_told_apart() -> None:
     task = drawn((0.7,), 50)
     same = Answers(np.repeat(task.correct, 2, 0), task.strata)

@@ -101,6 +101,18 @@ def test_every_leaf_of_the_tree_has_room_for_its_mark(seeds: tuple[int, ...]) ->
     assert (panel.size[1] - 64) / (high - low) > 12  # the height of a mark
 
 
+def test_the_places_of_leaves_have_no_numbers_and_what_they_are_joined_at_has() -> None:
+    panel = panels(exhibit("figureC4", part_of(glyphs(), seeds=(0,))))["figureC4-tree"]
+    drawn = draw_panel(panel, marks(list(objectives_of(glyphs())))).raw
+    assert ("xtick_1" in drawn, "ytick_1" in drawn) == (True, False)
+
+
+def test_two_seeds_show_a_direction() -> None:
+    few, whole = (exhibit("figureC4", part_of(glyphs(), seeds=seeds)) for seeds in ((0, 1), (0, 1, 2)))
+    assert few.finding.endswith("(two runs each: a direction, no more).")
+    assert "direction" not in whole.finding
+
+
 def test_the_tree_is_average_linkage_and_its_leaves_are_the_networks() -> None:
     panel = panels(exhibit("figureC4", glyphs()))["figureC4-tree"]
     rows = pairs_of(glyphs(), SAME_MISTAKE)

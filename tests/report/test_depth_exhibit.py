@@ -14,7 +14,7 @@ from penultimate.report import StudyResults, exhibit, read_study
 from penultimate.report.base import Built
 from tests.oracles.report import spearman_rho
 from tests.report.planted import planted
-from tests.report.reading import cell, described, glyphs, panels, shuffled, table_of, with_rows
+from tests.report.reading import cell, described, glyphs, only, panels, shuffled, table_of, with_rows
 
 TASKS = {"syllabics": "top1", "newfaces": "mean_per_class"}
 LAYERS = ("block1", "block2", "penultimate")
@@ -179,6 +179,17 @@ def test_an_objective_without_all_tasks_is_left_out_until_it_has_them() -> None:
     sigmoid = resolve("sigmoid").canonical
     rows = [row for row in results.table if (row.objective, row.target) != (sigmoid, "newfaces")]
     part = with_rows(dataclasses.replace(results, table=results.table.where(metric="none")), rows)
+    assert [row.objective for row in table_of(exhibit("depth", part), "depth_linear").rows] == [
+        "softmax",
+        "dropout",
+        "squared_error",
+    ]
+
+
+def test_an_objective_without_a_run_on_all_tasks_is_left_out_until_it_has_one() -> None:
+    sigmoid = resolve("sigmoid").canonical
+    gone = {(sigmoid, "newfaces", 0), (sigmoid, "syllabics", 1)}
+    part = only(with_depth(), lambda row: (row.objective, row.target, row.seed) not in gone)
     assert [row.objective for row in table_of(exhibit("depth", part), "depth_linear").rows] == [
         "softmax",
         "dropout",

@@ -265,3 +265,10 @@ def test_in_a_terminal_the_finding_stands_before_the_numbers() -> None:
     text = render_exhibit_text(built(glyphs())["figure5"])
     assert text.index("Ours: the higher the class separation") < text.index("Objectives on")
     assert text.count("Ours: the higher") == 1
+
+
+@pytest.mark.parametrize("name", ["table2", "tableC5"])
+def test_an_exhibit_that_shows_nothing_of_the_study_says_nothing_of_it(name: str) -> None:
+    one = assemble(next(each for each in all_exhibits() if each.name == name), admit(glyphs()))
+    assert not one.is_measured
+    assert one.finding == ""

@@ -341,6 +341,14 @@ def test_layers_are_judged_by_the_jackknife_over_objectives() -> None:
         assert f"{fmean(values):+.3f} ({low:.3f} to {high:.3f}) in {layer}" in shown
 
 
+def test_layers_of_networks_without_a_seed_are_none_of_the_objectives() -> None:
+    rows = likeness((0.0, 0.0, 0.1, 0.2))
+    facts = {"objective": "theirs", "objective_b": "ours", "seed": None, "draw": None, "seed_b": None}
+    given = [dataclasses.replace(rows[0], layer=one, layer_b=one, **facts) for one in ("layer1", "layer2")]
+    with_given, without = (judged(study(of))["last_layers"].ours for of in ([*rows, *given], rows))
+    assert with_given == without
+
+
 def test_few_objectives_decide_nothing_on_layers() -> None:
     ours = judged(study(likeness((0, 0, 0, 0.2), objectives=NINE[:5])))["last_layers"].ours
     assert (ours.judged, ours.reason) == (

@@ -84,6 +84,19 @@ def test_every_cell_is_a_mean_over_runs_and_the_best_is_bold() -> None:
     assert "Findings, test images: softmax has the highest mean AUC on one of two labels." in built.notes
 
 
+def test_a_label_on_which_softmax_shares_the_first_place_is_said_to_be_tied() -> None:
+    made = results()
+    rows = [
+        dataclasses.replace(row, value=1.0) if row.metric == "multilabel_auc" else row for row in made.table
+    ]
+    objectives = list(reversed(made.description["objectives"]))
+    tied = dataclasses.replace(
+        made, table=type(made.table)(rows), description={**made.description, "objectives": objectives}
+    )
+    said = "Findings, test images: softmax has the highest mean AUC on two of two labels (tied on two)."
+    assert said in exhibit("tableD1", tied).notes
+
+
 def test_the_paper_s_numbers_stand_beside_ours_digit_for_digit() -> None:
     built = exhibit("tableD1", results())
     for split, name in (("validation", "official"), ("test", "iid")):

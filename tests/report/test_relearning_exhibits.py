@@ -56,6 +56,20 @@ def _gaps(own: list[Point], heads: list[Point]) -> list[float]:
     return [point.y - heights[point.objective] for point in heads]
 
 
+def test_the_original_head_is_that_on_the_same_images_where_it_was_measured(reference: StudyResults) -> None:
+    heads = reference.table.where(metric="relearn_top1", setting="shots=5")
+    originals = [
+        dataclasses.replace(row, metric="relearn_original_top1", value=row.value / 2) for row in heads
+    ]
+    built = exhibit("figure6", with_rows(reference, originals))
+    drawn, others = panels(built)["figure6-5"], panels(built)["figure6-10"]
+    marks_of = {(point.objective, point.faint): point.y for point in drawn.points}
+    for slug in PRESETS:
+        assert marks_of[slug, True] == pytest.approx(marks_of[slug, False] / 2)
+    assert any("the original heads on all test images" in note for note in built.notes)
+    assert others == panels(exhibit("figure6", reference))["figure6-10"]
+
+
 def test_the_table_has_the_sweep_below_the_objectives(reference: StudyResults) -> None:
     table = table_of(exhibit("figure6", reference), "figure6")
     assert [column.key for column in table.columns] == [

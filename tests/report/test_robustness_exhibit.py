@@ -141,6 +141,15 @@ def test_a_seed_without_softmax_is_left_out_and_named(results: StudyResults) -> 
     assert column_of(built.tables[0], "mce")["sigmoid"].value == pytest.approx(mean_of(own))
 
 
+def test_a_network_without_a_seed_is_named_as_such(results: StudyResults) -> None:
+    given = [
+        dataclasses.replace(row, objective="theirs", seed=None, draw=None)
+        for row in results.table.where(metric="corruption_error", objective="softmax", seed=0)
+    ]
+    told = said(exhibit("tableC2", with_rows(results, given)))
+    assert "mCE without networks that were not trained here, of which there is no softmax network" in told
+
+
 def test_a_flawless_reference_is_said_and_a_torn_run_left_out(results: StudyResults) -> None:
     flawless = Table(
         dataclasses.replace(row, value=0.0)

@@ -130,7 +130,10 @@ class Raster:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; several make a figure. Directly labelled where `labelled`; a map where `raster`."""
+    """One pair of axes; several make a figure. Directly labelled where `labelled`; a map where `raster`.
+
+    Not `numbered`: what lies upwards is in an order, and has no numbers.
+    """
 
     name: str
     title: str
@@ -145,6 +148,7 @@ class Panel:
     y_limits: tuple[float, float] | None = None
     size: tuple[float, float] = (420, 340)
     raster: Raster | None = None
+    numbered: bool = True
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     missing = tuple(gap if gap.command else gap.run_by(exhibit.measured_by) for gap in missing)
     tables = tuple(table for piece in pieces for table in piece.tables)
     figures = tuple(figure for piece in pieces for figure in piece.figures)
-    said = [finding(measurements) for finding in exhibit.findings]
+    is_measured = Built(exhibit.name, exhibit.title, "", tables, figures).is_measured
+    said = [finding(measurements) for finding in exhibit.findings if is_measured]
     findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
     of_parts = [note for piece in pieces for note in piece.notes]
     of_architectures = measurements.of_others if exhibit.of_another else (measurements,)

@@ -7,6 +7,7 @@ the same. Examples are resampled, not networks or training images: what is said 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -124,14 +125,17 @@ def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.ND
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
     """The two-sided p that two networks answer alike: signs of their differences flip at random.
 
-    Exact where all examples weigh the same (McNemar's exact test), else from `FLIPS` random flips.
+    Exact where all examples weigh the same (McNemar's exact test), else from `FLIPS` random flips, which show
+    no p below 1 / (1 + FLIPS), or by a bound where that is smaller, n_w the examples of weight w that differ:
+
+    p <= 2 exp(-D^2 / (2 sum_w n_w w^2)),    D the difference
 
     >>> import numpy as np
     >>> right = np.array([[True] * 8 + [False] * 92, [False] * 100])
     >>> round(paired_p([Answers(right, np.zeros(100, int))], 0, 1), 4)
     0.0078
 
-    McNemar, 1947.
+    McNemar, 1947; Hoeffding, 1963.
     """
     import numpy as np
     from scipy.special import bdtr
@@ -153,7 +157,8 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
     flipped = np.zeros(FLIPS)
     for weight, counts in told.items():
         flipped += weight * (2.0 * random.binomial(sum(counts), 0.5, FLIPS) - sum(counts))
-    return float((1 + (np.abs(flipped) >= observed * (1 - 1e-12)).sum()) / (1 + FLIPS))
+    bound = 2 * math.exp(-(observed**2) / (2 * sum(sum(counts) * w**2 for w, counts in told.items())))
+    return min(bound, float((1 + (np.abs(flipped) >= observed * (1 - 1e-12)).sum()) / (1 + FLIPS)))
 
 
 @dataclass(frozen=True)

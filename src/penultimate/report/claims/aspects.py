@@ -79,6 +79,8 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "combined": percent("top1", split="holdout", over="epochs"),
 }
 """The rows that hold an aspect, or that it is computed from; those of all others follow from these."""
+ORIGINAL = percent("relearn_original_top1", setting="shots", optional=True)
+"""The accuracy of original heads on the images that relearned ones are scored on, where these are others."""
 RATIOS: tuple[Aspect, ...] = ("separation", "separation_before", "fall", "shared")
 """Aspects between 0 and 1; all others are in per cent."""
 UNITS: dict[Aspect, str] = {
@@ -108,6 +110,7 @@ def read_by_claims() -> tuple[Quantity, ...]:
     """Every quantity that a verdict depends on."""
     return (
         *QUANTITIES.values(),
+        ORIGINAL,
         percent("top1", split="train", over="epochs"),
         *(QUANTITIES[aspect].of_arm(SWEEP) for aspect in OF_THE_SWEEP),
         *(replace(QUANTITIES[aspect].of_arm(AUTOAUGMENT), optional=True) for aspect in UNDER_AUGMENTATION),

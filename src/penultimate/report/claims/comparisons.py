@@ -125,7 +125,7 @@ def least_difference(aspect: Aspect, softmax: float, criteria: Criteria) -> floa
 
 
 def compare(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> AgainstSoftmax | None:
-    """The comparison that a study allows; None where softmax or every alternative was not measured."""
+    """The comparison that a study allows; None where softmax was not measured."""
     softmax, alternatives = evidence.alternatives(aspect)
     return AgainstSoftmax(aspect, softmax, alternatives, criteria, blocks) if softmax else None
 

@@ -79,11 +79,14 @@ def kinship(pairs: Pairs) -> tuple[dict[Seed, float], float]:
 
     It is a difference m of means over pairs; of each seed, the jackknife's pseudo-value n m - (n - 1) m' with
     m' that without the seed, for a seed is in many pairs. And how alike those of different objectives are.
-    Of two seeds it is m itself, without a spread; nothing where either kind of pair is missing.
+    Of two seeds it is m itself, without a spread; nothing where either kind of pair is missing, or is when a
+    seed is left out. Networks without a seed have no part in it.
 
     Arvesen, 1969.
     """
-    apart = [(a, b, value) for (a, b), value in pairs.items() if a.seed != b.seed]
+    apart = [
+        (a, b, value) for (a, b), value in pairs.items() if None not in (a.seed, b.seed) and a.seed != b.seed
+    ]
     seeds = sorted({key.seed for a, b, _ in apart for key in (a, b) if key.seed is not None})
 
     def mean(without: Seed, same: bool) -> float:
@@ -98,6 +101,7 @@ def kinship(pairs: Pairs) -> tuple[dict[Seed, float], float]:
         return mean(without, True) - mean(without, False)
 
     n, whole = len(seeds), gain(None)
-    if n < 3 or math.isnan(whole):
-        return ({} if math.isnan(whole) else dict.fromkeys(seeds, whole)), mean(None, False)
-    return {seed: n * whole - (n - 1) * gain(seed) for seed in seeds}, mean(None, False)
+    left = {seed: gain(seed) if n > 2 else whole for seed in seeds}
+    if any(map(math.isnan, left.values())):
+        return {}, mean(None, False)
+    return {seed: n * whole - (n - 1) * one for seed, one in left.items()}, mean(None, False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penultimate import published
 from penultimate.data.catalog import SHIFTS, card
 from penultimate.report.base import MISSING, Missing
-from penultimate.report.claims.aspects import MEASURED_BY, QUANTITIES, Among, Aspect
+from penultimate.report.claims.aspects import MEASURED_BY, ORIGINAL, QUANTITIES, Among, Aspect
 from penultimate.report.claims.courses import at_equal_training, below_their_peak
 from penultimate.report.claims.criteria import judged_shots
 from penultimate.report.claims.effects import BySeed, Verdict, all_of
@@ -110,7 +110,7 @@ def _values(measurements: Measurements, aspect: Aspect, shots: int | None, task:
         seeds = measurements.seeds
         return {objective.spec: dict.fromkeys(seeds, value) for value, objective in measurements.temperatures}
     if aspect == "gap":
-        accuracies = _values(measurements, "accuracy", shots, task)
+        accuracies = original_heads(measurements, shots) or _values(measurements, "accuracy", shots, task)
         gaps = {
             spec: {
                 seed: value - accuracies[spec][seed]
@@ -150,6 +150,14 @@ def relearned(measurements: Measurements) -> dict[int, ByRun]:
     conditions = measurements.conditions("relearn_top1")
     by_shots = {int(setting.removeprefix("shots=")): runs for setting, runs in conditions.items() if setting}
     return dict(sorted(by_shots.items()))
+
+
+def original_heads(measurements: Measurements, shots: int | None) -> ByRun:
+    """The accuracies of original heads, in per cent, where it was measured beside relearned ones.
+
+    That is where heads are relearned from test images, and scored on the others.
+    """
+    return _scaled(measurements.runs(ORIGINAL.metric, setting=f"shots={shots}"), ORIGINAL.scale)
 
 
 def gather(measurements: Measurements) -> Evidence:

@@ -73,10 +73,15 @@ def likeness_by_layer(measurements: Measurements) -> dict[str, Pairs]:
     rows = measurements.rows(metric)
     names = in_order({str(row.layer) for row in rows if row.layer and row.layer == row.layer_b}, measurements)
     by_layer = {name: pairs_of(measurements, QUANTITIES["likeness"], name) for name in names}
-    return {
-        name: {(a, b): value for (a, b), value in pairs.items() if a.seed != b.seed}
+    of_seeds = {
+        name: {
+            (a, b): value
+            for (a, b), value in pairs.items()
+            if None not in (a.seed, b.seed) and a.seed != b.seed
+        }
         for name, pairs in by_layer.items()
     }
+    return {name: pairs for name, pairs in of_seeds.items() if pairs}
 
 
 def _likeness(pairs: Pairs, objectives: Collection[str]) -> tuple[float, float]:

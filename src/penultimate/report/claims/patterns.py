@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from penultimate import published
@@ -69,30 +70,39 @@ def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[B
     softmax, _ = evidence.alternatives("separation")
     values, alternatives = evidence.alternatives(rule.aspect)
     values = values if rule.objective == BASELINE else alternatives.get(rule.objective, {})
-    return values, least_difference("separation", mean(softmax.values()), criteria) if softmax else 0.0
+    if not softmax:
+        return {}, 0.0
+    return values, least_difference("separation", mean(softmax.values()), criteria)
 
 
 def _shared(evidence: Evidence) -> BySeed:
-    """Within each seed, rho of R² and transfer to tasks of shared classes, less that of the others."""
-    separation = evidence.values("separation")
+    """Within each seed, rho of R² and transfer to tasks of shared classes, less that of the others.
+
+    Networks without a seed are left out, and of a seed the tasks on which all transfer alike.
+    """
+    separation = {spec: runs for spec, runs in evidence.values("separation").items() if {*runs} != {None}}
     tasks = {task: evidence.on_task(task).values("linear") for task in evidence.measurements.targets}
     if not {*tasks} & {*SHARED} or not {*tasks} - {*SHARED} or len(separation) < 3:
         return {}
     runs = [separation, *tasks.values()]
     seeds = common_seeds(of.get(spec, {}) for of in runs for spec in separation)
-    return {
+    contrasts = {
         seed: _contrast(
             [of[seed] for of in separation.values()],
             {task: [of[spec][seed] for spec in separation] for task, of in tasks.items()},
         )
         for seed in seeds
     }
+    return {seed: value for seed, value in contrasts.items() if not math.isnan(value)}
 
 
 def _contrast(separation: list[float], tasks: Mapping[str, list[float]]) -> float:
     rhos = {task: spearman(separation, values, exact=False).rho for task, values in tasks.items()}
-    shared = [rho for task, rho in rhos.items() if task in SHARED]
-    return mean(shared) - mean(rho for task, rho in rhos.items() if task not in SHARED)
+    shared, others = (
+        [rho for task, rho in rhos.items() if (task in SHARED) == side and not math.isnan(rho)]
+        for side in (True, False)
+    )
+    return mean(shared) - mean(others) if shared and others else math.nan
 
 
 def shared_in_paper() -> str:

@@ -180,6 +180,8 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
         pad = 0.0 if chosen and low < high else 0.09 * (high - low) or 0.5 * (abs(high) or 1.0) * 0.1
         set_limits(low - pad, high + pad)
         axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10]))
+    if not panel.numbered:
+        axes.yaxis.set_ticks([])
     axes.set_xlabel(plain(panel.x_label), loc="right" if small else "center", labelpad=3 if small else 6)
     axes.tick_params(axis="x", pad=3)
     if panel.y_label:

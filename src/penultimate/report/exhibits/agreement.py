@@ -81,9 +81,10 @@ def _own_and_others(measurements: Measurements, pairs: Pairs) -> tuple[ExhibitTa
         rows.append(TableRow(objective.label, cells, objective.slug))
     title = "Same wrong answer, of the images that both get wrong, %"
     told = in_words(sum(apart), "none")
+    few = direction([len({network.seed for pair in pairs for network in pair})])
     finding = (
         f"{OURS}: for {told} of {counted(len(apart), 'objective')}, two of its networks err more alike than"
-        " one of them and one of any other objective."
+        f" one of them and one of any other objective{f' ({few})' if few else ''}."
     )
     if not apart:
         every = [share for (a, b), share in pairs.items() if a.objective != b.objective]

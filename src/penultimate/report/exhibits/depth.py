@@ -28,11 +28,11 @@ from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, p_value, plain
+from penultimate.statistics.comparison import LEVEL
 
 SOFTMAX = resolve("softmax").canonical
 LEAST_LEAD = 1.0
 """Points below which softmax's lead is too small to be divided by."""
-LEVEL = 0.05
 LONGEST_AXIS = 60
 LAST = "last"
 """What the table of layers calls the penultimate features."""
@@ -87,14 +87,15 @@ class Served:
 
 
 def served(measurements: Measurements, probe: Probe) -> dict[str, Served]:
-    """Of every objective whose layers were measured on every task that any was measured on, by its spec."""
+    """Of every objective of which a run was measured on every task that any was measured on, by its spec."""
     tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
     tested = {target: layers for target, layers in tested.items() if layers}
     validated = {target: layers_of(measurements, probe.validated, target) for target in tested}
     found = {}
     for objective in measurements.objectives:
         of_tasks = {target: _own(layers, objective.spec, probe) for target, layers in tested.items()}
-        if of_tasks and all(PENULTIMATE in layers and len(layers) > 1 for layers in of_tasks.values()):
+        last = mean_of([{"": layers.get(PENULTIMATE, {})} for layers in of_tasks.values()])
+        if last and all(len(layers) > 1 for layers in of_tasks.values()):
             choices = {target: _own(layers, objective.spec) for target, layers in validated.items()}
             found[objective.spec] = _served(of_tasks, choices)
     return found

@@ -40,7 +40,6 @@ SCORES = (
 )
 TUNED = percent("given_fine_tuned_{accuracy}", "Fine-tuned, %", best="")
 FROZEN = percent("linear_{accuracy}", "Frozen, %")
-SHARED = Quantity("semantic_overlap", "train", label="Shared classes", digits=0)
 SCALED = "Temperature-scaled"
 AS_CLASSIFIERS = (
     percent("top1", "Top-1, %", "top1_percent"),

@@ -112,7 +112,7 @@ def _interval(low: Mapping[int | None, float], high: Mapping[int | None, float])
 
 
 def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: str) -> list[str]:
-    """On how many labels softmax has the highest mean."""
+    """On how many labels softmax has the highest mean, and on how many of these another has it too."""
     softmax = next((each.spec for each in measurements.objectives if each.slug == "softmax"), "")
     means = [
         {spec: average(list(of_seed.values())) for spec, of_seed in runs.items()}
@@ -120,10 +120,11 @@ def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: s
     ]
     if not all(softmax in of_label and len(of_label) > 1 for of_label in means):
         return []
-    first = sum(max(of_label, key=lambda spec: of_label[spec]) == softmax for of_label in means)
+    first = [of_label for of_label in means if of_label[softmax] == max(of_label.values())]
+    tied = sum([*of_label.values()].count(of_label[softmax]) > 1 for of_label in first)
     return [
-        f"{where}: softmax has the highest mean AUC on {in_words(first, 'none')} of"
-        f" {counted(len(means), 'label')}."
+        f"{where}: softmax has the highest mean AUC on {in_words(len(first), 'none')} of"
+        f" {counted(len(means), 'label')}{f' (tied on {in_words(tied)})' if tied else ''}."
     ]
 
 

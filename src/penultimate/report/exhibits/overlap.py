@@ -79,7 +79,7 @@ def _finding(halves: dict[str, bool], runs: int) -> list[str]:
         return []
     few = f" ({said})" if (said := direction([runs])) else ""
     near = [title for title, is_less in halves.items() if not is_less]
-    but = f", not on {listed(near)}" if near else ""
+    but = f", not on {listed(near)}" if 0 < len(near) < len(halves) else ""
     told = in_words(sum(halves.values()), "none")
     return [
         f"{OURS}: the accuracy as assigned is less than half of the linear one on {told} of"

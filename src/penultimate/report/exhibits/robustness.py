@@ -22,6 +22,7 @@ from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import beside_softmax, either
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.text import listed
 
 REFERENCE = resolve("softmax").canonical
 GROUPS = {
@@ -83,9 +84,12 @@ def _relative(errors: Errors) -> tuple[ByRun, str]:
     except UndefinedError as error:
         return {}, f"No mCE: {error}."
     lacking = {seed for runs in errors.values() for seed in runs} - set(reference)
-    seeds = ", ".join(sorted(map(str, lacking)))
+    without = [f"seed {seed}" for seed in sorted(seed for seed in lacking if seed is not None)]
+    without += ["networks that were not trained here"] if None in lacking else []
     reason = (
-        f"mCE without seed {seeds}, of which there is no softmax network to compare with." if lacking else ""
+        f"mCE without {listed(without)}, of which there is no softmax network to compare with."
+        if lacking
+        else ""
     )
     return {spec: runs for spec, runs in relative.items() if runs}, reason
 

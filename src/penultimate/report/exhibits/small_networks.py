@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from penultimate.report.base import Missing
+from penultimate.report.claims.wording import runs_each
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import is_further
 from penultimate.report.quantity import COSINE_DECAY, Quantity, percent
@@ -49,7 +50,7 @@ def _build(measurements: Measurements) -> Piece:
     if table is None:
         gap = Missing("Accuracy of two more architectures under cosine decay")
         return Piece(missing=(gap,))
-    return Piece((table,), notes=(_regime(measurements), *bold_notes(measurements)))
+    return Piece((table,), notes=(_regime(measurements, columns), *bold_notes(measurements)))
 
 
 def _alike(measurements: Measurements) -> str:
@@ -69,19 +70,23 @@ def _alike(measurements: Measurements) -> str:
     return goes_with(one, other)(measurements)
 
 
-def _regime(measurements: Measurements) -> str:
+def _regime(measurements: Measurements, columns: list[RunColumn]) -> str:
     """How the arm was trained here."""
     arm = measurements.in_arm(_quantity(measurements).arm)
     recipe = arm.recipe
     if not recipe:
         return ""
     rates = {grid["recipe"]["learning_rate"] for grid in arm.networks.grids(arm.arm) if "recipe" in grid}
-    rate = f"learning rate {recipe['learning_rate']:g}" if len(rates) == 1 else "each with a learning rate"
+    rate = (
+        f"learning rate {recipe['learning_rate']:g}"
+        if len(rates) == 1
+        else "each with a learning rate of its own"
+    )
     averaging = "no averaging of the weights" if _is_unaveraged(recipe) else "averaged weights"
     return (
         f"Trained here for {counted(int(recipe['epochs']), 'epoch')}, {rate}, {plain(recipe['schedule'])}"
         f" schedule down to {fixed(100 * recipe['final_fraction'], 0)} % of it, {averaging};"
-        f" {arm.runs_phrase()}."
+        f" {runs_each(len(runs) for column in columns for runs in column.runs.values())}."
     )
 
 

@@ -309,6 +309,8 @@ def _at_edges(measurements: Measurements) -> str:
         count = counted(len(measurements.objectives), "objective")
         return f"{OURS}: {count} with the values that the study gives them; nothing was searched."
     searched = [tuned for tuned in tuning.objectives if tuned.axes and tuned.best]
+    if not searched:
+        return f"{OURS}: no hyperparameter was chosen by a search."
     edge = [
         any(
             tuned.best.values[place] in (min(tuned.tried(place)), max(tuned.tried(place)))

@@ -47,6 +47,7 @@ def tree_panel(
         tuple(points),
         tuple(curves),
         labelled=False,
+        numbered=False,
         size=(420, max(340.0, LEAF * len(networks) + MARGINS)),
         y_limits=(0.0, len(networks) + 1.0),
     )
