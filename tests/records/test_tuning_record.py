@@ -20,6 +20,7 @@ from penultimate.records.reading import study_folder, study_folders
 from penultimate.records.tuning import Tuning, from_json, read_tuning, write_tuning
 from penultimate.report import exhibit, read_study
 from penultimate.study import load_study
+from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.selection import override
 from penultimate.tuning.conduct import conduct, plan_tuning
 from penultimate.tuning.run import record_of
@@ -44,6 +45,34 @@ def test_the_record_reads_back_to_what_was_written(tuning: Tuning, tmp_path: Pat
         path.write_text(damage)
         with pytest.raises(DamagedFileError, match=r"tuning\.json' is not what was written.*writes it anew"):
             read_tuning(path)
+
+
+def test_a_record_has_one_setting_before_and_after_it_is_written(tmp_path: Path) -> None:
+    """A pair is a list in JSON, and a record of earlier lacks the settings that recipes have got since."""
+    study = override(three_seeds(), ["recipe.augmentation.crop=0.1,1.0"])
+    plan = plan_tuning(study, ["dropout"])
+    tuning = record_of(plan, conduct(plan, planted_runner))
+    write_tuning(tmp_path / "tuning.json", tuning)
+    again = read_tuning(tmp_path / "tuning.json")
+    assert again is not None
+    assert again.setting == tuning.setting
+    earlier = {name: value for name, value in tuning.recipe.items() if name != "at_once"}
+    assert dataclasses.replace(again, recipe=earlier).setting == tuning.setting
+    other = dataclasses.replace(again, recipe={**tuning.recipe, "at_once": 32})
+    assert other.setting != tuning.setting
+
+
+def test_the_start_is_that_of_the_objectives_own_recipe() -> None:
+    smoke = load_study("smoke")
+    usual = smoke.main.recipe.learning_rate
+    changes = {"dropout": {"learning_rate": 2 * usual}}
+    grids = runs_by_recipe(("softmax", "dropout"), smoke.main.recipe, changes, backbones=smoke.main.backbones)
+    study = dataclasses.replace(smoke, networks=grids)
+    (alone,) = conduct(plan_tuning(study, ["dropout"]), planted_runner)
+    assert str(alone.at_start) == f"dropout(keep=0.7) with recipe.learning_rate={2 * usual}"
+    rates = {"recipe.learning_rate": (usual, 2 * usual)}
+    (beside,) = conduct(plan_tuning(study, ["dropout"], rates), planted_runner)
+    assert str(beside.at_start) == str(alone.at_start)
 
 
 def test_the_choices_are_study_data(tuning: Tuning) -> None:
