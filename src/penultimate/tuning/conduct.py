@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, accuracies
@@ -191,7 +191,8 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
                 wanted[slug] = searches[slug].send(answers)
             except StopIteration as end:
                 tuned = _tuned(candidates[slug], end.value, outcomes, command)
-                done[slug] = dataclasses.replace(tuned, at_chance=at_chance(tuned, plan.study.source))
+                chance = at_chance(tuned, plan.study.card(plan.study.source))
+                done[slug] = dataclasses.replace(tuned, at_chance=chance)
     return tuple(done[slug] for slug in candidates if slug in done)
 
 
@@ -225,9 +226,8 @@ def _tuned(
     )
 
 
-def at_chance(tuned: Tuned, source: str) -> str:
+def at_chance(tuned: Tuned, described: DatasetCard) -> str:
     """That no cell is better than guessing, where even the best is within two standard errors of it."""
-    described = card(source)
     chance = 1 / described.classes
     error = math.sqrt(chance * (1 - chance) / described.sizes["holdout"])
     if tuned.top is None or tuned.top.mean > chance + 2 * error:
@@ -244,6 +244,7 @@ def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
     axis = candidate.axes[edge.axis]
     why = {
         "range": f"the range {axis.parameter.interval} holds no further step",
+        "inside": "the highest mean lies further in, where the search went on",
         "expansions": "the expansions allowed were used up",
         "budget": "the budget held no further expansion",
     }[edge.reason]

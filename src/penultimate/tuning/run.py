@@ -167,6 +167,8 @@ def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> S
         targets=(),
         networks=(Runs(objectives, recipe, main.backbones[:1], main.seeds, main.draws),),
         measure=(),
+        counterparts={},
+        data={name: where for name, where in study.data.items() if name == study.source},
     )
 
 
