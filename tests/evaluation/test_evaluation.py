@@ -84,6 +84,8 @@ def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation
             assert (metric, target) in measured
     (pair,) = table.where(metric="pair_cka")
     assert {pair.objective, pair.objective_b} == {*NETWORKS}
+    (layers,) = table.where(metric="pair_layers")
+    assert (layers.objective, layers.objective_b) == (pair.objective, pair.objective_b)
     assert not table.where(metric="top1")
 
 

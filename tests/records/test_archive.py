@@ -202,6 +202,20 @@ def test_networks_that_were_given_are_kept_with_what_was_measured_of_them(
     np.testing.assert_array_equal(after["objectives"], before["objectives"])
 
 
+def test_what_is_of_two_networks_is_kept_for_every_two(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    steps = []
+    for number, (one, other) in enumerate((("a", "b"), ("a", "c"), ("b", "c"))):
+        step = f"pair_cka.{one}-{other}.0"
+        np.savez(store.begin(step) / "pair_layers.npz", matrix=np.full((3, 3), number))
+        pointing = {"metric": "pair_layers", "value": 3, "unit": "points", "objective_b": other}
+        steps.append(finished(store, step, {"objective": one}, [pointing]))
+    expected, kept = condensed(described(store, "mine", steps), tmp_path / "kept")
+    assert {place(row): row.value for row in kept.table} == expected
+    found = [kept.arrays(str(row.step), row.metric)["matrix"][0, 0] for row in kept.table]
+    assert found == [0, 1, 2]
+
+
 def test_two_values_of_one_quantity_are_refused(tmp_path: Path) -> None:
     store = prepared(tmp_path)
     rows = [{"metric": "top1", "value": value} for value in (0.25, 0.5)]

@@ -171,6 +171,7 @@ def _place(row: Row, networks: list[NetworkKey]) -> str:
     """The step that a row with arrays is read back with: its kind, its network, and the condition."""
     further = [row.target] if row.target and row.target != row.source else []
     further += [row.setting] if row.setting else []
+    further += [str(cell) for cell in (row.objective_b, row.seed_b) if cell is not None]
     return ".".join((f"{_kind(row)}.{networks.index(network_of(row))}", *further))
 
 
