@@ -121,6 +121,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    check_processes(options)
     study = _study(options)
     _tell_of_plugins(study)
     return tell_plan(study, options)
