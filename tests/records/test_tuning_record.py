@@ -114,6 +114,7 @@ def test_the_summary_names_choice_accuracy_and_cells(tuning: Tuning) -> None:
         (["dropout", "--grid", "keep=0,0.5"], "keep must be a number in (0, 1]"),
         (["dropout", "--processes", "0"], "at least 1"),
         (["dropout", "--expansions", "-1"], "--expansions is a whole number"),
+        (["dropout", "--data", "digits=here"], "study 'quickstart' does not need --data digits"),
         ([], "required: OBJECTIVE"),
     ],
 )

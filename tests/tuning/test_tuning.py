@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.evaluation.pictures import split_folders
+from tests.inprocess import InProcess
 from tests.oracles.tuning import mean_and_error, one_axis_search
 from tests.tuning.planted import (
     outcome,
@@ -37,7 +38,7 @@ from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, axes_of, make_axis, parse_grids
 from penultimate.tuning.choice import margin
 from penultimate.tuning.conduct import Setting, SettingOutcome, conduct, plan_tuning
-from penultimate.tuning.run import TuningResult, cells_graph, holdout_curve, record_of
+from penultimate.tuning.run import TuningResult, cells_graph, holdout_curve, record_of, tune
 from penultimate.tuning.search import DIVERGED, Found, Point, search
 from penultimate.tuning.words import chosen_source, result_lines
 
@@ -396,6 +397,18 @@ def test_a_study_on_images_of_ones_own_is_tuned(tmp_path: Path) -> None:
     graph, owner = cells_graph(plan.study, [("softmax", ())])
     assert {step.id for step in graph.steps.values()} <= set(unfold(plan.study).steps)
     assert [step.name for step in owner.values()] == ["train"]
+
+
+def test_data_without_a_holdout_are_not_tuned_on() -> None:
+    with pytest.raises(RequestError, match=r"'cifar10' cannot be tuned on: it has no split holdout \(it has"):
+        plan_tuning(load_study("cifar10_allcnnc"))
+
+
+def test_data_of_which_it_is_not_said_where_they_lie_are_asked_for(tmp_path: Path) -> None:
+    study = override(load_study("imagenet_resnet50"), ["source=imagenet_tuning", "gpus=0", "seeds=0"])
+    with pytest.raises(RequestError, match="--data imagenet_tuning=FOLDER"):
+        tune(plan_tuning(study, ["sigmoid"]), tmp_path / "runs", engine=InProcess())
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_objective_with_a_failed_training_is_left_to_be_continued() -> None:

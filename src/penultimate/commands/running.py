@@ -15,6 +15,7 @@ from penultimate.commands.shared import (
     load_plugins,
     say,
     seeds,
+    takes_data,
     takes_out,
     takes_plugins,
     takes_processes,
@@ -37,7 +38,7 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
         "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
     )
     takes_settings(parser)
-    _takes_data(parser)
+    takes_data(parser)
     takes_processes(parser)
     takes_plugins(parser)
 
@@ -54,19 +55,6 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
     )
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
-
-
-def _takes_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data",
-        action="append",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="where a published data set of the study lies (penultimate list datasets); repeatable",
-    )
-    parser.add_argument(
-        "--root", default="", metavar="FOLDER", help="where the others lie, each in its own folder"
-    )
 
 
 def _study(options: argparse.Namespace) -> Study:

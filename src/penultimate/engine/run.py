@@ -168,7 +168,7 @@ def run(
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    graph = unfold(_expect_located(_as_study(study)))
+    graph = unfold(expect_located(_as_study(study)))
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
@@ -189,7 +189,7 @@ def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
     return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
-def _expect_located(study: Study) -> Study:
+def expect_located(study: Study) -> Study:
     """The study; raises RequestError where it is not said where its data lie."""
     lacking = [study.card(name) for name in study.nowhere if name in (study.source, *study.targets)]
     if lacking:

@@ -17,6 +17,7 @@ from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, accuracies
 from penultimate.registry import parse_sum
+from penultimate.study.fields import expect_splits
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, Number, axes_of, check_names, recipe_with, settings_of, with_values
@@ -97,14 +98,15 @@ def plan_tuning(
 
     `names` are those of the study (which gives the starting values), presets or spec strings. Grids and
     budget default to those of the study's `search`; without one the budget is BUDGET, or what the largest
-    given grid and a refinement take. Raises RequestError for an unknown name, a grid that belongs to nothing
-    or holds a value out of range, and a budget that does not hold the grids.
+    given grid and a refinement take. Raises RequestError for a source without a holdout, an unknown name, a
+    grid that belongs to nothing or holds a value out of range, and a budget that does not hold the grids.
 
     >>> from penultimate.study import load_study
     >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
     >>> [(axis.key, axis.grid) for axis in plan.candidates[0].axes][:2], plan.budget
     ([('kappa', (4.5, 9, 18)), ('target', (5, 10, 20))], 9)
     """
+    expect_splits(study.card(study.source), ("holdout",), "be tuned on")
     planned = None if grids else study.search
     if planned is not None:
         grids = planned.grids
