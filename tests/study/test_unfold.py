@@ -372,6 +372,18 @@ def test_a_step_is_what_its_own_study_says_whatever_was_unfolded_before() -> Non
         assert repr(trained.identity["recipe"]["learning_rate"]) == repr(rate)
 
 
+def test_a_final_layer_is_asked_for_again_where_the_source_has_other_classes() -> None:
+    """A store that holds it for 16 classes says nothing of whether it fits 128."""
+    given = {True: [], False: []}
+    for classifies, steps in given.items():
+        for source in ("glyphs_smoke", "glyphs"):
+            networks = (Given({"ours": "timm:test_resnet(pretrained=False)"}, classifies),)
+            study = replace(small(*networks), source=source)
+            steps += [step.id for step in steps_of(study, "given")]
+    assert len(set(given[True])) == 2
+    assert len(set(given[False])) == 1
+
+
 def test_threads_belong_to_the_step_and_change_the_identity_of_trainings_alone(smoke: Study) -> None:
     one, two = (list(unfold(replace(smoke, threads=threads)).steps.values()) for threads in (1, 2))
     changed = {step.name for step, other in zip(one, two, strict=True) if step.identity != other.identity}

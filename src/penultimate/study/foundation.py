@@ -120,9 +120,12 @@ class Foundation:
 
     def _given(self, key: NetworkKey, block: Given) -> Step:
         source = block.networks[key.objective]
+        classes = self.study.card(self.study.source).classes
         content = {"content": fingerprint(source), "classifies": block.classifies}
         identity = {"name": key.objective, "source": source, **content}
-        config = {**identity, "classes": self.study.card(self.study.source).classes}
+        if block.classifies:  # else its final layer is not used
+            identity["classes"] = classes
+        config = {**identity, "classes": classes}
         columns = self.columns((key,), "network", self.study.source)
         return self._core("given", config, columns, word(key.objective), 0, (), identity)
 
@@ -251,7 +254,7 @@ class Foundation:
         if scope == "draw":
             parts.append(f"d{self.draw_of(first)}")
         if scope == "pair":
-            parts += [f"{key.objective}-{key.seed or 0}" if key.seed else key.objective for key in networks]
+            parts += [f"{key.objective}-{key.seed}" if key.seed else key.objective for key in networks]
         if scope in ("network", "start") and first.seed is not None:
             parts.append(f"s{first.seed}")
         parts.append(target)
