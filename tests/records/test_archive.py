@@ -137,6 +137,12 @@ def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
     assert not (smoke / "kept").exists()
 
 
+def test_what_continues_a_study_names_the_folder_of_results(tmp_path: Path) -> None:
+    folder = described(prepared(tmp_path), "mine", ["accuracy.softmax-s0.0"])
+    with pytest.raises(RequestError, match=rf"continues it: penultimate run mine --out {tmp_path}$"):
+        keep(folder, tmp_path / "kept")
+
+
 def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):

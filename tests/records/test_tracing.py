@@ -150,7 +150,9 @@ def test_where_there_is_nothing_it_is_said_where_there_is(folder: StudyFolder) -
     assert why(folder, "table3", "softmax", "digits") == (
         "table3 shows nothing of softmax on digits; it does on: glyphs"
     )
-    assert "continued by: penultimate run made" in why(folder, "tableE2", "softmax")
+    assert f"continued by: penultimate run made --out {folder.store.root}" in why(
+        folder, "tableE2", "softmax"
+    )
     assert "settings make it" in why(folder, "tableA2", "softmax")
 
 

@@ -76,7 +76,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         listed = ", ".join(f"{count} {name}" for name, count in missing.items())
         raise RequestError(
             f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
-            f" {folder.description['command']}"
+            f" {folder.command_for('', verify=False)}"
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
     description = {name: value for name, value in folder.described().items() if name != "steps"}

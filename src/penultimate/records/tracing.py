@@ -137,7 +137,7 @@ def _nothing(folder: StudyFolder, exhibit: Showing, objective: str, target: str,
         return f"{exhibit.name} shows nothing that is measured of a network; a study's settings make it"
     return (
         f"Nothing that {exhibit.name} shows of {objective} has been measured in study {folder.name}; what the"
-        f" study measures is continued by: {folder.description['command']}"
+        f" study measures is continued by: {folder.command_for('', verify=False)}"
     )
 
 
