@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     folder = Path(options.out) / "studies" / study.name
     report = folder / "report.html"
-    if summary.computed or not report.is_file():
+    if summary.computed or summary.is_new or not report.is_file():
         write_page(options.out, study.name, None)
     if options.verify:
         print(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")

@@ -175,8 +175,9 @@ def run(
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
     with exclusively(store, folder):
-        description, order = _note(store, graph, command, observer)
+        description, order, is_new = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
+        summary.is_new = is_new
         if summary.failed:
             failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
             write_study(store, {**description, "failed": failed}, order)
@@ -226,10 +227,10 @@ def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
     ]
 
 
-def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
+def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int, bool]:
     """Record which steps make up the study, so that results and reports can be read while it runs.
 
-    Returns what was recorded, and the study's place in the order.
+    Returns what was recorded, the study's place in the order, and whether something else was recorded before.
     """
     before = claim(store, graph.study.name, False, observer.noticed)
     for name in _changed(graph, before.description["steps"]):
@@ -250,4 +251,5 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
     }
     write_study(store, content, before.order)
-    return content, before.order
+    said = ({name: of[name] for name in of if name != "command"} for of in (before.description, content))
+    return content, before.order, len({json.dumps(of, sort_keys=True) for of in said}) > 1
