@@ -68,6 +68,7 @@ def test_commands_that_need_no_tensor_import_none(finished_smoke: Path, argument
         (["run", "smoke", "--seeds", "1,1"], "twice"),
         (["run", "smoke", "--seeds", "3-1"], "holds no seed; write 1-3"),
         (["run", "smoke", "--processes", "0"], "at least 1"),
+        (["plan", "smoke", "--processes", "-1"], "at least 1"),
         (["run", "smoke", "--set", "recipe.epoch=1"], "Did you mean 'epochs'"),
         (["run", "smoke", "--set", "objectives=('dropout(keep=3)',)"], "keep"),
         (["run", "smoke", "--out", "a-file"], "is, or lies below, a file"),

@@ -180,6 +180,12 @@ def test_what_machines_share_is_known_by_its_file_system(kind: str, shared: bool
     assert not is_shared(Path("/shared/mine"), mounts)
 
 
+@pytest.mark.parametrize("place", ["/mnt/données", "/mnt/共有", "/mnt/\udce9"])
+def test_a_shared_folder_may_have_any_name(place: str) -> None:
+    mounts = f"/dev/vda / xfs rw 0 0\nserver:/x {place} nfs4 rw 0 0\n"
+    assert is_shared(Path(place) / "runs", mounts)
+
+
 def shared_store(root: Path) -> Store:
     store = Store(root)
     store.prepare(shared=True)

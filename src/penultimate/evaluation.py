@@ -116,7 +116,7 @@ def evaluate(
     command = command or "penultimate.evaluate(...) in Python"
     summary = run(study, out, processes, observer, command, InProcessEngine() if live else engine, verify)
     page = Path(out) / "studies" / study.name / "report.html"
-    if summary.computed or not page.is_file():
+    if summary.computed or summary.is_new or not page.is_file():
         write_report(read_study(out, study.name), page)
     return Evaluation(Path(out), study.name, page, summary)
 

@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -66,13 +67,13 @@ def is_shared(folder: Path, mounts: str | None = None) -> bool:
     """
     if mounts is None:
         try:
-            mounts = Path("/proc/self/mounts").read_text()
+            mounts = os.fsdecode(Path("/proc/self/mounts").read_bytes())
         except OSError:
             return False
     types = {}
     for line in mounts.splitlines():
         _, place, kind, *_ = line.split(" ")
-        types[Path(place.encode().decode("unicode_escape"))] = kind
+        types[Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), place))] = kind
     resolved = folder.resolve()
     return next(
         (types[at].startswith(SHARED) for at in (resolved, *resolved.parents) if at in types),

@@ -22,14 +22,11 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import FULL, atomic_write, digest_file, read_sealed, sealed, sync
 from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_shared, lease_holder, leased
-
-if TYPE_CHECKING:
-    pass
 
 SCHEMA = 2
 META = "meta.json"

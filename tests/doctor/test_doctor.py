@@ -115,7 +115,7 @@ def test_a_description_that_cannot_be_read_is_named(tmp_path: Path, damage: str)
     flip(file) if damage == "flipped" else file.unlink()
     ((text, remedy),) = unsound(tmp_path).items()
     assert f"'{file}' is " in text
-    assert "penultimate tune all --study mine" in remedy
+    assert f"(penultimate tune all --study mine --out {tmp_path})" in remedy
 
 
 def test_two_folders_of_one_study_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -14,6 +15,12 @@ from pathlib import Path
 import pytest
 from tests.conftest import penultimate
 from tests.engine.processes import alive, descendants, wait_for
+
+from penultimate.engine.observer import Observer, Summary
+from penultimate.engine.run import run
+from penultimate.store import Store
+from penultimate.study import Study, load_study
+from penultimate.study.graph import Graph
 
 
 def rows_of(folder: Path) -> dict[str, bytes]:
@@ -53,6 +60,25 @@ def test_the_same_command_again_does_nothing(smoke: Path) -> None:
     assert "Everything is done already." in answer.stdout
     assert "report.html" in answer.stdout
     assert {path: path.stat().st_mtime_ns for path in (smoke / "runs/steps").rglob("*")} == before
+
+
+class Idle:
+    """An engine that does nothing."""
+
+    def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
+        return Summary()
+
+
+def test_it_is_known_whether_a_study_is_the_one_that_was_run_last(tmp_path: Path) -> None:
+    """A page is written again for another study of the same name, though all its steps are done."""
+    smoke = load_study("smoke")
+    fewer = dataclasses.replace(smoke, targets=smoke.targets[:1])
+
+    def is_new(study: Study, command: str = "") -> bool:
+        return run(study, tmp_path, command=command, engine=Idle()).is_new
+
+    assert [is_new(smoke), is_new(smoke), is_new(smoke, "penultimate run smoke")] == [True, False, False]
+    assert [is_new(fewer), is_new(fewer), is_new(smoke)] == [True, False, True]
 
 
 def damage(path: Path) -> None:

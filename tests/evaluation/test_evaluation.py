@@ -84,6 +84,8 @@ def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation
             assert (metric, target) in measured
     (pair,) = table.where(metric="pair_cka")
     assert {pair.objective, pair.objective_b} == {*NETWORKS}
+    (layers,) = table.where(metric="pair_layers")
+    assert (layers.objective, layers.objective_b) == (pair.objective, pair.objective_b)
     assert not table.where(metric="top1")
 
 
@@ -123,6 +125,18 @@ def test_a_second_call_does_nothing_and_writes_no_page(
     assert again.summary.computed == 0
     assert again.report.stat().st_mtime_ns == before
     assert again.ranking == evaluated.ranking
+
+
+def test_a_network_that_is_left_out_leaves_the_page(
+    evaluated: Evaluation, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """Nothing is computed, and yet it is another study: of one network, under the same name."""
+    shutil.copytree(evaluated.out, tmp_path / "runs")
+    less = pu.evaluate({"vit": NETWORKS["vit"]}, folders, out=tmp_path / "runs", engine=InProcess())
+    assert less.summary.computed == 0
+    assert {row["network"] for row in less.ranking} == {"vit"}
+    assert "res &amp; &lt;net&gt;" in evaluated.report.read_text()
+    assert "res &amp; &lt;net&gt;" not in less.report.read_text()
 
 
 def test_a_further_network_costs_only_itself_and_its_pairs(

@@ -137,6 +137,12 @@ def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
     assert not (smoke / "kept").exists()
 
 
+def test_what_continues_a_study_names_the_folder_of_results(tmp_path: Path) -> None:
+    folder = described(prepared(tmp_path), "mine", ["accuracy.softmax-s0.0"])
+    with pytest.raises(RequestError, match=rf"continues it: penultimate run mine --out {tmp_path}$"):
+        keep(folder, tmp_path / "kept")
+
+
 def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):
@@ -200,6 +206,20 @@ def test_networks_that_were_given_are_kept_with_what_was_measured_of_them(
     (live,) = folder.table().where(metric="layer_cka")
     before, after = folder.arrays(str(live.step), "layer_cka"), kept.arrays(str(row.step), "layer_cka")
     np.testing.assert_array_equal(after["objectives"], before["objectives"])
+
+
+def test_what_is_of_two_networks_is_kept_for_every_two(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    steps = []
+    for number, (one, other) in enumerate((("a", "b"), ("a", "c"), ("b", "c"))):
+        step = f"pair_cka.{one}-{other}.0"
+        np.savez(store.begin(step) / "pair_layers.npz", matrix=np.full((3, 3), number))
+        pointing = {"metric": "pair_layers", "value": 3, "unit": "points", "objective_b": other}
+        steps.append(finished(store, step, {"objective": one}, [pointing]))
+    expected, kept = condensed(described(store, "mine", steps), tmp_path / "kept")
+    assert {place(row): row.value for row in kept.table} == expected
+    found = [kept.arrays(str(row.step), row.metric)["matrix"][0, 0] for row in kept.table]
+    assert found == [0, 1, 2]
 
 
 def test_two_values_of_one_quantity_are_refused(tmp_path: Path) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import textwrap
 from pathlib import Path
 
 import pytest
 from tests.conftest import penultimate
 from tests.inprocess import InProcess
+from tests.records.stores import SOFTMAX, described, finished, prepared
 from tests.records.test_archive import place
 
 import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
+from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import KeptStudy, keep, read_kept, write_kept
 from penultimate.records.joining import join
 from penultimate.records.reading import study_folder
@@ -111,3 +114,19 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
     write_kept(tmp_path / "other", changed, kept.description, kept.provenance)
     with pytest.raises(RequestError, match=r"both hold .* with two values: .* in one part only"):
         join([parts / "kept-first", tmp_path / "other"], kept.description, (), tmp_path / "joined")
+
+
+def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    for seed in (0, 1):
+        lost = {**SOFTMAX, "seed": seed}
+        shared = finished(store, "accuracy.s0.0", SOFTMAX, [{"metric": "top1", "value": None}])
+        own = finished(store, f"accuracy.s{seed}.1", lost, [{"metric": "top5", "value": 0.5}])
+        keep(described(store, f"part{seed}", [shared, own]), tmp_path / f"my part {seed}")
+    parts = [tmp_path / f"my part {seed}" for seed in (0, 1)]
+    keys = [NetworkKey("softmax", "net", seed=seed, draw=0) for seed in (0, 1)]
+    whole = {**read_kept(parts[0]).description, "name": "whole"}
+    kept = read_kept(join(parts, whole, keys, tmp_path / "joined").parent)
+    assert [(row.metric, row.seed) for row in kept.table] == [("top1", 0), ("top5", 0), ("top5", 1)]
+    typed = ["penultimate", "join", "whole", *map(str, parts), "--to", str(tmp_path / "joined")]
+    assert shlex.split(kept.description["command"]) == typed

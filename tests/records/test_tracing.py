@@ -121,6 +121,18 @@ def test_pairs_are_told_for_either_network(folder: StudyFolder, objective: str) 
     assert ("\ntrain.sigmoid-s0.0" in told) == (objective == "sigmoid")
 
 
+def test_layers_without_a_value_are_counted_and_do_not_hide_the_others(tmp_path: Path) -> None:
+    store = prepared(tmp_path)
+    values = (("block1", None), ("block2", 0.25), ("block3", 0.5))
+    rows = [{"metric": "class_separation", "split": "test", "layer": at, "value": of} for at, of in values]
+    columns = {**SOFTMAX, "source": "glyphs", "target": "glyphs"}
+    told = {}
+    for name, order in (("first", rows), ("last", rows[::-1])):
+        step = finished(store, f"layers.{name}.0", columns, order)
+        told[name] = why(described(store, name, [step], networks=NETWORKS), "figure4", "softmax")
+        assert "0.25 to 0.5  (done, 3 layers, 1 without a value)" in told[name]
+
+
 def test_of_a_tuning_the_table_of_choices_shows_what_decided(tmp_path: Path) -> None:
     """Table A.1 names no quantities: of a search it shows the accuracy on the holdout, and nothing else."""
     store = prepared(tmp_path)
@@ -138,7 +150,9 @@ def test_where_there_is_nothing_it_is_said_where_there_is(folder: StudyFolder) -
     assert why(folder, "table3", "softmax", "digits") == (
         "table3 shows nothing of softmax on digits; it does on: glyphs"
     )
-    assert "continued by: penultimate run made" in why(folder, "tableE2", "softmax")
+    assert f"continued by: penultimate run made --out {folder.store.root}" in why(
+        folder, "tableE2", "softmax"
+    )
     assert "settings make it" in why(folder, "tableA2", "softmax")
 
 

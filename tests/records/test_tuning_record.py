@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from tests.records.stores import described, prepared
+from tests.records.stores import described, finished, prepared
 from tests.tuning.planted import (
     planted_runner,
     run_source,
@@ -15,15 +15,19 @@ from tests.tuning.planted import (
 )
 
 from penultimate.cli import main
+from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
 from penultimate.records.reading import study_folder, study_folders
 from penultimate.records.tuning import Tuning, from_json, read_tuning, write_tuning
 from penultimate.report import exhibit, read_study
+from penultimate.store import Store
 from penultimate.study import load_study
-from penultimate.study.selection import override
+from penultimate.study.blocks import runs_by_recipe
+from penultimate.study.graph import Graph
+from penultimate.study.selection import override, restrict
 from penultimate.tuning.conduct import conduct, plan_tuning
-from penultimate.tuning.run import record_of
-from penultimate.tuning.words import chosen_source, summary_lines
+from penultimate.tuning.run import TuningResult, record_of, tune
+from penultimate.tuning.words import chosen_source, result_lines, summary_lines
 
 # -- the record -------------------------------------------------------------------------------------------
 
@@ -44,6 +48,34 @@ def test_the_record_reads_back_to_what_was_written(tuning: Tuning, tmp_path: Pat
         path.write_text(damage)
         with pytest.raises(DamagedFileError, match=r"tuning\.json' is not what was written.*writes it anew"):
             read_tuning(path)
+
+
+def test_a_record_has_one_setting_before_and_after_it_is_written(tmp_path: Path) -> None:
+    """A pair is a list in JSON, and a record of earlier lacks the settings that recipes have got since."""
+    study = override(three_seeds(), ["recipe.augmentation.crop=0.1,1.0"])
+    plan = plan_tuning(study, ["dropout"])
+    tuning = record_of(plan, conduct(plan, planted_runner))
+    write_tuning(tmp_path / "tuning.json", tuning)
+    again = read_tuning(tmp_path / "tuning.json")
+    assert again is not None
+    assert again.setting == tuning.setting
+    earlier = {name: value for name, value in tuning.recipe.items() if name != "at_once"}
+    assert dataclasses.replace(again, recipe=earlier).setting == tuning.setting
+    other = dataclasses.replace(again, recipe={**tuning.recipe, "at_once": 32})
+    assert other.setting != tuning.setting
+
+
+def test_the_start_is_that_of_the_objectives_own_recipe() -> None:
+    smoke = load_study("smoke")
+    usual = smoke.main.recipe.learning_rate
+    changes = {"dropout": {"learning_rate": 2 * usual}}
+    grids = runs_by_recipe(("softmax", "dropout"), smoke.main.recipe, changes, backbones=smoke.main.backbones)
+    study = dataclasses.replace(smoke, networks=grids)
+    (alone,) = conduct(plan_tuning(study, ["dropout"]), planted_runner)
+    assert str(alone.at_start) == f"dropout(keep=0.7) with recipe.learning_rate={2 * usual}"
+    rates = {"recipe.learning_rate": (usual, 2 * usual)}
+    (beside,) = conduct(plan_tuning(study, ["dropout"], rates), planted_runner)
+    assert str(beside.at_start) == str(alone.at_start)
 
 
 def test_the_choices_are_study_data(tuning: Tuning) -> None:
@@ -85,6 +117,7 @@ def test_the_summary_names_choice_accuracy_and_cells(tuning: Tuning) -> None:
         (["dropout", "--grid", "keep=0,0.5"], "keep must be a number in (0, 1]"),
         (["dropout", "--processes", "0"], "at least 1"),
         (["dropout", "--expansions", "-1"], "--expansions is a whole number"),
+        (["dropout", "--data", "digits=here"], "study 'quickstart' does not need --data digits"),
         ([], "required: OBJECTIVE"),
     ],
 )
@@ -133,6 +166,43 @@ def test_a_tuning_is_trained_kept_shown_and_not_repeated(
     assert "chosen of 2 cells, by top-1 on the holdout alone" in why
     assert main(["status"]) == 0
     assert "tune-smoke: 8 of 8 steps, complete" in capsys.readouterr().out
+
+
+class Planted:
+    """An engine that leaves a curve in place of each training, with the seed's accuracy at its end."""
+
+    def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
+        for step in graph.steps.values():
+            if not store.holds(step.id):
+                top1 = {"metric": "top1", "split": "holdout", "unit": "fraction", "epoch": 1}
+                rows = [{**top1, "value": 0.5 + step.columns["seed"] / 8}] if step.name == "train" else []
+                facts = {"epoch": 1, "content_digest": "d1ge57"}
+                finished(store, step.id, step.columns, rows, step.parents, **facts)
+        return Summary()
+
+
+def test_what_was_tuned_with_the_same_settings_is_kept_and_with_others_makes_way(tmp_path: Path) -> None:
+    def tuned(objective: str, budget: int, command: str) -> TuningResult:
+        plan = plan_tuning(restrict(load_study("quickstart"), (), (0, 2)), [objective], budget=budget)
+        return tune(plan, tmp_path, command=command, engine=Planted())
+
+    def slugs() -> list[str]:
+        kept = read_tuning(tmp_path / "studies/tune-quickstart/tuning.json")
+        assert kept is not None
+        return [one.slug for one in kept.objectives]
+
+    assert tuned("dropout", 5, "first").made_way is None
+    second = tuned("label_smoothing", 5, "second")
+    assert (slugs(), second.made_way) == (["label_smoothing", "dropout"], None)
+    (both,) = {one.best.mean for one in second.tuning.objectives if one.best}
+    assert both == 0.5 + (0 + 2) / 16
+    assert {*second.tuning.provenance["data"].values()} == {"d1ge57"}
+    third = tuned("sigmoid", 6, "third")
+    assert slugs() == ["sigmoid"]
+    assert third.made_way is not None
+    lines, errors = result_lines(third)
+    assert (lines[-2:], errors) == (["  second", "  first"], [])
+    assert set(third.tuning.steps()) < {path.name for path in (tmp_path / "steps").iterdir()}
 
 
 def test_a_tuning_is_not_taken_for_the_study_that_was_run_last(tmp_path: Path) -> None:

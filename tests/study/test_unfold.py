@@ -364,6 +364,26 @@ def test_a_new_field_with_a_default_retrains_nothing(monkeypatch: pytest.MonkeyP
     assert trained.identity["recipe"] == {"epochs": 1, "mixup": 0.2}
 
 
+def test_a_step_is_what_its_own_study_says_whatever_was_unfolded_before() -> None:
+    """1 and 1.0 are equal, and written differently, so they are two steps: not the one that came first."""
+    for rate in (1.0, 1, 1.0):
+        recipe = Recipe(epochs=1, learning_rate=rate)
+        (trained,) = steps_of(small(Runs(("softmax",), recipe, backbones=(TINY,))), "train")
+        assert repr(trained.identity["recipe"]["learning_rate"]) == repr(rate)
+
+
+def test_a_final_layer_is_asked_for_again_where_the_source_has_other_classes() -> None:
+    """A store that holds it for 16 classes says nothing of whether it fits 128."""
+    given = {True: [], False: []}
+    for classifies, steps in given.items():
+        for source in ("glyphs_smoke", "glyphs"):
+            networks = (Given({"ours": "timm:test_resnet(pretrained=False)"}, classifies),)
+            study = replace(small(*networks), source=source)
+            steps += [step.id for step in steps_of(study, "given")]
+    assert len(set(given[True])) == 2
+    assert len(set(given[False])) == 1
+
+
 def test_threads_belong_to_the_step_and_change_the_identity_of_trainings_alone(smoke: Study) -> None:
     one, two = (list(unfold(replace(smoke, threads=threads)).steps.values()) for threads in (1, 2))
     changed = {step.name for step, other in zip(one, two, strict=True) if step.identity != other.identity}

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.evaluation.pictures import split_folders
+from tests.inprocess import InProcess
 from tests.oracles.tuning import mean_and_error, one_axis_search
 from tests.tuning.planted import (
     outcome,
@@ -28,14 +30,15 @@ from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Row
 from penultimate.study import load_study
-from penultimate.study.blocks import Search, runs_by_recipe
+from penultimate.study.blocks import Runs, Search, runs_by_recipe
 from penultimate.study.selection import override
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, axes_of, make_axis, parse_grids
 from penultimate.tuning.choice import margin
 from penultimate.tuning.conduct import Setting, SettingOutcome, conduct, plan_tuning
-from penultimate.tuning.run import TuningResult, cells_graph, holdout_curve, record_of
+from penultimate.tuning.run import TuningResult, cells_graph, holdout_curve, record_of, tune
 from penultimate.tuning.search import DIVERGED, Found, Point, search
 from penultimate.tuning.words import chosen_source, result_lines
 
@@ -158,6 +161,24 @@ def test_edges_of_every_axis_go_before_refinement() -> None:
     assert found.chosen == (36, 240, 40)
     assert list(found.phases.values()).count("expansion") == 3
     assert {edge.reason for edge in found.edges} == {"budget"}
+
+
+def test_an_edge_that_is_the_middle_of_ties_says_that_the_best_lies_further_in() -> None:
+    """No expansion was tried there, though budget and expansions were left: the search went elsewhere."""
+    tied = {(0.1, 4.0), (0.1, 8.0), (0.1, 16.0), (0.2, 8.0)}
+    noise = itertools.cycle([(0.01, 0, 0), (0, 0.01, 0), (0, 0, 0.01)])
+    rounds = search(two_axes(), 20, 2, refine=False, product=True)
+    rows = {
+        point: seeds_of(0.5 + 0.001 * (point in tied) + 0.0001 * (point == (0.2, 8.0)), own)
+        for point, own in zip(next(rounds), noise, strict=False)
+    }
+    rows |= {point: tuple(value - 0.4 for value in row) for point, row in rows.items() if point not in tied}
+    with pytest.raises(StopIteration) as end:
+        rounds.send(rows)
+    found: Found = end.value.value
+    assert (found.highest, found.chosen, len(found.scores)) == ((0.2, 8.0), (0.1, 8.0), 9)
+    (edge,) = found.edges
+    assert (edge.axis, edge.side, edge.reason) == (0, "smallest", "inside")
 
 
 def test_an_inner_best_is_no_edge() -> None:
@@ -351,6 +372,43 @@ def test_what_is_to_be_typed_next_names_the_folder_of_results(out: str, option: 
     result = TuningResult(tuning, Summary(), Path(out) / "studies" / tuning.name, ("sigmoid",), ())
     lines, _ = result_lines(result)
     assert lines[-1] == f"Every cell: penultimate show tableA1 --study tune-quickstart{option}"
+
+
+def on_disk(root: Path) -> Study:
+    """A study of images of one's own, with a task and what its classes are called."""
+    split_folders(root / "pictures", ("ape", "bee", "cat"), 20, 4)
+    split_folders(root / "others", ("x", "y"), 6, 3)
+    return Study(
+        "mine",
+        "Mine",
+        "Which?",
+        "pictures",
+        ("others",),
+        (Runs(("softmax",), Recipe(epochs=1, size=24, resize=28), ("glyphnet(width=4, features=16)",)),),
+        counterparts={"others": {"x": ("ape",)}},
+        data={name: str(root / name) for name in ("pictures", "others")},
+    )
+
+
+def test_a_study_on_images_of_ones_own_is_tuned(tmp_path: Path) -> None:
+    plan = plan_tuning(on_disk(tmp_path))
+    (tuned,) = conduct(plan, lambda asked: {one: outcome([0.4]) for one in asked})
+    assert "no cell is better than guessing (33.3 % of 3 classes" in " ".join(tuned.remarks)
+    graph, owner = cells_graph(plan.study, [("softmax", ())])
+    assert {step.id for step in graph.steps.values()} <= set(unfold(plan.study).steps)
+    assert [step.name for step in owner.values()] == ["train"]
+
+
+def test_data_without_a_holdout_are_not_tuned_on() -> None:
+    with pytest.raises(RequestError, match=r"'cifar10' cannot be tuned on: it has no split holdout \(it has"):
+        plan_tuning(load_study("cifar10_allcnnc"))
+
+
+def test_data_of_which_it_is_not_said_where_they_lie_are_asked_for(tmp_path: Path) -> None:
+    study = override(load_study("imagenet_resnet50"), ["source=imagenet_tuning", "gpus=0", "seeds=0"])
+    with pytest.raises(RequestError, match="--data imagenet_tuning=FOLDER"):
+        tune(plan_tuning(study, ["sigmoid"]), tmp_path / "runs", engine=InProcess())
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_objective_with_a_failed_training_is_left_to_be_continued() -> None:

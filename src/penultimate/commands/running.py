@@ -15,6 +15,7 @@ from penultimate.commands.shared import (
     load_plugins,
     say,
     seeds,
+    takes_data,
     takes_out,
     takes_plugins,
     takes_processes,
@@ -37,7 +38,7 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
         "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
     )
     takes_settings(parser)
-    _takes_data(parser)
+    takes_data(parser)
     takes_processes(parser)
     takes_plugins(parser)
 
@@ -54,19 +55,6 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
     )
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
-
-
-def _takes_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data",
-        action="append",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="where a published data set of the study lies (penultimate list datasets); repeatable",
-    )
-    parser.add_argument(
-        "--root", default="", metavar="FOLDER", help="where the others lie, each in its own folder"
-    )
 
 
 def _study(options: argparse.Namespace) -> Study:
@@ -112,7 +100,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     folder = Path(options.out) / "studies" / study.name
     report = folder / "report.html"
-    if summary.computed or not report.is_file():
+    if summary.computed or summary.is_new or not report.is_file():
         write_page(options.out, study.name, None)
     if options.verify:
         print(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")
@@ -121,6 +109,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    check_processes(options)
     study = _study(options)
     _tell_of_plugins(study)
     return tell_plan(study, options)

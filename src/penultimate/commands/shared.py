@@ -132,6 +132,20 @@ def takes_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def takes_data(parser: argparse.ArgumentParser) -> None:
+    """Give a command --data and --root, of data on disk."""
+    parser.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="where a published data set of the study lies (penultimate list datasets); repeatable",
+    )
+    parser.add_argument(
+        "--root", default="", metavar="FOLDER", help="where the others lie, each in its own folder"
+    )
+
+
 def takes_plugins(parser: argparse.ArgumentParser) -> None:
     """Give a command --plugin."""
     parser.add_argument(

@@ -11,6 +11,7 @@ from penultimate.commands.shared import (
     load_plugins,
     say,
     seeds,
+    takes_data,
     takes_out,
     takes_plugins,
     takes_processes,
@@ -41,6 +42,7 @@ def _takes(tune: argparse.ArgumentParser) -> None:
     tune.add_argument("--product", action="store_true", help="try every combination of the grids' values")
     tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
     takes_settings(tune)
+    takes_data(tune)
     takes_out(tune)
     verifies(tune)
     takes_processes(tune)
@@ -49,6 +51,7 @@ def _takes(tune: argparse.ArgumentParser) -> None:
 
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.store import Store
+    from penultimate.study.evaluation import located_in
     from penultimate.study.selection import load_study, override, restrict
     from penultimate.tuning.axes import parse_grids
     from penultimate.tuning.conduct import EXPANSIONS, plan_tuning
@@ -59,6 +62,7 @@ def _tune(options: argparse.Namespace) -> int:
     check_processes(options)
     load_plugins(options)
     study = override(load_study(options.study), options.assignments)
+    study = located_in(study, options.data, options.root)
     planned = plan_tuning(
         restrict(study, (), seeds(options.seeds)),
         options.objectives,

@@ -12,7 +12,7 @@ from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, size_text, without_digest
 from penultimate.records.archive import read_kept, references
-from penultimate.records.reading import STUDY_FILE, StudyFolder, read_study
+from penultimate.records.reading import STUDY_FILE, StudyFolder, out_option, read_study
 from penultimate.records.tuning import TUNING_FILE, read_tuning
 from penultimate.store import META, Store
 
@@ -56,7 +56,8 @@ def _studies(
     studies, findings = [], []
     for path in folders:
         again = (
-            f"what was run there, again: it writes the file anew and keeps all steps ({_command(path.name)})"
+            "what was run there, again: it writes the file anew and keeps all steps"
+            f" ({_command(path.name)}{out_option(store.root)})"
         )
         try:
             study = read_study(store, path)

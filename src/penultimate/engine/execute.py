@@ -271,8 +271,8 @@ def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
 
     plain = {name: np.asarray(array) for name, array in item.arrays.items()}
     np.savez(inputs.folder / f"{item.metric}.npz", **plain)  # type: ignore[arg-type]
-    points = max(len(array) for array in plain.values())
-    return row(inputs.step, Number(item.metric, points, "points", item.split))
+    pointing = Number(item.metric, item.points, "points", item.split, network=item.network, other=item.other)
+    return row(inputs.step, pointing)
 
 
 def row(step: Step, number: Number, status: str = "done") -> Row:

@@ -35,7 +35,10 @@ class Silent:
 
 @dataclass
 class Summary:
-    """What became of a study's steps."""
+    """What became of a study's steps.
+
+    `is_new`: the study is not the one that was last run under its name, or the first.
+    """
 
     total: int = 0
     cached: int = 0
@@ -44,6 +47,7 @@ class Summary:
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    is_new: bool = False
 
     @property
     def complete(self) -> bool:

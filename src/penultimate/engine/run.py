@@ -168,15 +168,16 @@ def run(
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    graph = unfold(_expect_located(_as_study(study)))
+    graph = unfold(expect_located(_as_study(study)))
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
     with exclusively(store, folder):
-        description, order = _note(store, graph, command, observer)
+        description, order, is_new = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
+        summary.is_new = is_new
         if summary.failed:
             failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
             write_study(store, {**description, "failed": failed}, order)
@@ -189,7 +190,7 @@ def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
     return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
-def _expect_located(study: Study) -> Study:
+def expect_located(study: Study) -> Study:
     """The study; raises RequestError where it is not said where its data lie."""
     lacking = [study.card(name) for name in study.nowhere if name in (study.source, *study.targets)]
     if lacking:
@@ -226,10 +227,10 @@ def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
     ]
 
 
-def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
+def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int, bool]:
     """Record which steps make up the study, so that results and reports can be read while it runs.
 
-    Returns what was recorded, and the study's place in the order.
+    Returns what was recorded, the study's place in the order, and whether something else was recorded before.
     """
     before = claim(store, graph.study.name, False, observer.noticed)
     for name in _changed(graph, before.description["steps"]):
@@ -250,4 +251,5 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
     }
     write_study(store, content, before.order)
-    return content, before.order
+    said = ({name: of[name] for name in of if name != "command"} for of in (before.description, content))
+    return content, before.order, len({json.dumps(of, sort_keys=True) for of in said}) > 1

@@ -57,11 +57,16 @@ class Number:
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arrays that belong together (a density, a spectrum, a matrix), beside the row that points to them."""
+    """Arrays that belong together (a density, a spectrum, a matrix), beside the row that points to them.
+
+    `network` and `other` name whose they are where the step has several networks.
+    """
 
     metric: str
     arrays: Mapping[str, Any]
     split: str | None = None
+    network: NetworkKey | None = None
+    other: NetworkKey | None = None
 
     @property
     def points(self) -> int:

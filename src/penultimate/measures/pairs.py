@@ -60,7 +60,7 @@ def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="pair",
     needs=(Made("grams"),),
     yields=(
@@ -98,7 +98,8 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
         yield Undefined(f"{names[0]} and {names[1]}: features are the same for all images")
     error = comparison.standard_error[: len(rows), len(rows) :]
     layers = {"layers": rows, "layers_b": columns, "networks": names}
-    yield Arrays("pair_layers", {"matrix": matrix, "standard_error": error, **layers}, "test")
+    arrays = {"matrix": matrix, "standard_error": error, **layers}
+    yield Arrays("pair_layers", arrays, "test", network=one.network, other=other.network)
 
 
 @register.measurement(

@@ -76,7 +76,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         listed = ", ".join(f"{count} {name}" for name, count in missing.items())
         raise RequestError(
             f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
-            f" {folder.description['command']}"
+            f" {folder.command_for('', verify=False)}"
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
     description = {name: value for name, value in folder.described().items() if name != "steps"}
@@ -171,6 +171,7 @@ def _place(row: Row, networks: list[NetworkKey]) -> str:
     """The step that a row with arrays is read back with: its kind, its network, and the condition."""
     further = [row.target] if row.target and row.target != row.source else []
     further += [row.setting] if row.setting else []
+    further += [str(cell) for cell in (row.objective_b, row.seed_b) if cell is not None]
     return ".".join((f"{_kind(row)}.{networks.index(network_of(row))}", *further))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +45,7 @@ def join(
         for setting in FROM_PARTS
         if setting in part.description
     }
-    command = f"penultimate join {whole['name']} {' '.join(kept)} --to {to}"
+    command = shlex.join(["penultimate", "join", str(whole["name"]), *kept, "--to", str(to)])
     provenances = [part.provenance for part in kept.values()]
     description = {**whole, "command": command, **facts}
     return write_kept(to, rows, description, {**_joined(provenances), "command": command})
@@ -57,7 +59,8 @@ def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
             kind = str(row.step).partition(".")[0]
             place = (network_of(row), kind, *(getattr(row, column) for column in KEYS[1:]))
             known, owner = first.setdefault(place, (row, name))
-            if known.value != row.value and owner != name:
+            same = known.value == row.value or (math.isnan(known.value) and math.isnan(row.value))
+            if not same and owner != name:
                 raise RequestError(
                     f"'{owner}' and '{name}' both hold {row.metric} of '{network_of(row)}', with two values:"
                     f" {known.value:g} and {row.value:g}; what compares networks can be measured in one part"

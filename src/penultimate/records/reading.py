@@ -52,8 +52,7 @@ class StudyFolder:
                     of for of in tuned if any(step_id in (run.step for run in cell.runs) for cell in of.cells)
                 )
                 command = next((of.command for of in owners), command)
-        out = "" if str(self.store.root) == "runs" else f" --out {shlex.quote(str(self.store.root))}"
-        return f"{command}{' --verify' if verify else ''}{out}"
+        return f"{command}{' --verify' if verify else ''}{out_option(self.store.root)}"
 
     @property
     def backbones(self) -> list[str]:
@@ -214,6 +213,11 @@ class StudyFolder:
             },
             "undefined": {step_id: reason for step_id, reason in undefined.items() if reason is not None},
         }
+
+
+def out_option(root: Path) -> str:
+    """The option that names a folder of results, where it is not the usual one."""
+    return "" if str(root) == "runs" else f" --out {shlex.quote(str(root))}"
 
 
 def _kind(step_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -136,7 +137,7 @@ def _nothing(folder: StudyFolder, exhibit: Showing, objective: str, target: str,
         return f"{exhibit.name} shows nothing that is measured of a network; a study's settings make it"
     return (
         f"Nothing that {exhibit.name} shows of {objective} has been measured in study {folder.name}; what the"
-        f" study measures is continued by: {folder.description['command']}"
+        f" study measures is continued by: {folder.command_for('', verify=False)}"
     )
 
 
@@ -173,10 +174,12 @@ def _values(rows: list[Row], spec: str) -> tuple[str, str]:
         other = first.objective if first.objective_b == spec else first.objective_b
         beside = f"with {other}" if first.objective_b else None
         return value, ", ".join(filter(None, (first.setting, first.layer, beside)))
-    values = [row.value for row in rows]
+    values = [row.value for row in rows if not math.isnan(row.value)] or [math.nan]
+    lacking = sum(math.isnan(row.value) for row in rows)
     kinds = {"layers": "layer", "conditions": "setting", "pairs": "objective_b"}
     kind = next((kind for kind, column in kinds.items() if getattr(first, column)), "values")
-    return f"{min(values):.6g} to {max(values):.6g}", f"{len(rows)} {kind}"
+    count = f"{len(rows)} {kind}" + (f", {lacking} without a value" if lacking else "")
+    return f"{min(values):.6g} to {max(values):.6g}", count
 
 
 def _search(folder: StudyFolder, spec: str) -> list[str]:

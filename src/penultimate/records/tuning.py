@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from penultimate.errors import DamagedFileError, counted
 from penultimate.files import read_sealed, write_sealed
+from penultimate.training.recipe import Recipe
 
 TUNING_FILE = "tuning.json"
 SCHEMA = 2
@@ -127,8 +128,8 @@ class Tuned:
     @property
     def at_start(self) -> GridCell | None:
         """The cell from which the search started, if it was measured."""
-        starting = (cell for cell in self.cells if cell.objective == self.start and not cell.settings)
-        return next(starting, None)
+        start = tuple(axis.start for axis in self.axes)
+        return next((cell for cell in self.cells if cell.values == start), None)
 
     def tried(self, axis: int) -> tuple[Number, ...]:
         """Every value that was tried on an axis, ascending."""
@@ -191,8 +192,8 @@ class Tuning:
     def setting(self) -> tuple[Any, ...]:
         """What has to be equal for the choices of two tunings to stand beside each other."""
         searched = ("budget", "expansions", "refine", "product")
-        fields = ("study", "source", "backbone", "draw", "seeds", "threads", "recipe", *searched)
-        return tuple(getattr(self, name) for name in fields)
+        fields = ("study", "source", "backbone", "draw", "seeds", "threads", *searched)
+        return Recipe(**self.recipe), *(getattr(self, name) for name in fields)
 
     def steps(self) -> tuple[str, ...]:
         """The training steps of the chosen cells."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
@@ -24,9 +24,6 @@ from penultimate.study.fields import (
     no_repeats,
 )
 from penultimate.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

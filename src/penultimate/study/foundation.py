@@ -120,9 +120,12 @@ class Foundation:
 
     def _given(self, key: NetworkKey, block: Given) -> Step:
         source = block.networks[key.objective]
+        classes = self.study.card(self.study.source).classes
         content = {"content": fingerprint(source), "classifies": block.classifies}
         identity = {"name": key.objective, "source": source, **content}
-        config = {**identity, "classes": self.study.card(self.study.source).classes}
+        if block.classifies:  # else its final layer is not used
+            identity["classes"] = classes
+        config = {**identity, "classes": classes}
         columns = self.columns((key,), "network", self.study.source)
         return self._core("given", config, columns, word(key.objective), 0, (), identity)
 
@@ -135,7 +138,7 @@ class Foundation:
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))
-        recipe, changed = _settings(block.recipe)
+        recipe, changed = _settings(block.recipe, repr(block.recipe))
         config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
         identity = {**config, "recipe": changed}
         if threads == 1:  # more of them change the bits of a training
@@ -182,7 +185,7 @@ class Foundation:
         """How a network was trained: its architecture, and what is not the usual augmentation and thread."""
         block = self.blocks[key]
         assert isinstance(block, Runs)
-        augmentation = _settings(block.recipe)[1].get("augmentation")
+        augmentation = _settings(block.recipe, repr(block.recipe))[1].get("augmentation")
         threads = self.study.threads if self.study.threads > 1 else None
         return filled(backbone=key.backbone, augmentation=augmentation, threads=threads)
 
@@ -251,7 +254,7 @@ class Foundation:
         if scope == "draw":
             parts.append(f"d{self.draw_of(first)}")
         if scope == "pair":
-            parts += [f"{key.objective}-{key.seed or 0}" if key.seed else key.objective for key in networks]
+            parts += [f"{key.objective}-{key.seed}" if key.seed else key.objective for key in networks]
         if scope in ("network", "start") and first.seed is not None:
             parts.append(f"s{first.seed}")
         parts.append(target)
@@ -270,8 +273,11 @@ def word(text: str) -> str:
 
 
 @functools.cache
-def _settings(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a recipe, and those that differ from the usual ones."""
+def _settings(recipe: Recipe, written: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a recipe, and those that differ from the usual ones.
+
+    Recipes that are equal may be written differently (1 and 1.0), and so are two steps.
+    """
     settings = dataclasses.asdict(recipe)
     return settings, _differing(settings, dataclasses.asdict(Recipe()))
 

@@ -12,11 +12,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penultimate.data.catalog import card
+from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, accuracies
 from penultimate.registry import parse_sum
+from penultimate.study.fields import expect_splits
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, Number, axes_of, check_names, recipe_with, settings_of, with_values
@@ -97,14 +98,15 @@ def plan_tuning(
 
     `names` are those of the study (which gives the starting values), presets or spec strings. Grids and
     budget default to those of the study's `search`; without one the budget is BUDGET, or what the largest
-    given grid and a refinement take. Raises RequestError for an unknown name, a grid that belongs to nothing
-    or holds a value out of range, and a budget that does not hold the grids.
+    given grid and a refinement take. Raises RequestError for a source without a holdout, an unknown name, a
+    grid that belongs to nothing or holds a value out of range, and a budget that does not hold the grids.
 
     >>> from penultimate.study import load_study
     >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
     >>> [(axis.key, axis.grid) for axis in plan.candidates[0].axes][:2], plan.budget
     ([('kappa', (4.5, 9, 18)), ('target', (5, 10, 20))], 9)
     """
+    expect_splits(study.card(study.source), ("holdout",), "be tuned on")
     planned = None if grids else study.search
     if planned is not None:
         grids = planned.grids
@@ -191,7 +193,8 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
                 wanted[slug] = searches[slug].send(answers)
             except StopIteration as end:
                 tuned = _tuned(candidates[slug], end.value, outcomes, command)
-                done[slug] = dataclasses.replace(tuned, at_chance=at_chance(tuned, plan.study.source))
+                chance = at_chance(tuned, plan.study.card(plan.study.source))
+                done[slug] = dataclasses.replace(tuned, at_chance=chance)
     return tuple(done[slug] for slug in candidates if slug in done)
 
 
@@ -225,9 +228,8 @@ def _tuned(
     )
 
 
-def at_chance(tuned: Tuned, source: str) -> str:
+def at_chance(tuned: Tuned, described: DatasetCard) -> str:
     """That no cell is better than guessing, where even the best is within two standard errors of it."""
-    described = card(source)
     chance = 1 / described.classes
     error = math.sqrt(chance * (1 - chance) / described.sizes["holdout"])
     if tuned.top is None or tuned.top.mean > chance + 2 * error:
@@ -244,6 +246,7 @@ def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
     axis = candidate.axes[edge.axis]
     why = {
         "range": f"the range {axis.parameter.interval} holds no further step",
+        "inside": "the highest mean lies further in, where the search went on",
         "expansions": "the expansions allowed were used up",
         "budget": "the budget held no further expansion",
     }[edge.reason]

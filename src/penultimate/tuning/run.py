@@ -17,7 +17,7 @@ from typing import Any
 
 from penultimate.engine import load_engine
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
-from penultimate.engine.run import exclusively
+from penultimate.engine.run import exclusively, expect_located
 from penultimate.errors import DamagedFileError
 from penultimate.files import atomic_write, digest_file
 from penultimate.records.reading import claim, write_study
@@ -71,9 +71,11 @@ def tune(
     Called again, it repeats nothing: finished cells are read, and a search continues where it stopped.
     Objectives that were tuned before with the same settings are kept; those with other settings are replaced.
     `verify` has every file of every finished cell digested first, and damaged ones trained anew.
-    Raises RequestError if the folder cannot be used, or if another process is tuning the same study.
+    Raises RequestError if it is not said where the source lies, if the folder cannot be used, or if another
+    process is tuning the same study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
+    expect_located(trained_only(plan.study, plan.listed, plan.study.main.recipe))
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
@@ -167,6 +169,8 @@ def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> S
         targets=(),
         networks=(Runs(objectives, recipe, main.backbones[:1], main.seeds, main.draws),),
         measure=(),
+        counterparts={},
+        data={name: where for name, where in study.data.items() if name == study.source},
     )
 
 

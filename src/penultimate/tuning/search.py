@@ -31,7 +31,7 @@ Rounds = Generator[list[Point], Mapping[Point, Accuracies], "Found"]
 """Yields the cells whose accuracies it needs next, is sent these, and returns what it found."""
 Step = Generator[list[Point], Mapping[Point, Accuracies], None]
 Phase = Literal["grid", "expansion", "refinement"]
-Reason = Literal["range", "expansions", "budget"]
+Reason = Literal["range", "inside", "expansions", "budget"]
 
 DIVERGED = -math.inf
 REFINEMENT = 2
@@ -42,7 +42,8 @@ REFINEMENT = 2
 class Edge:
     """The chosen value is the outermost one tried on its axis, and why nothing beyond it was tried.
 
-    `reason`: the "range" of valid values ends there, or the "expansions" or the "budget" were used up.
+    `reason`: the "range" of valid values ends there, the highest mean lies further "inside", or the
+    "expansions" or the "budget" were used up.
     """
 
     axis: int
@@ -204,5 +205,12 @@ class _Search:
         for place in range(len(self.axes)):
             end = self.end(place, point)
             if end is not None:
-                spent: Reason = "budget" if self.expansions_left[place] else "expansions"
-                yield Edge(place, end, "range" if self.outward(place, point) is None else spent)
+                yield Edge(place, end, self.reason(place, point))
+
+    def reason(self, place: int, point: Point) -> Reason:
+        """Why nothing was tried beyond the end at which a cell lies."""
+        if self.outward(place, point) is None:
+            return "range"
+        if self.end(place, self.best) != self.end(place, point):
+            return "inside"
+        return "budget" if self.expansions_left[place] else "expansions"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import textwrap
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.errors import counted
 from penultimate.objectives.presets import resolve
+from penultimate.records.reading import out_option
 from penultimate.records.tuning import TUNING_FILE, Tuned, Tuning, accuracy_text, budget_text
 
 if TYPE_CHECKING:
@@ -51,14 +50,14 @@ def plan_lines(plan: TuningPlan) -> list[str]:
 
 def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
     """The result, and the errors: trainings that failed, objectives all of whose cells diverged."""
-    summary, tuning = result.summary, result.tuning
+    summary, tuning, root = result.summary, result.tuning, result.folder.parent.parent
     done = counted(summary.computed, "step")
     lines = [f"{done} in {summary.seconds:,.0f} s" if summary.computed else "Every cell was done already."]
     if any(tuned.slug in result.slugs for tuned in tuning.objectives):
         lines += [
             *summary_lines(tuning, result.slugs),
             f"NINE, as study data: {result.folder / CHOSEN_FILE}",
-            f"Every cell: penultimate show tableA1 --study {tuning.name}{_in(result.folder)}",
+            f"Every cell: penultimate show tableA1 --study {tuning.name}{out_option(root)}",
         ]
     if result.made_way:
         lines += [
@@ -75,12 +74,6 @@ def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
         if tuned.slug in result.slugs and tuned.best is None
     ]
     return lines, errors
-
-
-def _in(folder: Path) -> str:
-    """The option that names the folder of results, where it is not the usual one."""
-    out = str(folder.parent.parent)
-    return "" if out == "runs" else f" --out {shlex.quote(out)}"
 
 
 def commands_of(tuning: Tuning) -> tuple[str, ...]:
