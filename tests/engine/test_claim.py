@@ -32,7 +32,7 @@ def test_steps_that_are_no_longer_part_of_a_study_are_told_with_the_way_back(tmp
     notes = Notes()
     run("smoke", tmp_path, engine=Idle(), observer=notes)
     assert notes.notices == [
-        "2 steps that were part of the study no longer are; they are kept, and are part of it again after:"
+        "no longer part of the study: 2 steps, whose results are kept and are part of it again after:"
         " penultimate run smoke"
     ]
     run("smoke", tmp_path, engine=Idle(), observer=notes)

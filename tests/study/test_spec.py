@@ -332,3 +332,9 @@ def test_the_second_architecture_of_glyphs_is_compared_and_no_more() -> None:
     assert len(glyphs.keys()) == 9 * 5 + 5 * 3 + len(plain)
     measured = glyphs.measured()
     assert {request.text for key in plain for request in measured[key]} == {"similarity"}
+
+
+def test_one_and_one_point_nought_are_one_recipe() -> None:
+    whole = Recipe(learning_rate=1, momentum=0, nesterov=False, exposure=2)
+    assert repr(whole) == repr(Recipe(learning_rate=1.0, momentum=0.0, nesterov=False, exposure=2.0))
+    assert whole.averaging_momentum is None

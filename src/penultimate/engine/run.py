@@ -15,7 +15,7 @@ from penultimate.engine.estimates import disk_seconds
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.sizes import bytes_left
 from penultimate.engine.timing import given_seconds, training_seconds
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.locks import BusyError
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import claim, write_study
@@ -241,8 +241,8 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:
         observer.noticed(
-            f"{left} steps that were part of the study no longer are; they are kept, and are part of it again"
-            f" after: {before.description['command']}"
+            f"no longer part of the study: {counted(left, 'step')}, whose results are kept and are part of it"
+            f" again after: {before.description['command']}"
         )
     content = {
         **graph.study.describe(),

@@ -132,6 +132,10 @@ class Recipe:
         for name, known in (("schedule", SCHEDULES), ("precision", PRECISIONS), ("stopping", STOPPING)):
             if getattr(self, name) not in known:
                 raise unknown(f"recipe {name}", str(getattr(self, name)), known)
+        for setting in fields(self):  # 1 and 1.0 are one recipe, and one training
+            value = getattr(self, setting.name)
+            if str(setting.type).startswith("float") and value is not None:
+                object.__setattr__(self, setting.name, float(value))
 
     def _check(self, name: str, fits: bool, expected: str) -> None:
         if not fits:
