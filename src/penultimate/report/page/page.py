@@ -110,10 +110,12 @@ def _side_files(
 ) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for exhibit in exhibits:
+        legends = (*exhibit.notes, *re.split(r"(?<=\.) ", exhibit.caption))
         for table in exhibit.tables:
             files[f"{table.name}.csv"] = to_csv(table).encode()
             far = f" [{exhibit.unfinished}]" if exhibit.unfinished else ""
-            files[f"{table.name}.tex"] = to_latex(table, f"{exhibit.number}. {table.title}{far}").encode()
+            caption = exhibit.titled(f"{table.title}{far}")
+            files[f"{table.name}.tex"] = to_latex(table, caption, legends).encode()
         for figure in exhibit.figures:
             for panel in figure.panels:
                 drawing = drawings[panel.name].styled(panel.name, page=False)
