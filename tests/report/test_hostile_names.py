@@ -240,6 +240,11 @@ def test_arms_and_given_networks_are_printable_or_refused(name: str) -> None:
                 make()
 
 
+def test_blanks_alone_name_no_network() -> None:
+    with pytest.raises(RequestError, match="a word or two of at most 100 printable characters"):
+        Given({" ": "timm:resnet18"})
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("unpaired", "all at once")])
 def test_a_class_of_any_name_is_kept(tmp_path: Path, name: str) -> None:
     classes = (NAMES[name], BENIGN, BENIGN.upper() + "!")
