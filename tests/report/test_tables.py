@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penultimate.report import exhibit, read_reference, render_exhibit_text
-from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Point, TableRow
+from penultimate.report.base import Built, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
 from penultimate.report.tables import latex_escape, panel_table, points_csv, to_csv, to_latex, to_text, width
 from tests.report.reading import glyphs
 from tests.report.synthetic import HOSTILE, study
@@ -259,6 +259,24 @@ def test_the_points_of_a_figure_can_be_read() -> None:
     points = [point for figure in made.figures for panel in figure.panels for point in panel.points]
     assert [(float(row["x"]), float(row["y"])) for row in rows] == [(point.x, point.y) for point in points]
     assert {row["source"] for row in rows} == {"ours", "published"}
+
+
+def test_lines_without_marks_can_be_read_too() -> None:
+    curves = (Curve(((0.0, 1.0), (0.5, 2.0)), "a", "A line"),)
+    panels = (
+        Panel("lines", "", "x", "y", curves=curves),
+        Panel("marks", "", "x", "y", (Point(9, 8, "a", "A mark"),), curves),
+    )
+    made = Built("figureE1", "", "", figures=(Figure("f", "", "", panels),))
+    rows = [
+        (row["panel"], row["label"], row["x"], row["y"])
+        for row in csv.DictReader(io.StringIO(points_csv(made)))
+    ]
+    assert rows == [
+        ("lines", "A line", "0.0", "1.0"),
+        ("lines", "A line", "0.5", "2.0"),
+        ("marks", "A mark", "9", "8"),
+    ]
 
 
 @given(st.text(max_size=30))

@@ -11,7 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Point, Raster, TableRow
+from penultimate.report.base import Built, Cell, Column, Curve, ExhibitTable, Panel, Point, Raster, TableRow
 from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
@@ -310,7 +310,7 @@ def _coordinates(values: Sequence[float]) -> list[Cell]:
 
 
 def points_csv(exhibit: Built) -> str:
-    """The marks of an exhibit's figures as comma-separated values, and the cells of its maps.
+    """The marks of an exhibit's figures as comma-separated values, or its lines', and the cells of its maps.
 
     A cell's x is the number of its column, its y that of its row, from 1. Empty without figures.
     """
@@ -320,7 +320,7 @@ def points_csv(exhibit: Built) -> str:
     writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", *heads, "value"])
     for figure in exhibit.figures:
         for panel in figure.panels:
-            for point in panel.points:
+            for point in panel.points or _along(panel.curves):
                 numbers = (point.x, point.y, point.x_error, point.y_error)
                 texts = (panel.x_label, panel.y_label, point.detail)
                 writer.writerow(
@@ -348,6 +348,12 @@ def points_csv(exhibit: Built) -> str:
                 ]
                 writer.writerow([*line, "" if value is None else repr(value)])
     return buffer.getvalue() if exhibit.figures else ""
+
+
+def _along(curves: Iterable[Curve]) -> Iterator[Point]:
+    """The points of lines, of a panel without marks."""
+    for curve in curves:
+        yield from (Point(x, y, curve.objective, curve.label) for x, y in curve.points)
 
 
 def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:
