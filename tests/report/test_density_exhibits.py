@@ -20,6 +20,7 @@ from penultimate.report.tables import render_exhibit_text
 from tests.oracles.report import mean_of, standard_error_of
 from tests.report.reading import (
     Arrays,
+    column_of,
     described,
     glyphs,
     objectives_of,
@@ -111,9 +112,12 @@ def test_singular_values_that_are_rounding_are_left_out() -> None:
         arrays["weights"][:] = 0
         return arrays
 
-    drawn = panels(exhibit("figureE2", dataclasses.replace(glyphs(), arrays=truncated)))
+    built = exhibit("figureE2", dataclasses.replace(glyphs(), arrays=truncated))
+    drawn = panels(built)
     assert list(drawn) == ["figureE2-activations", "figureE2-centroids"]
     assert {len(curve.points) for curve in drawn["figureE2-centroids"].curves} == {40}
+    weights = column_of(table_of(built, "figureE2"), "directions_weights")
+    assert {cell.text for cell in weights.values()} == {"–"}, "what has no length has no directions"
 
 
 def test_spectra_are_summed_up_by_the_directions_that_hold_most_of_them() -> None:

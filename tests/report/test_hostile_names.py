@@ -60,6 +60,8 @@ NAMES = {
     "comma and quotes": "a,\"b\",'c';d|e",
 }
 BENIGN = "a word"
+WRAPPED = {r"\raggedright", r"\arraybackslash", r"\linewidth"}
+"""The commands of a column of sentences, which a long name is."""
 SOONER = ("all at once", "formula")
 """Those that are tried when there is little time."""
 
@@ -172,7 +174,7 @@ def test_in_latex_a_name_is_text(name: str) -> None:
                 unescaped = source.replace("\\%", ""), expected.replace("\\%", "")
                 assert unescaped[0].count(count) == unescaped[1].count(count), (file, count)
         of_name, of_benign = commands(latex_escape(NAMES[name])), commands(own[file].decode())
-        assert commands(source) <= of_name | of_benign, file
+        assert commands(source) <= of_name | of_benign | WRAPPED, file
         assert is_clean(source)
     assert r"\input" not in "".join(latex_escape(NAMES[name]).split(r"\textbackslash{}"))
 
@@ -236,6 +238,11 @@ def test_arms_and_given_networks_are_printable_or_refused(name: str) -> None:
         elif text:
             with pytest.raises(RequestError, match="a word or two of at most 100 printable characters"):
                 make()
+
+
+def test_blanks_alone_name_no_network() -> None:
+    with pytest.raises(RequestError, match="a word or two of at most 100 printable characters"):
+        Given({" ": "timm:resnet18"})
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("unpaired", "all at once")])

@@ -18,6 +18,7 @@ from penultimate.errors import RequestError
 from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
+from penultimate.report.page import page as page_of_report
 from penultimate.report.page.chapters import QUESTIONS, SECTIONS
 from penultimate.report.page.page import _typeset as typeset_on_page
 from penultimate.report.page.provenance import provenance
@@ -375,7 +376,18 @@ def test_code_is_set_to_the_letter_and_prose_is_not() -> None:
     )
     assert "paper’s" in said
     assert "isn’t" in said
-    assert "<code>penultimate run --set &#39;measure=&#34;linear&#34;&#39; = 1</code>" in said
+    assert "<code>penultimate run <span>--set</span> &#39;measure=&#34;linear&#34;&#39; = 1</code>" in said
+
+
+def test_no_line_ends_inside_an_option() -> None:
+    styles = (Path(page_of_report.__file__).parent / "page.css").read_text(encoding="utf-8")
+    assert "code span { white-space: nowrap; }" in styles
+    for text, code in (
+        ("`--grid`", "<code><span>--grid</span></code>"),
+        ("`run --a-b=<1> -x --`", "<code>run <span>--a-b</span>=&lt;1&gt; -x --</code>"),
+        ("a --grid", "a --grid"),
+    ):
+        assert typeset_on_page(text) == code
 
 
 def test_the_rules_numbers_wait_folded_below_the_verdicts() -> None:

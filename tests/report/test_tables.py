@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penultimate.report import exhibit, read_reference, render_exhibit_text
-from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
-from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex, to_text, width
+from penultimate.report.base import Built, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
+from penultimate.report.tables import latex_escape, panel_table, points_csv, to_csv, to_latex, to_text, width
+from tests.report.reading import glyphs
 from tests.report.synthetic import HOSTILE, study
 
 
@@ -47,6 +48,68 @@ def test_csv_of_an_exhibit_reads_back_to_its_numbers() -> None:
         for column, cell in zip(made.columns, row.cells, strict=True):
             assert float(read[column.key]) == cell.value
             assert float(read[f"{column.key}_se"]) == cell.error
+
+
+@pytest.mark.parametrize("name", ["table1", "table4", "tableC5", "tableC6", "tableE3"])
+def test_no_two_columns_of_a_csv_file_are_called_alike(name: str) -> None:
+    for made in exhibit(name, glyphs()).tables:
+        (header, *_) = csv.reader(io.StringIO(to_csv(made)))
+        assert len(set(header)) == len(header), made.name
+
+
+@pytest.mark.parametrize(
+    ("text", "set_as"),
+    [
+        ("[0.5] of it", "{[}0.5{]} of it"),
+        ("*", "{*}"),
+        ('the "best"', "the ''best''"),
+        ("--grid CIFAR-10 – x", "-{}-grid CIFAR-10 -- x"),
+    ],
+)
+def test_latex_takes_no_sign_for_an_option_a_dash_or_another_encoding(text: str, set_as: str) -> None:
+    """Behind the end of a row a bracket is a distance and an asterisk vanishes; OT1 has no double quote."""
+    assert latex_escape(text) == set_as
+    assert f"\\midrule\n{set_as} & " in to_latex(table(text, Cell("1", 1.0)))
+
+
+def test_latex_sets_words_to_the_left_and_wraps_sentences() -> None:
+    sentence = "A sentence that is longer than a column of a paper may be, and so is broken."
+    made = table("Softmax", Cell("0.5", 0.5), Cell("few words"), Cell(sentence))
+    source = to_latex(made)
+    wrapped = r">{\raggedright\arraybackslash}p{0.70\linewidth}"
+    assert rf"\begin{{tabular}}{{lrl{wrapped}}}" in source
+    assert r"\usepackage{booktabs,array}" in source.splitlines()[0]
+    assert "array" not in to_latex(table("Softmax", Cell("0.5", 0.5)))
+
+
+def test_latex_rules_off_the_headings_of_groups() -> None:
+    columns = tuple(Column(f"c{i}", f"C{i}", group) for i, group in enumerate(("", "One", "One", "Two")))
+    row = TableRow("a", tuple(Cell("1", 1.0) for _ in columns))
+    source = to_latex(ExhibitTable("t", "T", "", columns, (row,)))
+    assert "\\\\\n\\cmidrule(lr){3-4}\\cmidrule(lr){5-5}\n" in source
+    assert "cmidrule" not in to_latex(table("a", Cell("1", 1.0)))
+
+
+def test_below_a_latex_table_stand_its_notes_and_the_legends_that_it_needs() -> None:
+    legends = ("Bold: the best.", "† of classes.", "Another note.")
+    plain, bold = Cell("1", 1.0), Cell("1", 1.0, best=True)
+    for label, cell, notes, said in (
+        ("a", plain, (), None),
+        ("a", plain, ("50 % so.",), r"50 \% so."),
+        ("a", bold, ("One.",), r"One. \par Bold: the best."),
+        ("a†", plain, (), "† of classes."),
+        ("a†", bold, (), r"Bold: the best. \par † of classes."),
+    ):
+        found = re.findall(
+            r"\\footnotesize (.*)}$", to_latex(table(label, cell, notes=notes), "", legends), re.M
+        )
+        assert found == ([] if said is None else [said])
+
+
+def test_a_dagger_of_the_papers_columns_is_explained_where_ours_have_none() -> None:
+    text = render_exhibit_text(exhibit("table2", glyphs()))
+    assert "Pets†" in text
+    assert text.count("† mean per-class accuracy") == 1
 
 
 def test_latex_specials_are_escaped() -> None:
@@ -128,6 +191,50 @@ def test_columns_stand_under_their_groups_in_a_terminal() -> None:
     assert "Transfer, linear ─" in made
 
 
+def test_headings_over_numbers_are_broken_and_stand_on_their_rule() -> None:
+    columns = (
+        Column("a", "Test"),
+        Column("b", "A heading of several words"),
+        Column("c", "Words of a column"),
+    )
+    row = TableRow("Softmax", (Cell("1", 1.0), Cell("22", 22.0), Cell("words")))
+    _, _, above, below, *_ = to_text(ExhibitTable("t", "T", "Objective", columns, (row,))).splitlines()
+    assert above.split() == ["A", "heading", "of"]
+    assert re.split(" {2,}", below) == ["Objective", "Test", "several words", "Words of a column"]
+
+
+def test_coordinates_of_an_axis_have_the_same_decimals() -> None:
+    points = tuple(Point(x, y, "", "a") for x, y in ((5, 0.25), (6, 12.0), (7, -3.14)))
+    cells = [[cell.text for cell in row.cells] for row in panel_table(Panel("p", "", "x", "y", points)).rows]
+    assert cells == [["5", "0.2"], ["6", "12.0"], ["7", "−3.1"]]
+    (row,) = panel_table(Panel("p", "", "x", "y", (Point(-0.5, 0.0625, "", "a"),))).rows
+    assert [cell.text for cell in row.cells] == ["−0.500", "0.062"]
+
+
+def test_runs_of_one_label_are_told_apart_by_their_seeds() -> None:
+    points = tuple(
+        Point(1, 2, "", label, detail)
+        for label, detail in (("a", "seed 0: 1"), ("a", "seed 12, x"), ("b", "seed 0"))
+    )
+    assert [row.label for row in panel_table(Panel("p", "", "", "", points)).rows] == [
+        "a, seed 0",
+        "a, seed 12",
+        "b",
+    ]
+
+
+def test_a_terminal_has_the_caption_and_no_line_that_ends_inside_a_number() -> None:
+    said = Built(
+        "claims", "A title", f"Bold: told. {'word ' * 17}p = 0.03. {'word ' * 17}a 80 %. So; bold: more."
+    )
+    head, caption = render_exhibit_text(said).split("\n\n")
+    assert head == "A title"
+    lines = caption.splitlines()
+    assert (lines[0][:8], lines[1][:8]) == ("* told. ", "p = 0.03")
+    assert any(line.startswith("80 %.") for line in lines)
+    assert "So; * more." in caption
+
+
 def test_one_legend_says_what_an_asterisk_is() -> None:
     for name in ("table1", "table3", "tableA2"):
         text = render_exhibit_text(exhibit(name, study((0, 1, 2))))
@@ -152,6 +259,24 @@ def test_the_points_of_a_figure_can_be_read() -> None:
     points = [point for figure in made.figures for panel in figure.panels for point in panel.points]
     assert [(float(row["x"]), float(row["y"])) for row in rows] == [(point.x, point.y) for point in points]
     assert {row["source"] for row in rows} == {"ours", "published"}
+
+
+def test_lines_without_marks_can_be_read_too() -> None:
+    curves = (Curve(((0.0, 1.0), (0.5, 2.0)), "a", "A line"),)
+    panels = (
+        Panel("lines", "", "x", "y", curves=curves),
+        Panel("marks", "", "x", "y", (Point(9, 8, "a", "A mark"),), curves),
+    )
+    made = Built("figureE1", "", "", figures=(Figure("f", "", "", panels),))
+    rows = [
+        (row["panel"], row["label"], row["x"], row["y"])
+        for row in csv.DictReader(io.StringIO(points_csv(made)))
+    ]
+    assert rows == [
+        ("lines", "A line", "0.0", "1.0"),
+        ("lines", "A line", "0.5", "2.0"),
+        ("marks", "A mark", "9", "8"),
+    ]
 
 
 @given(st.text(max_size=30))

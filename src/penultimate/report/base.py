@@ -240,6 +240,14 @@ class Built:
         """The paper's name for it, such as "Table E.1"."""
         return number_of(self.name)
 
+    def titled(self, title: str) -> str:
+        """A title of it, behind the paper's name for it if the paper has one.
+
+        >>> Built("figure5", "", "").titled("A title"), Built("claims", "", "").titled("A title")
+        ('Figure 5. A title', 'A title')
+        """
+        return title if self.number == self.name else f"{self.number}. {title}"
+
 
 def number_of(name: str) -> str:
     """The paper's name for an exhibit.

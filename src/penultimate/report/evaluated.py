@@ -87,26 +87,23 @@ class Board:
         interval = f"95 % interval {in_percent(first.interval.low)} to {in_percent(first.interval.high)}"
         if not others:
             return f"{first.network.label} reaches {value} ({interval}); there is nothing to compare it with."
-        of_first = [pair for one, _, pair in self.pairs if one == first.network]
-        ahead = [pair for pair in of_first if pair.is_told_apart]
-        second = next(
-            pair for one, other, pair in self.pairs if {one, other} == {first.network, others[0].network}
-        )
-        by = f"{fixed(100 * abs(second.difference), 1)} points, {p_value(second.p)}"
-        if len(ahead) == len(others):
+        of_first = {other: pair for one, other, pair in self.pairs if one == first.network}
+        order = [standing.network for standing in others]
+        nearest = next((each for each in order if not of_first[each].is_told_apart), order[0])
+        pair = of_first[nearest]
+        by = f"{fixed(100 * pair.difference, 1)} points, {p_value(pair.p)}"
+        if pair.is_told_apart:
             return (
                 f"{first.network.label} is ahead with {value} ({interval}), beyond chance;"
-                f" {others[0].network.label} follows ({by})."
+                f" {nearest.label} follows ({by})."
             )
         level = [standing.network.label for standing in self.leaders if standing != first]
         if len(level) > 3:
             level = [*level[:2], counted(len(level) - 2, "other")]
-        with_whom = f" with {listed(level)}" if level else ""
+        shared = f"; it shares the lead with {listed(level)}" if len(level) > 1 else ""
         return (
             f"{first.network.label} has the highest accuracy, {value} ({interval}), but that may be chance:"
-            " it is"
-            f" not told apart from {others[0].network.label} ({by})"
-            + (f"; it shares the lead{with_whom}." if len(level) > 1 else ".")
+            f" it is not told apart from {nearest.label} ({by}){shared}."
         )
 
 

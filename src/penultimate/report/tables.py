@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Raster, TableRow
+from penultimate.report.base import Built, Cell, Column, Curve, ExhibitTable, Panel, Point, Raster, TableRow
 from penultimate.report.drawing.rasters import cell_name
-from penultimate.report.shapes.cells import BOLD
-from penultimate.report.text import fixed, plain
+from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
+from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
 
 TAGS = {"ours": "measured here", "published": "published in the paper"}
 LATEX_SPECIALS = {
@@ -28,8 +30,12 @@ LATEX_SPECIALS = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",
     "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "-": "-{}",
     "±": r"$\pm$",
     "−": r"$-$",
     "²": r"\textsuperscript{2}",
@@ -49,12 +55,19 @@ LATEX_SPECIALS |= {
 }
 LATEX_SPECIALS |= {letter: rf"\textsubscript{{{digit}}}" for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
 LATEX_SPECIALS |= {"⁺": r"\textsuperscript{+}", "‖": r"$\Vert$", "′": "$'$", "≤": r"$\le$", "≥": r"$\ge$"}
+SPECIAL = re.compile(f"-(?=-)|[{re.escape(''.join(LATEX_SPECIALS.keys() - {'-'}))}]")
+"""A sign that LaTeX does not set as it is; of hyphens one before another, with which it would be a dash."""
 FORMULA = re.compile("[=+@＝＋－＠-]")
 """How a cell begins that spreadsheets evaluate (full-width signs too)."""
 GAP = 2
 """Blanks between two columns of a terminal."""
 TEXT_WIDTH = 100
 WORD_WIDTH = 46
+"""Characters of a line of words in a column."""
+HEAD_WIDTH, HEAD_LINES = 14, 3
+"""Characters of a line of a heading over numbers, which is wider where it would have more lines."""
+LINE = 90
+"""The characters that a line of a paper holds."""
 
 
 def to_csv(table: ExhibitTable) -> str:
@@ -97,14 +110,15 @@ def latex_escape(text: str) -> str:
     >>> latex_escape("50% of R² \\input{x}")
     '50\\% of R\\textsuperscript{2} \\textbackslash{}input\\{x\\}'
     """
-    return "".join(LATEX_SPECIALS.get(character, character) for character in plain(text))
+    return SPECIAL.sub(lambda found: LATEX_SPECIALS[found[0]], plain(text))
 
 
-def to_latex(table: ExhibitTable, caption: str = "") -> str:
-    """A booktabs tabular; values that no other beats are bold."""
-    layout = "l" + "r" * len(table.columns)
+def to_latex(table: ExhibitTable, caption: str = "", legends: Iterable[str] = ()) -> str:
+    """A booktabs tabular with its notes below, and those of `legends` (of bold, of daggers) that it needs."""
+    layout = _layout(table)
+    packages = "booktabs,array" if "p{" in layout else "booktabs"
     lines = [
-        r"% needs \usepackage{booktabs}; " + f"source: {TAGS[table.source]}",
+        rf"% needs \usepackage{{{packages}}}; source: {TAGS[table.source]}",
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{latex_escape(caption or table.title)} ({TAGS[table.source]})}}",
@@ -115,14 +129,56 @@ def to_latex(table: ExhibitTable, caption: str = "") -> str:
     if any(group for group, _ in groups):
         heads = [rf"\multicolumn{{{span}}}{{c}}{{{latex_escape(group)}}}" for group, span in groups]
         lines.append(" & ".join(["", *heads]) + r" \\")
+        ends = itertools.pairwise(itertools.accumulate((span for _, span in groups), initial=1))
+        rules = (
+            rf"\cmidrule(lr){{{before + 1}-{last}}}"
+            for (group, _), (before, last) in zip(groups, ends, strict=True)
+            if group
+        )
+        lines.append("".join(rules))
     heads = [latex_escape(column.label) for column in table.columns]
     lines.append(" & ".join([latex_escape(table.corner), *heads]) + r" \\")
     lines.append(r"\midrule")
     for row in table.rows:
         cells = [_latex_cell(cell) for cell in row.cells]
         lines.append(" & ".join([latex_escape(row.label), *cells]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
-    return "\n".join(lines)
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    notes = r" \par ".join(map(latex_escape, (*table.notes, *_needed(table, legends))))
+    if notes:
+        lines.append(rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {notes}}}")
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _layout(table: ExhibitTable) -> str:
+    """Words to the left, numbers to the right; columns of sentences share what these leave of a line."""
+    columns = [[row.label for row in table.rows]]
+    columns += [[row.cells[i].text for row in table.rows] for i in range(len(table.columns))]
+    widths = [max(map(len, texts), default=0) for texts in columns]
+    words = _hold_words(table)
+    are_long = [of_words and wide > WORD_WIDTH for of_words, wide in zip(words, widths, strict=True)]
+    taken = sum(GAP + (0 if is_long else wide) for wide, is_long in zip(widths, are_long, strict=True))
+    share = max(1 - taken / LINE, 0.5) / max(sum(are_long), 1)
+    wrapped = rf">{{\raggedright\arraybackslash}}p{{{share:.2f}\linewidth}}"
+    return "".join(
+        wrapped if is_long else "l" if of_words else "r"
+        for of_words, is_long in zip(words, are_long, strict=True)
+    )
+
+
+def _hold_words(table: ExhibitTable) -> list[bool]:
+    """Whether the rows' headings (they do) and each column hold words alone."""
+    columns = range(len(table.columns))
+    return [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
+
+
+def _needed(table: ExhibitTable, legends: Iterable[str]) -> list[str]:
+    """Of the legends that of bold, where anything is, and that of daggers, where a heading has one."""
+    headings = (*(column.label for column in table.columns), *(row.label for row in table.rows))
+    uses = {
+        BOLD: any(cell.best for row in table.rows for cell in row.cells),
+        MEAN_PER_CLASS: any(MEAN_PER_CLASS in heading for heading in headings),
+    }
+    return [legend for legend in legends if any(legend.startswith(sign) and uses[sign] for sign in uses)]
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -153,8 +209,7 @@ def to_text(table: ExhibitTable) -> str:
 
     `*` marks what is bold on a page: values that no other in their column beats.
     """
-    columns = range(len(table.columns))
-    words = [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
+    words = _hold_words(table)
     header = [plain(table.corner), *(plain(column.label) for column in table.columns)]
     body = [
         [plain(row.label), *(f"{plain(cell.text)}{'*' if cell.best else ''}" for cell in row.cells)]
@@ -163,14 +218,14 @@ def to_text(table: ExhibitTable) -> str:
     starred = any(cell.best for row in table.rows for cell in row.cells)
     blocks = []
     for texts in (header, *body):
+        is_head = texts is header
         cells = [
-            textwrap.wrap(text, WORD_WIDTH) or [""]
-            if word
-            else [text if not starred or text.endswith("*") else f"{text} "]
-            for text, word in zip(texts, words, strict=True)
+            _lines(text, of_words, is_head, starred) for text, of_words in zip(texts, words, strict=True)
         ]
         height = max(map(len, cells))
-        blocks.append([[cell[i] if i < len(cell) else "" for cell in cells] for i in range(height)])
+        gaps = [[""] * (height - len(cell)) for cell in cells]
+        whole = [gap + cell if is_head else cell + gap for gap, cell in zip(gaps, cells, strict=True)]
+        blocks.append([list(line) for line in zip(*whole, strict=True)])
     groups, widths = _grouped(
         table, [max(width(line[i]) for block in blocks for line in block) for i in range(len(words))]
     )
@@ -181,6 +236,15 @@ def to_text(table: ExhibitTable) -> str:
     head = f"{plain(table.title)} [{TAGS[table.source]}]"
     body_lines = [line for block in lines[1:] for line in block]
     return "\n".join([head, rule, *groups, *lines[0], rule, *body_lines, rule, *map(_wrapped, table.notes)])
+
+
+def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]:
+    """A cell in lines: words are wrapped, and headings over numbers; these leave room for an asterisk."""
+    if of_words:
+        return textwrap.wrap(text, WORD_WIDTH) or [""]
+    room = max(HEAD_WIDTH, math.ceil(len(text) / HEAD_LINES)) if is_head else len(text) + 1
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line if not starred or line.endswith("*") else f"{line} " for line in lines]
 
 
 def _grouped(table: ExhibitTable, widths: list[int]) -> tuple[list[str], list[int]]:
@@ -206,29 +270,47 @@ def _aligned(text: str, columns: int, left: bool) -> str:
 
 def _wrapped(note: str) -> str:
     """A note in lines; what a page says of bold is said of the asterisks that a terminal has in its place."""
-    starred = re.sub(rf"(?:^|(?<=\. )){BOLD}", "* ", plain(note))
-    return textwrap.fill(starred, TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    starred = re.sub(rf"(?:^|(?<=[.;] )){BOLD}", "* ", plain(note), flags=re.IGNORECASE)
+    filled = textwrap.fill(unbroken(starred), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return filled.replace(NO_BREAK, " ")
 
 
 def panel_table(panel: Panel) -> ExhibitTable:
     """The marks of a panel as a table; means only, where it shows runs and means."""
     points = [point for point in panel.points if not point.faint] or list(panel.points)
+    labels = _told_apart(points)
+    xs, ys = (_coordinates([getattr(point, axis) for point in points]) for axis in "xy")
     rows = tuple(
-        TableRow(point.label, (_coordinate(point.x), _coordinate(point.y)), point.objective)
-        for point in points
+        TableRow(label, (x, y), point.objective)
+        for label, point, x, y in zip(labels, points, xs, ys, strict=True)
     )
     columns = (Column("x", panel.x_label or "To the right"), Column("y", panel.y_label or "Upwards"))
     notes = (panel.finding,) if panel.finding else ()
     return ExhibitTable(panel.name, panel.title, "Mark", columns, rows, panel.source, notes)
 
 
-def _coordinate(value: float) -> Cell:
-    """A coordinate: ratios with three decimals, percentages with one."""
-    return Cell(fixed(value, 3 if abs(value) <= 1 else 1), value)
+def _told_apart(points: Sequence[Point]) -> list[str]:
+    """The labels of marks, those of several runs with the seeds that their details begin with."""
+    labels = [point.label for point in points]
+    seeds = [re.match(r"seed \d+", point.detail) for point in points]
+    return [
+        f"{label}, {seed[0]}" if seed and labels.count(label) > 1 else label
+        for label, seed in zip(labels, seeds, strict=True)
+    ]
+
+
+def _coordinates(values: Sequence[float]) -> list[Cell]:
+    """Coordinates along an axis: counts without decimals, ratios with three, percentages with one."""
+    is_count, is_ratio = (
+        all(value == round(value) for value in values),
+        all(abs(value) <= 1 for value in values),
+    )
+    digits = 0 if is_count else 3 if is_ratio else 1
+    return [Cell(fixed(value, digits), value) for value in values]
 
 
 def points_csv(exhibit: Built) -> str:
-    """The marks of an exhibit's figures as comma-separated values, and the cells of its maps.
+    """The marks of an exhibit's figures as comma-separated values, or its lines', and the cells of its maps.
 
     A cell's x is the number of its column, its y that of its row, from 1. Empty without figures.
     """
@@ -238,7 +320,7 @@ def points_csv(exhibit: Built) -> str:
     writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", *heads, "value"])
     for figure in exhibit.figures:
         for panel in figure.panels:
-            for point in panel.points:
+            for point in panel.points or _along(panel.curves):
                 numbers = (point.x, point.y, point.x_error, point.y_error)
                 texts = (panel.x_label, panel.y_label, point.detail)
                 writer.writerow(
@@ -268,6 +350,12 @@ def points_csv(exhibit: Built) -> str:
     return buffer.getvalue() if exhibit.figures else ""
 
 
+def _along(curves: Iterable[Curve]) -> Iterator[Point]:
+    """The points of lines, of a panel without marks."""
+    for curve in curves:
+        yield from (Point(x, y, curve.objective, curve.label) for x, y in curve.points)
+
+
 def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:
     """The cells of a map: number of the row and of the column, their names, the value."""
     if raster is None or raster.is_scale:
@@ -278,12 +366,12 @@ def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]
 
 
 def render_exhibit_text(exhibit: Built) -> str:
-    """An exhibit for the terminal: its tables, the numbers behind its figures, and its notes."""
-    heading = f"{exhibit.number}. {plain(exhibit.title)}"
+    """An exhibit for the terminal: its caption, its tables, the numbers behind its figures, and its notes."""
+    heading = exhibit.titled(plain(exhibit.title))
     if exhibit.unfinished:
         heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
-    parts += [_wrapped(exhibit.finding)] if exhibit.finding else []
+    parts += [_wrapped(text) for text in (exhibit.finding, exhibit.caption) if text]
     parts.extend(to_text(table) for table in exhibit.tables)
     parts.extend(
         to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels if panel.points

@@ -8,6 +8,7 @@ from penultimate.errors import legible
 from penultimate.files import digest_bytes
 
 MINUS = "\N{MINUS SIGN}"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def plain(text: object) -> str:
@@ -59,7 +60,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p value with its relation: two significant digits, never "0".
+    """A p value with its relation: at most two significant digits and four decimals, never "0".
 
     >>> p_value(0.0042), p_value(0.37), p_value(2e-7)
     ('p = 0.0042', 'p = 0.37', 'p < 0.0001')
@@ -107,4 +108,13 @@ def typeset(text: str) -> str:
     """
     quoted = re.sub(r"(?<!\w)'([^']*)'(?!\w)", r"‘\1’", text)
     curved = re.sub(r"(?<=\w)'", "’", quoted)
-    return re.sub(r"(?<=[=<±≥≤]) | (?=[=<±≥≤%])", "\N{NO-BREAK SPACE}", curved)
+    return unbroken(curved)
+
+
+def unbroken(text: str) -> str:
+    """Text whose lines do not end inside "p = 0.01" or before a per cent sign.
+
+    >>> unbroken("p = 0.01, 5 %").split(NO_BREAK)
+    ['p', '=', '0.01, 5', '%']
+    """
+    return re.sub(r"(?<=[=<±≥≤]) | (?=[=<±≥≤%])", NO_BREAK, text)

@@ -95,8 +95,9 @@ def is_number(value: object) -> bool:
 
 def is_words(text: object) -> bool:
     """Whether a text may name an arm or a given network: `WORDS`."""
-    short = isinstance(text, str) and len(text) <= LONGEST_NAME and text.isprintable()
-    return short and not any(sign in str(text) for sign in "|,=")
+    if not isinstance(text, str) or len(text) > LONGEST_NAME or text.isspace():
+        return False
+    return text.isprintable() and not any(sign in text for sign in "|,=")
 
 
 def is_correspondence(value: object) -> bool:

@@ -45,6 +45,9 @@ WIDTH, GAP = 130, 4
 LONG_HEADING = 40
 """The characters up to which the heading of a row stands on one line."""
 
+OPTION = re.compile(r"(?<!\S)(--[a-z-]{1,24})(?=[\s=]|$)")
+"""An option of a command."""
+
 
 def write_report(results: StudyResults, path: Path | str) -> list[Path]:
     """Write the report to `path` and its tables and drawings into the folder `STEM_files` beside it.
@@ -110,10 +113,12 @@ def _side_files(
 ) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for exhibit in exhibits:
+        legends = (*exhibit.notes, *re.split(r"(?<=\.) ", exhibit.caption))
         for table in exhibit.tables:
             files[f"{table.name}.csv"] = to_csv(table).encode()
             far = f" [{exhibit.unfinished}]" if exhibit.unfinished else ""
-            files[f"{table.name}.tex"] = to_latex(table, f"{exhibit.number}. {table.title}{far}").encode()
+            caption = exhibit.titled(f"{table.title}{far}")
+            files[f"{table.name}.tex"] = to_latex(table, caption, legends).encode()
         for figure in exhibit.figures:
             for panel in figure.panels:
                 drawing = drawings[panel.name].styled(panel.name, page=False)
@@ -155,6 +160,7 @@ def _page(
     )
     environment.filters["groups"] = column_groups
     environment.filters["typeset"] = _typeset
+    environment.filters["code"] = _code
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
     return environment.get_template(template).render(
@@ -250,9 +256,20 @@ def _typeset(text: str) -> str:
 
     parts = re.split(r"`([^`]+)`", legible(text))
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(typeset(part))
+        _code(part) if place % 2 else escape(typeset(part)) for place, part in enumerate(parts)
+    )
+
+
+def _code(text: str) -> str:
+    """Code as the page sets it, escaped; a line may end anywhere but behind the dashes of an option."""
+    from markupsafe import Markup, escape
+
+    parts = OPTION.split(text)
+    marked = (
+        Markup("<span>{}</span>").format(part) if place % 2 else escape(part)
         for place, part in enumerate(parts)
     )
+    return Markup("<code>{}</code>").format(Markup("").join(marked))
 
 
 def _is_small(figure: Figure) -> bool:

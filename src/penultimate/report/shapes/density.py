@@ -117,7 +117,11 @@ def directions(quantity: Quantity, array: str) -> Callable[[Measurements], ByRun
 
 
 def _counts(runs: ArraysByRun) -> ByRun:
-    return {spec: {seed: _directions(runs[spec][seed]) for seed in runs[spec]} for spec in runs}
+    """How many directions hold most of the spectrum of each run; those without any length are left out."""
+    return {
+        spec: {seed: _directions(values) for seed, values in spectra.items() if any(values)}
+        for spec, spectra in runs.items()
+    }
 
 
 def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRun]:
@@ -191,4 +195,4 @@ def _falling(values: Sequence[float]) -> list[float]:
 def _directions(values: Sequence[float]) -> float:
     """The least number of singular values whose squares sum to `MOST` of the sum of all."""
     totals = list(itertools.accumulate(value**2 for value in values))
-    return float(sum(total < MOST * totals[-1] for total in totals) + 1) if totals else 0.0
+    return float(sum(total < MOST * totals[-1] for total in totals) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -213,6 +214,12 @@ class Printed:
     where: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[PrintedRow], Cell] | None = None
 
+    @property
+    def head(self) -> Column:
+        """Its heading, and its key in a CSV file, where no two columns are called alike."""
+        key = re.sub(r"\W+", "_", "_".join((*self.where.values(), self.key)))
+        return Column(key, self.label, self.group, self.unit)
+
     def is_in(self, row: PrintedRow) -> bool:
         """Whether a printed row is one of those that hold it."""
         return all(row[name] == text for name, text in self.where.items())
@@ -254,10 +261,12 @@ class PrintedTable:
             )
             for held in self._held(together)
         )
-        heads = tuple(Column(column.key, column.label, column.group, column.unit) for column in self.columns)
+        heads = tuple(column.head for column in self.columns)
         name = f"{self.name}_published"
         corner = CORNERS[self.over]
-        return Piece((ExhibitTable(name, self.title, corner, heads, rows, "published", self.notes),))
+        table = ExhibitTable(name, self.title, corner, heads, rows, "published", self.notes)
+        by_target = any(MEAN_PER_CLASS in column.label for column in self.columns)
+        return Piece((table,), notes=(PER_CLASS_NOTE,) if by_target else ())
 
     def _held(self, together: bool) -> Collection[list[PrintedRow]]:
         """The printed rows of each row: one, or `together` all that are of one objective."""
