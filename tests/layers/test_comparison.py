@@ -20,6 +20,7 @@ from penultimate.layers.comparison import (
     at_initialisation,
     compare_banks,
     compare_networks,
+    layer_grams,
     settle_batch_norm,
 )
 from penultimate.layers.profiles import profile_layers
@@ -177,6 +178,8 @@ def test_bad_input_is_named() -> None:
         compare_networks(nets, bad, LAYERS)
     with pytest.raises(RequestError, match="no batch"):
         compare_networks(nets, [], LAYERS)
+    with pytest.raises(RequestError, match="no batch"):
+        layer_grams(nets["wide"], [], PATTERNS[:2])
     with pytest.raises(RequestError, match=r"pass \[network\]"):
         compare_networks(nets["wide"], images(8))
     with pytest.raises(RequestError, match="no network"):
