@@ -26,6 +26,7 @@ from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
 from penultimate.metrics.separation import class_separation
 from penultimate.networks.protocol import FileNetwork
+from penultimate.networks.trained import TrainedNetwork, build
 
 STATISTICS = ChannelStatistics((0.5, 0.4, 0.3), (0.2, 0.3, 0.2))
 
@@ -188,6 +189,26 @@ def test_a_folder_that_has_changed_is_read_again_and_said(tmp_path: Path) -> Non
     assert (second.features != before).any(1).tolist() == [False, False, True, False, False, False]
     with pytest.warns(UserWarning, match="made anew: changed: network"):
         extract_files({"a": small(5)}, replace(listing), tmp_path / "banks")
+
+
+def test_logits_of_another_head_are_made_anew(tmp_path: Path) -> None:
+    """Of a final layer the weight is not all: two have the same, and another bias or temperature."""
+    listing = folder_of(tmp_path / "images", 3)
+
+    def logits(objective: str, bias: float = 0.0) -> np.ndarray:
+        body, head = build(objective, "glyphnet(features=8, width=2)", 4, seed=0)
+        head.head.bias.data.fill_(bias)
+        network = TrainedNetwork(
+            body.eval(), head.eval(), STATISTICS, tuple("abcd"), {"resize": 28, "crop": 24}
+        )
+        (bank,) = extract_files({"a": network}, listing, tmp_path / "banks").values()
+        return np.array(bank.logits)
+
+    first = logits("cosine_softmax(temperature=0.05)")
+    with pytest.warns(UserWarning, match="made anew: changed: network"):
+        np.testing.assert_allclose(logits("cosine_softmax(temperature=0.1)"), first / 2, rtol=1e-5)
+    with pytest.warns(UserWarning, match="made anew: changed: network"):
+        np.testing.assert_allclose(logits("cosine_softmax(temperature=0.1)", 1.0), first / 2 + 1, rtol=1e-5)
 
 
 def test_a_network_that_gives_nan_is_named_and_the_others_go_on(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
+from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.data.listing import Listing
@@ -113,10 +113,15 @@ def extract_files(
 
 
 def weights_digest(network: Network) -> str:
-    """sha256 of a network's architecture, as it is printed, and of its weights."""
-    state = hashlib.sha256(f"{network.body}".encode())
-    tensors = {**network.body.state_dict(), **({"head": network.head_weight} if network.class_names else {})}
-    for name, tensor in tensors.items():
+    """sha256 of a network's architecture, as it is printed, and of its weights: the body's, and its head's.
+
+    The head is `head_weight`, and every other module that the network holds.
+    """
+    others = [part for part in vars(network).values() if isinstance(part, nn.Module)]
+    modules = [network.body, *(part for part in others if part is not network.body)]
+    state = hashlib.sha256("\n".join(map(str, modules)).encode())
+    head = [("head", network.head_weight)] if network.class_names else []
+    for name, tensor in [*head, *(pair for part in modules for pair in part.state_dict().items())]:
         if isinstance(tensor, Tensor):
             state.update(f"{name}{tensor.dtype}{list(tensor.shape)}".encode())
             state.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
