@@ -24,6 +24,7 @@ from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
+from penultimate.features.writing import BankWriter
 from penultimate.metrics.separation import class_separation
 from penultimate.networks.protocol import FileNetwork
 from penultimate.networks.trained import TrainedNetwork, build
@@ -256,6 +257,23 @@ def test_a_changed_bank_is_found_out(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"made anew: .*ids.npy' is not what was saved"):
         (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
     assert healed.digest() == digest
+    (tmp_path / "banks" / "a" / "features.npy").unlink()
+    with pytest.warns(UserWarning, match=r"made anew: .*cannot be read: .*features\.npy"):
+        (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
+    assert healed.digest() == digest
+
+
+def test_a_file_that_went_from_an_unfinished_bank_is_told(tmp_path: Path) -> None:
+    rows = {"features": np.ones((2, 3), np.float32)}
+    writer = BankWriter(tmp_path, {"images": "these"}, "float32")
+    writer.add(2, rows)
+    writer.save()
+    writer.close()
+    (tmp_path / "features.npy").unlink()
+    again = BankWriter(tmp_path, {"images": "these"}, "float32")
+    assert again.position == 2
+    with pytest.raises(DamagedFileError, match=r"features\.npy' is shorter than its journal says: delete"):
+        again.add(4, rows)
 
 
 SLOW = """
