@@ -59,9 +59,9 @@ def extract_files(
     Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
     is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
     0: this process decodes) change no bit. Rotations in EXIF data are applied, unless `upright` is False.
-    `identities` say what each network is; by default the sha256 of
-    its weights; and `images` what the listing is, by default its digest, for which every file is read. `show`
-    draws a bar, by default in a terminal.
+    `identities` say what each network is, by default the sha256 of its architecture and weights; and `images`
+    what the listing is, by default its digest, for which every file is read. `show` draws a bar, by default
+    in a terminal.
 
     A network whose features are not finite is given up, and the others go on; then RequestError names it and
     the first such images. Raises RequestError also where no image can be read, and PenultimateError where a
