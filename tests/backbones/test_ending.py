@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -95,6 +96,34 @@ def test_a_plain_module_on_a_plain_loader_gives_the_same_batch_by_batch(name: st
     assert bank.logits is not None
     torch.testing.assert_close(torch.from_numpy(bank.features), found.features, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(torch.from_numpy(bank.logits), found.logits, rtol=1e-5, atol=1e-6)
+
+
+def assisted(net: Net, x: Tensor) -> Tensor:
+    tokens = x.flatten(2).transpose(1, 2)
+    return net.fc(tokens.mean(1)) + net.other(tokens).amax(1) / 2
+
+
+def test_a_second_layer_that_assists_is_looked_at_in_every_batch() -> None:
+    net = Net(assisted)
+    bank = pu.extract(net, [(IMAGES[:3], torch.arange(3)), (IMAGES[3:], torch.arange(2))])
+    assert bank.features.shape == (5, 6)
+    assert bank.logits is not None
+    with torch.no_grad():
+        np.testing.assert_allclose(bank.logits, net.eval()(IMAGES), rtol=1e-5, atol=1e-6)
+
+
+def test_copied_logits_of_a_batch_may_all_be_positive() -> None:
+    """What the final layer is was seen with the batch before."""
+    net = Net(ENDS["a copy"][0]).eval()
+    with torch.no_grad():
+        net.fc.bias.sub_(net(IMAGES[:1])[0]).add_(1e-3)
+        expected = net(IMAGES)
+    order = torch.tensor([*range(1, 5), 0])
+    assert (expected[0] > 0).all()
+    assert (expected[1:] < 0).any()
+    bank = pu.extract(net, [(IMAGES[part], part) for part in (order[:4], order[4:])])
+    assert bank.logits is not None
+    np.testing.assert_allclose(bank.logits, expected[order], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("squashed", [F.log_softmax, F.softmax])

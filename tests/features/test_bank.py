@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.features.bank import FeatureBank
+from penultimate.features.bank import BLOCK, FeatureBank
 from penultimate.features.extraction import extract
 from penultimate.layers.comparison import compare_banks
 from penultimate.networks.trained import load_network
@@ -65,6 +65,12 @@ def test_a_changed_bank_is_found_out(tmp_path: Path) -> None:
         FeatureBank.load(path)
     with pytest.raises(RequestError, match="no feature bank"):
         FeatureBank.load(tmp_path / "none.npz")
+
+
+def test_predictions_are_of_every_row_however_many() -> None:
+    classes = np.arange(2 * BLOCK + 3) % 5
+    found = FeatureBank(np.ones((len(classes), 1), np.float32), classes, np.eye(5, dtype=np.float32)[classes])
+    assert np.array_equal(found.predictions, classes)
 
 
 @pytest.mark.parametrize(

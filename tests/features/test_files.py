@@ -24,8 +24,10 @@ from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
+from penultimate.features.writing import BankWriter
 from penultimate.metrics.separation import class_separation
 from penultimate.networks.protocol import FileNetwork
+from penultimate.networks.trained import TrainedNetwork, build
 
 STATISTICS = ChannelStatistics((0.5, 0.4, 0.3), (0.2, 0.3, 0.2))
 
@@ -190,6 +192,26 @@ def test_a_folder_that_has_changed_is_read_again_and_said(tmp_path: Path) -> Non
         extract_files({"a": small(5)}, replace(listing), tmp_path / "banks")
 
 
+def test_logits_of_another_head_are_made_anew(tmp_path: Path) -> None:
+    """Of a final layer the weight is not all: two have the same, and another bias or temperature."""
+    listing = folder_of(tmp_path / "images", 3)
+
+    def logits(objective: str, bias: float = 0.0) -> np.ndarray:
+        body, head = build(objective, "glyphnet(features=8, width=2)", 4, seed=0)
+        head.head.bias.data.fill_(bias)
+        network = TrainedNetwork(
+            body.eval(), head.eval(), STATISTICS, tuple("abcd"), {"resize": 28, "crop": 24}
+        )
+        (bank,) = extract_files({"a": network}, listing, tmp_path / "banks").values()
+        return np.array(bank.logits)
+
+    first = logits("cosine_softmax(temperature=0.05)")
+    with pytest.warns(UserWarning, match="made anew: changed: network"):
+        np.testing.assert_allclose(logits("cosine_softmax(temperature=0.1)"), first / 2, rtol=1e-5)
+    with pytest.warns(UserWarning, match="made anew: changed: network"):
+        np.testing.assert_allclose(logits("cosine_softmax(temperature=0.1)", 1.0), first / 2 + 1, rtol=1e-5)
+
+
 def test_a_network_that_gives_nan_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     listing = folder_of(tmp_path / "images", 6)
     bad = small(1)
@@ -235,6 +257,23 @@ def test_a_changed_bank_is_found_out(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"made anew: .*ids.npy' is not what was saved"):
         (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
     assert healed.digest() == digest
+    (tmp_path / "banks" / "a" / "features.npy").unlink()
+    with pytest.warns(UserWarning, match=r"made anew: .*cannot be read: .*features\.npy"):
+        (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
+    assert healed.digest() == digest
+
+
+def test_a_file_that_went_from_an_unfinished_bank_is_told(tmp_path: Path) -> None:
+    rows = {"features": np.ones((2, 3), np.float32)}
+    writer = BankWriter(tmp_path, {"images": "these"}, "float32")
+    writer.add(2, rows)
+    writer.save()
+    writer.close()
+    (tmp_path / "features.npy").unlink()
+    again = BankWriter(tmp_path, {"images": "these"}, "float32")
+    assert again.position == 2
+    with pytest.raises(DamagedFileError, match=r"features\.npy' is shorter than its journal says: delete"):
+        again.add(4, rows)
 
 
 SLOW = """

@@ -19,7 +19,9 @@ from penultimate.layers.comparison import (
     Comparison,
     at_initialisation,
     compare_banks,
+    compare_grams,
     compare_networks,
+    layer_grams,
     settle_batch_norm,
 )
 from penultimate.layers.profiles import profile_layers
@@ -177,6 +179,8 @@ def test_bad_input_is_named() -> None:
         compare_networks(nets, bad, LAYERS)
     with pytest.raises(RequestError, match="no batch"):
         compare_networks(nets, [], LAYERS)
+    with pytest.raises(RequestError, match="no batch"):
+        layer_grams(nets["wide"], [], PATTERNS[:2])
     with pytest.raises(RequestError, match=r"pass \[network\]"):
         compare_networks(nets["wide"], images(8))
     with pytest.raises(RequestError, match="no network"):
@@ -318,6 +322,8 @@ def test_trained_networks_take_an_image_set_of_which_each_pass_draws_other_batch
     assert comparison.sizes.tolist() == [15] * 6
     assert comparison.passes.tolist() == [0] * 3 + [1] * 3
     assert not comparison.notes
+    other = compare_networks(nets, data, passes=2, batch_size=20, seed=4)
+    assert not np.isclose(comparison.products[:, 0, 1], other.products[:, 0, 1], rtol=1e-6).any()
     assert np.array_equal(
         comparison.matrix, compare_networks(nets, data, passes=2, batch_size=20, seed=3).matrix
     )
@@ -334,6 +340,16 @@ def test_trained_networks_take_an_image_set_of_which_each_pass_draws_other_batch
     assert whole.layers("one") == ["block1", "block2", "bottleneck1", "bottleneck2"]
     with pytest.raises(RequestError, match="'bare' is a bare module"):
         compare_networks({"bare": nets["one"].backbone}, data)
+
+
+def test_grams_of_batches_of_several_sizes_are_compared_as_the_networks_are() -> None:
+    nets, batches = networks(), images(9, 9, 5)
+    grams = {name: layer_grams(net, batches, LAYERS[name]) for name, net in nets.items()}
+    found, whole = compare_grams(grams), compare_networks(nets, batches, LAYERS)
+    assert (found.names, found.sizes.tolist()) == (whole.names, [9, 9, 5])
+    assert np.abs(found.matrix - whole.matrix).max() < 1e-6
+    with pytest.raises(RequestError, match="on the same batches"):
+        compare_grams({**grams, "other": layer_grams(nets["deep"], images(9, 5, 9), LAYERS["deep"])})
 
 
 def test_banks_of_other_examples_are_refused() -> None:

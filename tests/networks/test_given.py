@@ -17,6 +17,7 @@ from PIL import Image
 from tests.inprocess import InProcess
 from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, STRANGER, TRAINED, first_network
 from timm.data import create_transform, resolve_model_data_config
+from torchvision import models
 
 import penultimate as pu
 from penultimate.data import load_images
@@ -166,6 +167,24 @@ def test_weights_that_cannot_be_downloaded_are_told_with_the_way_out(
         fetch(source, (), tmp_path)
     assert f"the weights of {source} cannot be downloaded (OSError)" in str(error.value)
     assert f"{source}(weights='FILE'), or pretrained=False" in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "ends"), [("googlenet", "aux"), ("inception_v3", "AuxLogits")])
+def test_downloaded_weights_hold_auxiliary_heads_and_the_network_does_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ends: str
+) -> None:
+    theirs = models.get_model(name, aux_logits=True, init_weights=False).eval()
+    state = theirs.state_dict()
+    monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", lambda *_, **__: state)
+    fetch(f"torchvision:{name}(crop=96)", (), tmp_path)
+    kept = safetensors.torch.load_file(tmp_path / "given.safetensors")
+    assert kept.keys() == {tensor for tensor in state if not tensor.startswith(ends)}
+    network = load_given(tmp_path)
+    images = torch.randn(1, 3, 96, 96, generator=torch.Generator().manual_seed(0))
+    theirs.transform_input = True  # as torchvision sets it for its own weights
+    with torch.no_grad():
+        expected = theirs(images)
+    torch.testing.assert_close(network.logits(network.features(images)), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("file", ["given.json", "given.safetensors"])

@@ -319,6 +319,23 @@ def test_the_best_epoch_on_the_holdout_is_kept_and_patience_ends_it(tmp_path: Pa
     assert network.card["epoch"] == best
 
 
+def test_what_is_evaluated_every_so_often_and_at_the_end_are_the_averaged_weights(tmp_path: Path) -> None:
+    of_class_3 = squares(64, 1).subset(slice(3, None, 4))
+    recipe = replace(RECIPE, epochs=5, evaluate_every=2)
+    begun = Run("softmax", TINY, squares(256, 0), of_class_3, recipe, 5, tmp_path, "cpu")
+    with torch.no_grad():
+        for module, answer in ((begun.network, 0), (begun.average.module, 3)):
+            module.objective.head.weight.zero_()
+            module.objective.head.bias[answer] = 1
+    for _ in range(5):
+        begun.close_epoch()
+    assert {point["epoch"]: point["value"] for point in begun.curves if point["metric"] == "top1"} == {
+        2: 1.0,
+        4: 1.0,
+        5: 1.0,
+    }
+
+
 def test_float32_and_bfloat16_learn_alike(tmp_path: Path) -> None:
     losses = {}
     for precision in ("float32", "bfloat16"):

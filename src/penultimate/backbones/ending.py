@@ -89,7 +89,8 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
     several layers stand side by side. Any other output is the features itself: so of a network whose final
     layer was cut off, and of a lone layer. Of a tuple or mapping it is the first tensor of a final layer.
 
-    `among` names the layers that come into question, if they are known: it costs less.
+    `among` names the layers that an earlier batch was found to end in: it costs less, and what they give is
+    then known to be logits, whatever their signs.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(6, 2))
     >>> images = torch.ones(5, 2, 3)
@@ -125,7 +126,7 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
         for handle in handles:
             handle.remove()
     for tensor in tensors_of(output):
-        found = _found(tensor, calls, last)
+        found = _found(tensor, calls, last, known=bool(among))
         if found is not None:
             return found
     if not isinstance(output, Tensor):
@@ -247,14 +248,14 @@ def _gave(layer: nn.Module, output: Tensor) -> Tensor:
     return output.flatten(2).mean(2) if isinstance(layer, _CONVOLUTIONS) else output.flatten(1, -2).mean(1)
 
 
-def _found(output: Tensor, calls: list[_Call], last: list[Tensor]) -> Ending | None:
+def _found(output: Tensor, calls: list[_Call], last: list[Tensor], known: bool) -> Ending | None:
     """How an output [n k] is made of the candidates' outputs; None if in no known way."""
     output = output.flatten(1) if output.ndim > 2 and output.shape[2:].numel() == 1 else output
     if output.ndim != 2 or not output.is_floating_point():
         return None
     fitting = [call for call in reversed(calls) if call.gave.shape == output.shape]
     for call in fitting:
-        if call.may_be(output) and _equal(call.gave, output):
+        if (known or call.may_be(output)) and _equal(call.gave, output):
             return Ending(call.given, output, Final((call.name,), "logits"))
     for call in fitting:
         if _equal(call.gave.log_softmax(1), output) or _equal(call.gave.softmax(1), output):

@@ -138,6 +138,8 @@ class FeatureBank:
     @classmethod
     def _mapped(cls, folder: Path) -> FeatureBank:
         """The bank in a folder; what was checked when it was written is held against its digests only."""
+        if not (folder / FACTS).is_file():
+            raise RequestError(f"no feature bank at '{folder}', or not a finished one")
         try:
             facts = read_sealed(folder / FACTS, SCHEMA, f"the feature bank '{folder}'")
             for name, digest in facts["files"].items():
@@ -145,8 +147,6 @@ class FeatureBank:
                     raise DamagedFileError(f"'{folder / name}' is not what was saved (its digest differs)")
             arrays = {name: folder / f"{name}.npy" for name in ARRAYS if f"{name}.npy" in facts["files"]}
             mapped = {name: np.load(path, mmap_mode="r") for name, path in arrays.items()}
-        except FileNotFoundError:
-            raise RequestError(f"no feature bank at '{folder}', or not a finished one") from None
         except (OSError, KeyError, ValueError) as error:
             raise DamagedFileError(f"the feature bank '{folder}' cannot be read: {error}") from None
         bank = object.__new__(cls)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import Ending, ending
+from penultimate.backbones.ending import ENTANGLED, Ending, ending
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
@@ -199,7 +199,8 @@ def _of(
 ) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
     """The features of a batch, and the logits and the names of the final layers, if the model ends in such.
 
-    `final` are the names that were found with an earlier batch.
+    `final` are the names that were found with an earlier batch; () where other layers have a part in the
+    logits.
     """
     if layer is not None:
         outputs: list[Tensor] = []
@@ -220,7 +221,9 @@ def _of(
             "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
         )
     logits = None if found.logits is None else _single(found.logits, "logits")
-    return _single(found.features, "features"), logits, found.final.layers if found.final else final
+    if found.final is not None:
+        final = () if found.final.form in ENTANGLED else found.final.layers
+    return _single(found.features, "features"), logits, final
 
 
 def _single(values: Tensor, what: str) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
+from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.data.listing import Listing
@@ -59,9 +59,9 @@ def extract_files(
     Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
     is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
     0: this process decodes) change no bit. Rotations in EXIF data are applied, unless `upright` is False.
-    `identities` say what each network is; by default the sha256 of
-    its weights; and `images` what the listing is, by default its digest, for which every file is read. `show`
-    draws a bar, by default in a terminal.
+    `identities` say what each network is, by default the sha256 of its architecture and weights; and `images`
+    what the listing is, by default its digest, for which every file is read. `show` draws a bar, by default
+    in a terminal.
 
     A network whose features are not finite is given up, and the others go on; then RequestError names it and
     the first such images. Raises RequestError also where no image can be read, and PenultimateError where a
@@ -113,10 +113,15 @@ def extract_files(
 
 
 def weights_digest(network: Network) -> str:
-    """sha256 of a network's architecture, as it is printed, and of its weights."""
-    state = hashlib.sha256(f"{network.body}".encode())
-    tensors = {**network.body.state_dict(), **({"head": network.head_weight} if network.class_names else {})}
-    for name, tensor in tensors.items():
+    """sha256 of a network's architecture, as it is printed, and of its weights: the body's, and its head's.
+
+    The head is `head_weight`, and every other module that the network holds.
+    """
+    others = [part for part in vars(network).values() if isinstance(part, nn.Module)]
+    modules = [network.body, *(part for part in others if part is not network.body)]
+    state = hashlib.sha256("\n".join(map(str, modules)).encode())
+    head = [("head", network.head_weight)] if network.class_names else []
+    for name, tensor in [*head, *(pair for part in modules for pair in part.state_dict().items())]:
         if isinstance(tensor, Tensor):
             state.update(f"{name}{tensor.dtype}{list(tensor.shape)}".encode())
             state.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)

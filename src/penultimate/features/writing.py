@@ -143,11 +143,12 @@ class BankWriter:
         """The open file of an array, at the end of the rows that the journal knows."""
         if name not in self._files:
             path = self.folder / f"{name}.npy"
-            file = path.open("r+b" if self.rows else "w+b")
+            file = path.open("r+b" if path.is_file() else "w+b")
             start = _write_header(file, self.precision, self.rows, self.widths[name])
             end = start + self.rows * self.widths[name] * np.dtype(self.precision).itemsize
             file.seek(0, os.SEEK_END)
             if file.tell() < end:
+                file.close()
                 raise DamagedFileError(f"'{path}' is shorter than its journal says: delete '{self.folder}'")
             file.truncate(end)
             file.seek(end)

@@ -205,6 +205,8 @@ def _sheets(
             except RequestError as error:
                 raise in_context(error, where) from None
             yield pass_number, sheet
+    if not sheet.examples:
+        raise RequestError("no batch to compare on")
 
 
 def compare_banks(
@@ -326,8 +328,6 @@ class _Sheet:
 
 
 def _comparison(names: list[tuple[str, str]], batch_products: list[BatchProducts]) -> Comparison:
-    if not batch_products:
-        raise RequestError("no batch to compare on")
     hsic, sizes, passes = zip(*batch_products, strict=True)
     return Comparison(names, np.stack(hsic), np.array(sizes), np.array(passes))
 

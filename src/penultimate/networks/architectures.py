@@ -55,11 +55,13 @@ def create(
 
 
 def download(source: Source) -> nn.Module:
-    """The network with the weights that its library downloads."""
-    chosen = options(source)
-    chosen.pop("init_weights", None)
-    weights = source.weights_name or True
-    return _of_library(source.kind, source.name, chosen, weights)
+    """The network with the weights that its library downloads; without the auxiliary heads among them."""
+    heads = ("aux_logits", "init_weights")  # on which torchvision decides itself where it loads weights
+    chosen = {name: value for name, value in options(source).items() if name not in heads}
+    module = _of_library(source.kind, source.name, chosen, source.weights_name or True)
+    if "AuxLogits" in dict(module.named_children()):
+        module.register_module("AuxLogits", None)
+    return module
 
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:

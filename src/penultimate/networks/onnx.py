@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError, legible, shortened
+from penultimate.files import digest_file
 from penultimate.networks.sources import external
 from penultimate.userfile import first_line
 
@@ -55,6 +56,11 @@ class OnnxBody(nn.Module):
                 f"the network takes images of {sides[0]} x {sides[1]}; only squares are supported"
             )
         self.side = sides[0]
+        self.digest = digest_file(path)
+
+    def extra_repr(self) -> str:
+        """Its file, which has all its weights, by its sha256."""
+        return self.digest
 
     def forward(self, images: Tensor) -> Tensor:
         values = images.permute(0, 2, 3, 1) if self.channels_last else images

@@ -42,10 +42,13 @@ class WeightAverage(Generic[Module]):
 
 
 def _floats(module: nn.Module) -> list[Tensor]:
-    return [
-        value.detach() for value in module.state_dict(keep_vars=True).values() if value.is_floating_point()
-    ]
+    return [value.detach() for value in _tensors(module) if value.is_floating_point()]
 
 
 def _integers(module: nn.Module) -> list[Tensor]:
-    return [value for value in module.state_dict(keep_vars=True).values() if not value.is_floating_point()]
+    return [value for value in _tensors(module) if not value.is_floating_point()]
+
+
+def _tensors(module: nn.Module) -> list[Tensor]:
+    """What a module consists of, each once, however many of its parts share it."""
+    return list({id(value): value for value in module.state_dict(keep_vars=True).values()}.values())

@@ -37,7 +37,7 @@ class Recipe:
                                 directly (the paper's 0.9999); 0 and None: none
     at_once                     images of a batch that go through the network together (None: all), where
                                 memory holds no more; their gradients are added up: with ghost batches the
-                                same step but for rounding
+                                same step but for rounding, and for which features dropout drops
     size, resize                of images on disk: the pixels of a side of what the network is shown; in tests
                                 that is the middle, once the shorter side has `resize` pixels
     resident                    whether images on disk are decoded once and held as bytes on the device, the
