@@ -13,7 +13,8 @@ from penultimate.report import exhibit
 from penultimate.report.base import StudyResults
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
-from penultimate.report.tables import points_csv, render_exhibit_text, to_csv, to_latex
+from penultimate.report.tables import points_csv, to_csv, to_latex
+from penultimate.report.terminal import render_exhibit_text
 from penultimate.report.text import in_words
 from tests.oracles.agreement import average_linkage
 from tests.oracles.report import mean_of

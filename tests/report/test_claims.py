@@ -36,7 +36,8 @@ from penultimate.report.claims.stated import CLAIMS, digest, reasons, spoken
 from penultimate.report.claims.verdicts import LIMITED, judge
 from penultimate.report.measurements import admit
 from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
-from penultimate.report.tables import render_exhibit_text, to_csv, to_latex
+from penultimate.report.tables import to_csv, to_latex
+from penultimate.report.terminal import render_exhibit_text
 from penultimate.statistics import spearman
 from tests.oracles import claims as oracle
 from tests.report.planted import ALIKE, NINE, as_in_the_paper, planted, swept

@@ -16,7 +16,7 @@ from penultimate.report.base import Curve, StudyResults
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
 from penultimate.report.shapes.density import trimmed
-from penultimate.report.tables import render_exhibit_text
+from penultimate.report.terminal import render_exhibit_text
 from tests.oracles.report import mean_of, standard_error_of
 from tests.report.reading import (
     Arrays,

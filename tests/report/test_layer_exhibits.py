@@ -23,7 +23,8 @@ from penultimate.report.drawing import palette
 from penultimate.report.drawing.figures import draw_panel, mark_variables
 from penultimate.report.drawing.palette import HEAT_FLIP, HEAT_STEPS, marks
 from penultimate.report.drawing.rasters import raster_size, short, step_of
-from penultimate.report.tables import points_csv, render_exhibit_text
+from penultimate.report.tables import points_csv
+from penultimate.report.terminal import render_exhibit_text
 from tests.oracles.report import contrast, mean_of, oklab
 from tests.report.reading import (
     Arrays,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from penultimate.report import exhibit, read_reference, render_exhibit_text
 from penultimate.report.base import Built, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
-from penultimate.report.tables import latex_escape, panel_table, points_csv, to_csv, to_latex, to_text, width
+from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex
+from penultimate.report.terminal import panel_table, to_text, width
 from tests.report.reading import glyphs
 from tests.report.synthetic import HOSTILE, study
 
@@ -173,6 +174,27 @@ def test_every_exhibit_can_be_read_in_a_terminal(name: str) -> None:
     assert render_exhibit_text(exhibit(name, study(limited=True), allow_limited=True)).startswith(
         "LIMITED RUN"
     )
+
+
+def test_sentences_stand_below_each_other_in_a_terminal() -> None:
+    long = "A sentence that is longer than the column of a terminal may be, and so is broken. " * 2
+    made = ExhibitTable(
+        "t",
+        "T",
+        "Claim",
+        (Column("one", "One"), Column("two", "A longer name"), Column("three", "Three")),
+        (TableRow("first", (Cell(long), Cell(long), Cell("1", 1.0))), TableRow("second", (Cell("a"),) * 3)),
+        notes=("A note.",),
+    )
+    lines = to_text(made).splitlines()
+    assert max(map(width, lines)) <= 100
+    first = lines.index("first")
+    begun = [line[2:17].strip() for line in lines if line.startswith("  ") and line[2] != " "]
+    assert begun == ["One", "A longer name", "Three"] * 2
+    assert " ".join(" ".join(line[17:] for line in lines[first + 1 : lines.index("second") - 1]).split()) == (
+        f"{long}{long}1"
+    )
+    assert lines[-1] == "A note."
 
 
 def test_columns_stand_under_their_groups_in_a_terminal() -> None:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penultimate.report.base import Built, StudyResults
     from penultimate.report.page.page import render_report, write_report
-    from penultimate.report.tables import render_exhibit_text
+    from penultimate.report.terminal import render_exhibit_text
 
 _LOCATIONS = {
     "Built": "penultimate.report.base",
     "StudyResults": "penultimate.report.base",
-    "render_exhibit_text": "penultimate.report.tables",
+    "render_exhibit_text": "penultimate.report.terminal",
     "render_report": "penultimate.report.page.page",
     "write_report": "penultimate.report.page.page",
 }

@@ -1,0 +1,165 @@
+"""A table, and a whole exhibit, as text for a terminal."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+
+from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Point, TableRow
+from penultimate.report.shapes.cells import BOLD
+from penultimate.report.tables import GAP, TAGS, WORD_WIDTH, column_groups, hold_words
+from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
+
+TEXT_WIDTH = 100
+HEAD_WIDTH, HEAD_LINES = 14, 3
+"""Characters of a line of a heading over numbers, which is wider where it would have more lines."""
+
+
+def render_exhibit_text(exhibit: Built) -> str:
+    """An exhibit for the terminal: its caption, its tables, the numbers behind its figures, and its notes."""
+    heading = exhibit.titled(plain(exhibit.title))
+    if exhibit.unfinished:
+        heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
+    parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
+    parts += [_wrapped(text) for text in (exhibit.finding, exhibit.caption) if text]
+    parts.extend(to_text(table) for table in exhibit.tables)
+    parts.extend(
+        to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels if panel.points
+    )
+    notes = [note for note in exhibit.notes if note != exhibit.finding]
+    if notes:
+        parts.append("\n".join(map(_wrapped, notes)))
+    return "\n\n".join(parts) + "\n"
+
+
+def to_text(table: ExhibitTable) -> str:
+    """Aligned columns under their groups, words to the left and wrapped, numbers to the right.
+
+    `*` marks what is bold on a page: values that no other in their column beats. Where two columns or more
+    are of sentences, each row is a paragraph.
+    """
+    words = hold_words(table)
+    head = f"{plain(table.title)} [{TAGS[table.source]}]"
+    columns = zip(*(row.cells for row in table.rows), strict=True)
+    if sum(max(len(cell.text) for cell in column) > WORD_WIDTH for column in columns) > 1:
+        return "\n".join(
+            [head, *map(functools.partial(_paragraph, table), table.rows), *map(_wrapped, table.notes)]
+        )
+    header = [plain(table.corner), *(plain(column.label) for column in table.columns)]
+    body = [
+        [plain(row.label), *(f"{plain(cell.text)}{'*' if cell.best else ''}" for cell in row.cells)]
+        for row in table.rows
+    ]
+    starred = any(cell.best for row in table.rows for cell in row.cells)
+    blocks = []
+    for texts in (header, *body):
+        is_head = texts is header
+        cells = [
+            _lines(text, of_words, is_head, starred) for text, of_words in zip(texts, words, strict=True)
+        ]
+        height = max(map(len, cells))
+        gaps = [[""] * (height - len(cell)) for cell in cells]
+        whole = [gap + cell if is_head else cell + gap for gap, cell in zip(gaps, cells, strict=True)]
+        blocks.append([list(line) for line in zip(*whole, strict=True)])
+    groups, widths = _grouped(
+        table, [max(width(line[i]) for block in blocks for line in block) for i in range(len(words))]
+    )
+    lines = [
+        [(" " * GAP).join(map(_aligned, line, widths, words)).rstrip() for line in block] for block in blocks
+    ]
+    rule = "─" * max(width(line) for block in (groups, *lines) for line in block)
+    body_lines = [line for block in lines[1:] for line in block]
+    return "\n".join([head, rule, *groups, *lines[0], rule, *body_lines, rule, *map(_wrapped, table.notes)])
+
+
+def _paragraph(table: ExhibitTable, row: TableRow) -> str:
+    """A row of sentences: its heading, and below it what each column says."""
+    aside = max(len(column.label) for column in table.columns) + GAP
+    lines = ["─" * TEXT_WIDTH, *textwrap.wrap(plain(row.label), TEXT_WIDTH)]
+    for column, cell in zip(table.columns, row.cells, strict=True):
+        said = textwrap.wrap(plain(cell.text), TEXT_WIDTH - GAP - aside) or [""]
+        firsts = (plain(column.label), *[""] * len(said))
+        lines += [f"{'':{GAP}}{first:<{aside}}{line}" for first, line in zip(firsts, said, strict=False)]
+    return "\n".join(lines)
+
+
+def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]:
+    """A cell in lines: words are wrapped, and headings over numbers; these leave room for an asterisk."""
+    if of_words:
+        return textwrap.wrap(text, WORD_WIDTH) or [""]
+    room = max(HEAD_WIDTH, math.ceil(len(text) / HEAD_LINES)) if is_head else len(text) + 1
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line if not starred or line.endswith("*") else f"{line} " for line in lines]
+
+
+def _grouped(table: ExhibitTable, widths: list[int]) -> tuple[list[str], list[int]]:
+    """The headings of groups in a line, each ruled over its columns; and widths that have room for them."""
+    groups = column_groups(table)
+    if not any(group for group, _ in groups):
+        return [], widths
+    heads, wider = [" " * widths[0]], widths[:1]
+    for group, span in groups:
+        name = f"{plain(group)} " if group else ""
+        own = widths[len(wider) : len(wider) + span]
+        room = max(sum(own) + GAP * (span - 1), width(name))
+        own[0] += room - sum(own) - GAP * (span - 1)
+        heads.append(name + ("─" if name else " ") * (room - width(name)))
+        wider += own
+    return [(" " * GAP).join(heads).rstrip()], wider
+
+
+def _aligned(text: str, columns: int, left: bool) -> str:
+    space = " " * (columns - width(text))
+    return text + space if left else space + text
+
+
+def width(text: str) -> int:
+    """Columns that a text takes in a terminal: wide characters two, combining ones none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def _wrapped(note: str) -> str:
+    """A note in lines; what a page says of bold is said of the asterisks that a terminal has in its place."""
+    starred = re.sub(rf"(?:^|(?<=[.;] )){BOLD}", "* ", plain(note), flags=re.IGNORECASE)
+    filled = textwrap.fill(unbroken(starred), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return filled.replace(NO_BREAK, " ")
+
+
+def panel_table(panel: Panel) -> ExhibitTable:
+    """The marks of a panel as a table; means only, where it shows runs and means."""
+    points = [point for point in panel.points if not point.faint] or list(panel.points)
+    labels = _told_apart(points)
+    xs, ys = (_coordinates([getattr(point, axis) for point in points]) for axis in "xy")
+    rows = tuple(
+        TableRow(label, (x, y), point.objective)
+        for label, point, x, y in zip(labels, points, xs, ys, strict=True)
+    )
+    columns = (Column("x", panel.x_label or "To the right"), Column("y", panel.y_label or "Upwards"))
+    notes = (panel.finding,) if panel.finding else ()
+    return ExhibitTable(panel.name, panel.title, "Mark", columns, rows, panel.source, notes)
+
+
+def _told_apart(points: Sequence[Point]) -> list[str]:
+    """The labels of marks, those of several runs with the seeds that their details begin with."""
+    labels = [point.label for point in points]
+    seeds = [re.match(r"seed \d+", point.detail) for point in points]
+    return [
+        f"{label}, {seed[0]}" if seed and labels.count(label) > 1 else label
+        for label, seed in zip(labels, seeds, strict=True)
+    ]
+
+
+def _coordinates(values: Sequence[float]) -> list[Cell]:
+    """Coordinates along an axis: counts without decimals, ratios with three, percentages with one."""
+    is_count, is_ratio = (
+        all(value == round(value) for value in values),
+        all(abs(value) <= 1 for value in values),
+    )
+    digits = 0 if is_count else 3 if is_ratio else 1
+    return [Cell(fixed(value, digits), value) for value in values]
