@@ -344,6 +344,23 @@ def test_arrays_without_a_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([0, 1, 2] * 4, [0, 1, 2] * 4),  # places among the names, which are numbers too
+        ([1, 2, 3] * 4, [0, 1, 2] * 4),  # 3 is no place: names
+        (["3", "1", "2"] * 4, [2, 0, 1] * 4),
+    ],
+)
+def test_labels_beside_class_names_are_places_or_names_but_not_both(
+    labels: list[Any], expected: list[int], tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "x.npz", images=pixels(expected), labels=labels, class_names=["1", "2", "3"])
+    for listing in open_dataset(str(tmp_path / "x.npz")).splits.values():
+        assert listing.class_names == ("1", "2", "3")
+        assert_shows_its_labels(listing)
+
+
+@pytest.mark.parametrize(
     ("arrays", "message"),
     [
         (
@@ -355,6 +372,7 @@ def test_arrays_without_a_split(tmp_path: Path) -> None:
         ({"images": pixels([0, 1]), "labels": [0.5, 1]}, "labels is float64"),
         ({"images": pixels([0, 1]), "labels": np.eye(2, dtype=int)}, r"labels is int64 \[2, 2\]"),
         ({"images": pixels([0, 1]), "labels": [0, 2], "class_names": ["a", "b"]}, "has 2; there are 2 class"),
+        ({"images": pixels([0, 1]), "labels": [0, 1], "class_names": "a"}, "has 1; there are 1 class_names"),
         ({"pictures": pixels([0, 1])}, "holds pictures; expected are images and labels"),
     ],
 )

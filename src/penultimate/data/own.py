@@ -11,7 +11,7 @@ import hashlib
 import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -280,13 +280,12 @@ def _arrays(path: Path, files: Mapping[str, Path]) -> tuple[Splits, Notes]:
         for name, file in files.items()
         if name == "class_names" or name in {labels for _, labels in pairs.values()}
     }
-    given = [str(name) for name in read.get("class_names", ())]
+    given = [str(name) for name in np.ravel(read.get("class_names", ()))]
     columns = {labels: _labels(path, labels, read[labels]) for _, labels in pairs.values()}
-    if not given:
-        given = in_order({str(value) for column in columns.values() for value in np.unique(column)})
-        place = {name: label for label, name in enumerate(given)}
-    else:
-        place = {str(label): label for label in range(len(given))} | {n: i for i, n in enumerate(given)}
+    found = {str(value) for column in columns.values() for value in np.unique(column)}
+    text = not given or any(column.dtype.kind == "U" for column in columns.values())
+    given = given or in_order(found)
+    place = _places(found, given, text)
     parts = {}
     for number, (part, (images, labels)) in enumerate(pairs.items()):
         source = Array(files[images], "" if files[images].suffix == ".npy" else images)
@@ -301,6 +300,17 @@ def _arrays(path: Path, files: Mapping[str, Path]) -> tuple[Splits, Notes]:
         order = np.arange(len(column))
         parts[part] = Listing(source, order, placed, number * SPAN + order, tuple(given))
     return parts, []
+
+
+def _places(values: Set[str], names: Sequence[str], text: bool) -> dict[str, int]:
+    """The label of each value: text is a name, a whole number a place among the names.
+
+    Where not every value is one, but every value is the other, it is that.
+    """
+    by_name = {name: label for label, name in enumerate(names)}
+    by_place = {str(label): label for label in range(len(names))}
+    meant, other = (by_name, by_place) if text else (by_place, by_name)
+    return other if values <= other.keys() and not values <= meant.keys() else meant
 
 
 def _labels(path: Path, name: str, labels: np.ndarray) -> np.ndarray:
