@@ -74,14 +74,11 @@ def test_every_label_is_that_of_what_the_image_shows(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_root_may_be_the_folder_itself(name: str, tmp_path: Path) -> None:
-    MAKERS[name](tmp_path)
     inner = tmp_path / ENTRIES[name].folder
-    if inner.is_dir():
-        split = SPLITS[name][-1]
-        assert (
-            open_dataset(name, inner).splits[split].digest
-            == open_dataset(name, tmp_path).splits[split].digest
-        )
+    MAKERS[name](inner if inner.name == "imagenet" else tmp_path)
+    split = SPLITS[name][-1]
+    ours, theirs = (open_dataset(name, root).splits[split] for root in (inner, tmp_path))
+    assert ours.digest == theirs.digest
 
 
 def test_of_imagenets_training_images_those_held_out_are_a_share_by_their_names(tmp_path: Path) -> None:
@@ -187,6 +184,14 @@ def test_every_arrangement_of_imagenet_is_the_same_data(maker: str, tmp_path: Pa
             for d in (plain, other)
         ]
         assert content[0] == content[1]
+
+
+@pytest.mark.parametrize("maker", ["imagenet_archives", "imagenet_flat", "imagenet_kaggle"])
+def test_what_labels_imagenet_may_lie_in_its_folder_below_the_root(maker: str, tmp_path: Path) -> None:
+    getattr(published, maker)(tmp_path / "imagenet")
+    ours, theirs = (open_dataset("imagenet", root) for root in (tmp_path, tmp_path / "imagenet"))
+    for split in ("train", "test"):
+        assert ours.splits[split].digest == theirs.splits[split].digest
 
 
 def test_imagenet_c_is_shown_as_it_is_published(tmp_path: Path) -> None:
