@@ -398,6 +398,16 @@ def test_the_digest_is_of_the_content_and_kept(tmp_path: Path) -> None:
     assert first.subset([2, 0]).digest != first.subset([0, 2]).digest
 
 
+def test_the_digests_of_two_arrays_in_a_file_are_kept_apart(tmp_path: Path) -> None:
+    images = np.arange(4, dtype=np.uint8).repeat(192).reshape(4, 8, 8, 3)
+    np.savez(tmp_path / "x.npz", x_train=images, y_train=[0, 1] * 2, x_test=images + 9, y_test=[0, 1] * 2)
+    kept, fresh = (
+        open_dataset(str(tmp_path / "x.npz"), cache=cache).splits for cache in (tmp_path / "cache", None)
+    )
+    for split in ("train", "test"):
+        np.testing.assert_array_equal(kept[split].image_digests, fresh[split].image_digests)
+
+
 def test_reading_needs_no_tensor_library(tmp_path: Path) -> None:
     published.cars(tmp_path)
     code = (
