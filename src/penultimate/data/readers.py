@@ -85,8 +85,8 @@ def cars(entry: Entry, root: Path, split: str) -> Listing:
     annotations = base / "devkit/cars_train_annos.mat"
     if split == "test":
         annotations = first_of(base / labelled, base / "devkit" / labelled) or base / labelled
-    names = [str(name) for name in mat(annotations.parent, base / "devkit/cars_meta.mat", "class_names")]
-    found = mat(base, annotations, "annotations")
+    names = [str(name) for name in mat(base / "devkit/cars_meta.mat", "class_names")]
+    found = mat(annotations, "annotations")
     if found.dtype.names is None or not {"fname", "class"} <= set(found.dtype.names):
         raise DamagedFileError(f"'{annotations}' labels no images; is it the file with labels?")
     folder = (
@@ -112,9 +112,9 @@ def pets(entry: Entry, root: Path, split: str) -> Listing:
 
 def flowers102(entry: Entry, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "jpg")
-    labels = mat(base, base / "imagelabels.mat", "labels")
+    labels = mat(base / "imagelabels.mat", "labels")
     keys = ("trnid", "valid") if split == "train" else ("tstid",)
-    numbers = np.concatenate([np.atleast_1d(mat(base, base / "setid.mat", key)) for key in keys])
+    numbers = np.concatenate([np.atleast_1d(mat(base / "setid.mat", key)) for key in keys])
     outside = numbers[(numbers < 1) | (numbers > len(labels))]
     if outside.size:
         raise DamagedFileError(f"'{base / 'setid.mat'}': image {outside[0]} has no label")

@@ -173,7 +173,7 @@ def label_of(name: str, places: Mapping[str, int], where: Path) -> int:
     return places[name]
 
 
-def mat(base: Path, path: Path, variable: str) -> Any:
+def mat(path: Path, variable: str) -> Any:
     try:
         content = path.read_bytes()
     except OSError as error:
