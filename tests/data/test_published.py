@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,7 @@ def assert_shows_its_labels(listing: Listing) -> None:
     np.testing.assert_allclose(seen(listing), expected, atol=4)
 
 
+DEVKIT, TRUTH = "ILSVRC2012_devkit_t12", "ILSVRC2012_validation_ground_truth.txt"
 SPLITS = {name: list(known.card.sizes)[:3] for name, known in ENTRIES.items()}
 SPLITS["imagenet_c"] = ["gaussian_noise/1", "gaussian_noise/5", "fog/3"]
 SPLITS["imagenet_tuning"] = ["train", "test"]
@@ -88,6 +91,10 @@ def test_of_imagenets_training_images_those_held_out_are_a_share_by_their_names(
     ids = [parts[split].ids.tolist() for split in ("train", "holdout")]
     assert sorted(ids[0] + ids[1]) == whole.ids.tolist()
     assert [len(some) for some in ids] == [11, 1]
+    names = [Path(whole.name(row)).name for row in range(len(whole))]
+    assert Path(parts["holdout"].name(0)).name == min(
+        names, key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+    )
     assert round(1281167 * 5 / 128) == entry("imagenet_tuning").card.sizes["holdout"] == 50046
     assert_shows_its_labels(parts["holdout"])
 
@@ -223,6 +230,26 @@ def test_validation_images_without_labels_are_refused(tmp_path: Path) -> None:
         open_dataset("imagenet", tmp_path).splits["test"]
 
 
+@pytest.mark.parametrize(
+    ("maker", "name", "content", "message"),
+    [
+        ("imagenet_kaggle", "LOC_val_solution.csv", "a,b\n1,2\n", "has no columns ImageId, PredictionString"),
+        ("imagenet_flat", f"{DEVKIT}/data/{TRUTH}", "490\nhen\n", f"{TRUTH}' .*lists no classes: .*'hen'"),
+        ("imagenet_flat", f"{DEVKIT}/data/{TRUTH}", b"\xff\xfe", f"{TRUTH}' .*lists no classes"),
+    ],
+)
+def test_damaged_labels_of_validation_images_are_named(
+    maker: str, name: str, content: str | bytes, message: str, tmp_path: Path
+) -> None:
+    getattr(published, maker)(tmp_path)
+    if maker == "imagenet_flat":
+        with tarfile.open(tmp_path / f"{DEVKIT}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+    published.put(tmp_path / name, content)
+    with pytest.raises(DamagedFileError, match=message):
+        open_dataset("imagenet", tmp_path).splits["test"]
+
+
 def test_labels_are_places_among_the_thousand(tmp_path: Path) -> None:
     """A subset of classes keeps the thousand's labels; V2's folders are numbers, and 10 is not before 3."""
     for name in ("imagenet_a", "imagenet_r", "imagenet_sketch", "imagenet_v2"):
@@ -314,6 +341,12 @@ SPOILT: list[tuple[str, str, Callable[[Path], Any], str]] = [
     ("cifar10", "cifar-10-batches-py/test_batch", Path.unlink, "test_batch' is missing"),
     ("cifar100", "cifar-100-python/meta", _write(pickle.dumps([1])), "holds no dictionary"),
     ("birdsnap", "birdsnap/images.txt", _write("a,b\n1,2\n"), "has no columns path, species_id"),
+    (
+        "cifar10",
+        "cifar-10-batches-py/test_batch",
+        _write(published.python2_pickle({b"labels": [b"cat"], b"data": np.zeros((1, 3072), np.uint8)})),
+        "test_batch' has labels that are no numbers",
+    ),
 ]
 
 
@@ -354,8 +387,6 @@ def test_a_bad_archive_of_imagenet_is_refused(kind: str, tmp_path: Path) -> None
     elif kind == "no tar":
         path.write_bytes(b"<html>404 not found</html>" * 99)
     else:
-        import tarfile
-
         with tarfile.open(path, "a") as archive:
             member = tarfile.TarInfo("n01440764.tar")
             member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"

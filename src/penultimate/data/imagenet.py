@@ -38,6 +38,7 @@ from penultimate.data.sources import members
 from penultimate.errors import DamagedFileError, RequestError
 
 DEVKIT = "ILSVRC2012_devkit_t12"
+TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _PART = {"train": "train", "test": "val"}
 
 
@@ -175,15 +176,19 @@ def _timm_words() -> dict[str, str]:
 
 def _validation_wnids(root: Path) -> Callable[[str], str]:
     """What gives the WordNet id of a validation image by its file's name."""
-    numbers = _devkit(root, "ILSVRC2012_validation_ground_truth.txt")
+    numbers = _devkit(root, TRUTH)
     kaggle = first_of(*(folder / "LOC_val_solution.csv" for folder in (root, root.parent)))
     truth: dict[str, str] = {}
     if numbers is not None:
         synsets = _synsets(root)
-        shown = [synsets.get(int(line), ("", ""))[0] for line in numbers.decode().split()]
+        try:
+            shown = [synsets.get(int(line), ("", ""))[0] for line in numbers.decode().split()]
+        except ValueError as error:
+            raise DamagedFileError(f"'{TRUTH}' in the devkit of '{root}' lists no classes: {error}") from None
         truth = {f"ILSVRC2012_val_{number:08}": wnid for number, wnid in enumerate(shown, 1)}
     elif kaggle is not None:
-        truth = {row["ImageId"]: row["PredictionString"][:9] for row in rows_of(kaggle, ",")}
+        solutions = rows_of(kaggle, ",", "ImageId", "PredictionString")
+        truth = {row["ImageId"]: row["PredictionString"][:9] for row in solutions}
     if truth:
         return lambda name: truth.get(Path(name).stem, Path(name).stem)
     raise RequestError(

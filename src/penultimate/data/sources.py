@@ -116,7 +116,10 @@ class Batches(_Pixels):
         """The labels of all batches; raises DamagedFileError for a batch without as many as images."""
         found = []
         for path, content in zip(self.files, self.contents, strict=True):
-            labels = np.asarray(content.get(key, ()), np.int64)
+            try:
+                labels = np.asarray(content.get(key, ()), np.int64)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise DamagedFileError(f"'{path}' has {key} that are no numbers: {error}") from None
             if labels.shape != (len(self._rows(path, content)),):
                 raise DamagedFileError(f"'{path}' has {labels.size} {key} for its images, not one for each")
             found.append(labels)
