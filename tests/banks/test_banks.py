@@ -85,6 +85,9 @@ def test_half_precision_becomes_float32(tmp_path: Path) -> None:
         ({"f": FEATURES, "k": KINDS + 0.5}, {}, "'k' holds fractions"),
         ({"f": np.where(FEATURES > 8, np.nan, FEATURES), "k": KINDS}, {}, "features of .* not finite"),
         ({"f": FEATURES.astype(str), "k": KINDS}, {"features": "f"}, "features are numbers"),
+        ({"f": KINDS, "g": NAMES, "k": KINDS}, {"features": ["f", "g"], "labels": "k"}, "'g' is <U3"),
+        ({"f": KINDS, "g": SITES[1:], "k": KINDS}, {"features": ["f", "g"], "labels": "k"}, r"'g' .*\[239\]"),
+        ({"f": FEATURES, "k": np.where(KINDS == 1, np.inf, KINDS)}, {}, "'k' holds fractions"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(
@@ -108,6 +111,32 @@ def test_objects_are_not_unpickled_and_damage_is_said(tmp_path: Path) -> None:
         read_bank(tmp_path / "b.csv")
     with pytest.raises(RequestError, match="no file"):
         read_bank(tmp_path / "none.npz")
+
+
+def test_whatever_byte_is_damaged_is_said(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "b.npz", f=FEATURES, k=KINDS)
+    whole, refused = (tmp_path / "b.npz").read_bytes(), 0
+    for place in (*range(300), *range(300, len(whole), 50)):
+        damaged = whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :]
+        (tmp_path / "b.npz").write_bytes(damaged)
+        try:
+            bank = read_bank(tmp_path / "b.npz")
+        except (RequestError, DamagedFileError):
+            refused += 1
+        else:
+            assert np.array_equal(bank.features, FEATURES)
+    assert refused > 200
+
+
+def test_categories_without_a_label_are_missing_too(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    kind = arrow.array([None if i == 7 else name for i, name in enumerate(NAMES)]).dictionary_encode()
+    with pytest.raises(RequestError, match=r"'kind' has no label for 1 of 240 examples \(rows 7\)"):
+        read_bank(parquet(tmp_path, kind=kind))
+    bank = read_bank(parquet(tmp_path, kind=arrow.array(NAMES).dictionary_encode()))
+    assert np.array_equal(bank.columns["kind"].codes, KINDS)
+    with pytest.raises(RequestError, match="features are lists of numbers; 'embeddings' holds others"):
+        read_bank(parquet(tmp_path, embeddings=[["a", "b"]] * 240))
 
 
 def test_parquet_says_what_is_missing(tmp_path: Path) -> None:
@@ -155,6 +184,13 @@ def test_a_class_of_one_example_and_a_label_for_each(tmp_path: Path) -> None:
     assert found[0].linear is not None
     assert found[0].linear > 0.9
     assert "a label of its own" in found[1].undefined
+    pairs = np.arange(240)
+    pairs[1] = 0  # one class of two: with one of them tested, each class has one to learn from
+    np.savez(tmp_path / "b.npz", f=FEATURES, kind=KINDS, pairs=pairs)
+    kind, found_pairs = organisation(read_bank(tmp_path / "b.npz"))
+    assert kind.linear is not None
+    assert found_pairs.linear is None
+    assert "a single example" in found_pairs.undefined
     alone = ForeignBank(np.ones((1, 2)), np.zeros(1, int))
     assert organisation(alone) == []
 

@@ -279,8 +279,14 @@ def test_a_table_may_name_files_anywhere(tmp_path: Path) -> None:
         ("path,label,split\nx.jpg,a,trian\n", "unknown split in line 2 .*Did you mean 'train'"),
         (
             "path,label,split\nx.jpg,a,train\nx.jpg,a,test\n",
-            r"1 image is \('x.jpg'\) in more than one split",
+            r"1 image is \('x.jpg'\) listed more than once",
         ),
+        (
+            "path,label,split\nx.jpg,a,train\n./x.jpg,a,test\n",
+            r"1 image is \('x.jpg'\) listed more than once",
+        ),
+        ("path,label\nx.jpg,a\ny.jpg,a\nx.jpg,b\n", r"1 image is \('x.jpg'\) listed more than once"),
+        ("path,label\nx.jpg,a\ny.jpg,ant, red\n", "line 3: more values than columns"),
         ("path,label\nx.jpg,a\n", "holds 0 image"),
     ],
 )
@@ -344,6 +350,23 @@ def test_arrays_without_a_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([0, 1, 2] * 4, [0, 1, 2] * 4),  # places among the names, which are numbers too
+        ([1, 2, 3] * 4, [0, 1, 2] * 4),  # 3 is no place: names
+        (["3", "1", "2"] * 4, [2, 0, 1] * 4),
+    ],
+)
+def test_labels_beside_class_names_are_places_or_names_but_not_both(
+    labels: list[Any], expected: list[int], tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "x.npz", images=pixels(expected), labels=labels, class_names=["1", "2", "3"])
+    for listing in open_dataset(str(tmp_path / "x.npz")).splits.values():
+        assert listing.class_names == ("1", "2", "3")
+        assert_shows_its_labels(listing)
+
+
+@pytest.mark.parametrize(
     ("arrays", "message"),
     [
         (
@@ -355,6 +378,7 @@ def test_arrays_without_a_split(tmp_path: Path) -> None:
         ({"images": pixels([0, 1]), "labels": [0.5, 1]}, "labels is float64"),
         ({"images": pixels([0, 1]), "labels": np.eye(2, dtype=int)}, r"labels is int64 \[2, 2\]"),
         ({"images": pixels([0, 1]), "labels": [0, 2], "class_names": ["a", "b"]}, "has 2; there are 2 class"),
+        ({"images": pixels([0, 1]), "labels": [0, 1], "class_names": "a"}, "has 1; there are 1 class_names"),
         ({"pictures": pixels([0, 1])}, "holds pictures; expected are images and labels"),
     ],
 )
@@ -371,27 +395,50 @@ def test_damaged_and_hostile_arrays(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(DamagedFileError, match=r"x\.npz' is not a whole"):
             open_dataset(str(path))
+    packed = _medmnist(tmp_path)
+    whole = packed.read_bytes()
+    refused = 0
+    for place in range(10, len(whole), len(whole) // 60):
+        packed.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        try:
+            [listing.digest for listing in open_dataset(str(packed)).splits.values()]
+        except (DamagedFileError, RequestError):
+            refused += 1
+    assert refused > 30
+    packed.unlink()
     np.save(tmp_path / "labels.npy", np.array([0, {}], object), allow_pickle=True)
     np.save(tmp_path / "images.npy", pixels([0, 1]))
     with pytest.raises(DamagedFileError, match=r"labels\.npy' is not a whole array of numbers"):
         open_dataset(str(tmp_path))
 
 
-def _hugging_face(root: Path, split: bool = True, names: bool = True) -> Path:
+def _part(labels: list[Any], given: Any) -> Any:
+    """A data set of Hugging Face's with these labels (`given`: their feature), a number a class's colour."""
     datasets, pyarrow = pytest.importorskip("datasets"), pytest.importorskip("pyarrow")
+    features = datasets.Features({"img": datasets.Image(), "label": given})
+    shown = [("ant", "bee").index(label) if isinstance(label, str) else label or 0 for label in labels]
+    images = [{"bytes": jpeg(label, number), "path": None} for number, label in enumerate(shown)]
+    rows = pyarrow.table({"img": images, "label": labels}, schema=features.arrow_schema)
+    info = datasets.DatasetInfo(features=features)
+    return datasets.Dataset(datasets.table.InMemoryTable(rows), info=info, fingerprint="made")
+
+
+def _saved(root: Path, **parts: Any) -> Path:
+    datasets = pytest.importorskip("datasets")
+    datasets.DatasetDict(parts).save_to_disk(str(root / "saved"))
+    return root / "saved"
+
+
+def _hugging_face(root: Path, split: bool = True, names: bool = True) -> Path:
+    datasets = pytest.importorskip("datasets")
     label = datasets.ClassLabel(names=["bee", "ant"]) if names else datasets.Value("string")
-    features = datasets.Features({"img": datasets.Image(), "label": label})
-
-    def part(count: int) -> Any:
-        labels = [number % 2 for number in range(count)]
-        images = [{"bytes": jpeg(label, number), "path": None} for number, label in enumerate(labels)]
-        given = labels if names else [("ant", "bee")[label] for label in labels]
-        rows = pyarrow.table({"img": images, "label": given}, schema=features.arrow_schema)
-        info = datasets.DatasetInfo(features=features)
-        return datasets.Dataset(datasets.table.InMemoryTable(rows), info=info, fingerprint="made")
-
-    whole = datasets.DatasetDict({"train": part(6), "test": part(3)}) if split else part(10)
-    whole.save_to_disk(str(root / "saved"))
+    train, test, all_of_them = (
+        [number % 2 if names else ("ant", "bee")[number % 2] for number in range(count)]
+        for count in (6, 3, 10)
+    )
+    if split:
+        return _saved(root, train=_part(train, label), test=_part(test, label))
+    _part(all_of_them, label).save_to_disk(str(root / "saved"))
     return root / "saved"
 
 
@@ -406,6 +453,32 @@ def test_a_hugging_face_data_set(split: bool, named: bool, tmp_path: Path) -> No
     assert_shows_its_labels(pickle.loads(pickle.dumps(train)))
     assert_shows_its_labels(test)
     assert train.digest == open_dataset(str(path)).splits["train"].digest
+
+
+def test_splits_that_hugging_face_has_besides_are_left_out_and_named(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    label = datasets.ClassLabel(names=["bee", "ant"])
+    parts = {name: _part([0, 1], label) for name in ("train", "test", "unsupervised")}
+    opened = open_dataset(str(_saved(tmp_path / "a", **parts)))
+    assert [len(listing) for listing in opened.splits.values()] == [2, 2]
+    assert "left out: 1 split ('unsupervised')" in told(opened)
+    twice = _saved(tmp_path / "b", training=_part([1, 1], label), **parts)
+    with pytest.raises(RequestError, match="'train' and 'training' both stand for the train images"):
+        open_dataset(str(twice))
+    other = _part([0, 1], datasets.ClassLabel(names=["ant", "bee"]))
+    with pytest.raises(RequestError, match="its splits name their classes differently"):
+        open_dataset(str(_saved(tmp_path / "c", train=parts["train"], test=other)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("int64", [0, 1, None]), ("string", ["ant", "bee", None]), ("names", [0, 1, -1])]
+)
+def test_an_image_without_a_label_is_no_class(kind: str, labels: list[Any], tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    given = datasets.ClassLabel(names=["ant", "bee"]) if kind == "names" else datasets.Value(kind)
+    path = _saved(tmp_path, train=_part(labels, given), test=_part(labels[:2], given))
+    with pytest.raises(RequestError, match="1 of 3 train images have no label"):
+        open_dataset(str(path))
 
 
 def test_a_damaged_hugging_face_data_set(tmp_path: Path) -> None:

@@ -159,6 +159,14 @@ def test_a_copy_of_another_data_set_is_refused(source: Path, tmp_path: Path) -> 
         open_dataset("imagenet", tmp_path / "copy")
 
 
+def test_a_folder_of_ones_own_may_be_called_as_a_published_data_set_is(source: Path, tmp_path: Path) -> None:
+    own = source.rename(tmp_path / "pets")
+    prepared(own, tmp_path / "copy", workers=0)
+    opened = open_dataset(str(tmp_path / "copy"))
+    assert (opened.entry, len(opened.splits["train"])) == (None, 19)
+    assert read_copy(tmp_path / "copy").command.startswith(f"penultimate data prepare {own} --to ")  # type: ignore[union-attr]
+
+
 def test_the_command(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     to = str(tmp_path / "copy")
     assert main(["data", "prepare", str(source), "--to", to, "--size", "40", "--raw"]) == 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,7 @@ def assert_shows_its_labels(listing: Listing) -> None:
     np.testing.assert_allclose(seen(listing), expected, atol=4)
 
 
+DEVKIT, TRUTH = "ILSVRC2012_devkit_t12", "ILSVRC2012_validation_ground_truth.txt"
 SPLITS = {name: list(known.card.sizes)[:3] for name, known in ENTRIES.items()}
 SPLITS["imagenet_c"] = ["gaussian_noise/1", "gaussian_noise/5", "fog/3"]
 SPLITS["imagenet_tuning"] = ["train", "test"]
@@ -74,14 +77,11 @@ def test_every_label_is_that_of_what_the_image_shows(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_root_may_be_the_folder_itself(name: str, tmp_path: Path) -> None:
-    MAKERS[name](tmp_path)
     inner = tmp_path / ENTRIES[name].folder
-    if inner.is_dir():
-        split = SPLITS[name][-1]
-        assert (
-            open_dataset(name, inner).splits[split].digest
-            == open_dataset(name, tmp_path).splits[split].digest
-        )
+    MAKERS[name](inner if inner.name == "imagenet" else tmp_path)
+    split = SPLITS[name][-1]
+    ours, theirs = (open_dataset(name, root).splits[split] for root in (inner, tmp_path))
+    assert ours.digest == theirs.digest
 
 
 def test_of_imagenets_training_images_those_held_out_are_a_share_by_their_names(tmp_path: Path) -> None:
@@ -91,6 +91,10 @@ def test_of_imagenets_training_images_those_held_out_are_a_share_by_their_names(
     ids = [parts[split].ids.tolist() for split in ("train", "holdout")]
     assert sorted(ids[0] + ids[1]) == whole.ids.tolist()
     assert [len(some) for some in ids] == [11, 1]
+    names = [Path(whole.name(row)).name for row in range(len(whole))]
+    assert Path(parts["holdout"].name(0)).name == min(
+        names, key=lambda name: hashlib.sha256(name.encode()).hexdigest()
+    )
     assert round(1281167 * 5 / 128) == entry("imagenet_tuning").card.sizes["holdout"] == 50046
     assert_shows_its_labels(parts["holdout"])
 
@@ -189,6 +193,14 @@ def test_every_arrangement_of_imagenet_is_the_same_data(maker: str, tmp_path: Pa
         assert content[0] == content[1]
 
 
+@pytest.mark.parametrize("maker", ["imagenet_archives", "imagenet_flat", "imagenet_kaggle"])
+def test_what_labels_imagenet_may_lie_in_its_folder_below_the_root(maker: str, tmp_path: Path) -> None:
+    getattr(published, maker)(tmp_path / "imagenet")
+    ours, theirs = (open_dataset("imagenet", root) for root in (tmp_path, tmp_path / "imagenet"))
+    for split in ("train", "test"):
+        assert ours.splits[split].digest == theirs.splits[split].digest
+
+
 def test_imagenet_c_is_shown_as_it_is_published(tmp_path: Path) -> None:
     """Its own test.py crops to 224 x 224 and does not resize: the images are so large already."""
     path = tmp_path / "fog/3" / WNIDS[3] / "ILSVRC2012_val_00000001.JPEG"
@@ -215,6 +227,26 @@ def test_validation_images_without_labels_are_refused(tmp_path: Path) -> None:
     published.imagenet_flat(tmp_path)
     (tmp_path / "ILSVRC2012_devkit_t12.tar.gz").unlink()
     with pytest.raises(RequestError, match=r"lie in no class folders.*put ILSVRC2012_devkit_t12.tar.gz"):
+        open_dataset("imagenet", tmp_path).splits["test"]
+
+
+@pytest.mark.parametrize(
+    ("maker", "name", "content", "message"),
+    [
+        ("imagenet_kaggle", "LOC_val_solution.csv", "a,b\n1,2\n", "has no columns ImageId, PredictionString"),
+        ("imagenet_flat", f"{DEVKIT}/data/{TRUTH}", "490\nhen\n", f"{TRUTH}' .*lists no classes: .*'hen'"),
+        ("imagenet_flat", f"{DEVKIT}/data/{TRUTH}", b"\xff\xfe", f"{TRUTH}' .*lists no classes"),
+    ],
+)
+def test_damaged_labels_of_validation_images_are_named(
+    maker: str, name: str, content: str | bytes, message: str, tmp_path: Path
+) -> None:
+    getattr(published, maker)(tmp_path)
+    if maker == "imagenet_flat":
+        with tarfile.open(tmp_path / f"{DEVKIT}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+    published.put(tmp_path / name, content)
+    with pytest.raises(DamagedFileError, match=message):
         open_dataset("imagenet", tmp_path).splits["test"]
 
 
@@ -309,6 +341,12 @@ SPOILT: list[tuple[str, str, Callable[[Path], Any], str]] = [
     ("cifar10", "cifar-10-batches-py/test_batch", Path.unlink, "test_batch' is missing"),
     ("cifar100", "cifar-100-python/meta", _write(pickle.dumps([1])), "holds no dictionary"),
     ("birdsnap", "birdsnap/images.txt", _write("a,b\n1,2\n"), "has no columns path, species_id"),
+    (
+        "cifar10",
+        "cifar-10-batches-py/test_batch",
+        _write(published.python2_pickle({b"labels": [b"cat"], b"data": np.zeros((1, 3072), np.uint8)})),
+        "test_batch' has labels that are no numbers",
+    ),
 ]
 
 
@@ -349,8 +387,6 @@ def test_a_bad_archive_of_imagenet_is_refused(kind: str, tmp_path: Path) -> None
     elif kind == "no tar":
         path.write_bytes(b"<html>404 not found</html>" * 99)
     else:
-        import tarfile
-
         with tarfile.open(path, "a") as archive:
             member = tarfile.TarInfo("n01440764.tar")
             member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
@@ -391,6 +427,16 @@ def test_the_digest_is_of_the_content_and_kept(tmp_path: Path) -> None:
     published.put_image(changed, 2, 9)
     assert open_dataset("food101", tmp_path / "a", cache=cache).splits["train"].digest != first.digest
     assert first.subset([2, 0]).digest != first.subset([0, 2]).digest
+
+
+def test_the_digests_of_two_arrays_in_a_file_are_kept_apart(tmp_path: Path) -> None:
+    images = np.arange(4, dtype=np.uint8).repeat(192).reshape(4, 8, 8, 3)
+    np.savez(tmp_path / "x.npz", x_train=images, y_train=[0, 1] * 2, x_test=images + 9, y_test=[0, 1] * 2)
+    kept, fresh = (
+        open_dataset(str(tmp_path / "x.npz"), cache=cache).splits for cache in (tmp_path / "cache", None)
+    )
+    for split in ("train", "test"):
+        np.testing.assert_array_equal(kept[split].image_digests, fresh[split].image_digests)
 
 
 def test_reading_needs_no_tensor_library(tmp_path: Path) -> None:

@@ -97,6 +97,8 @@ def _probed(features: np.ndarray, codes: np.ndarray, seed: int) -> tuple[float, 
     if np.bincount(codes).max() < 2:
         raise UndefinedError("every class has a single example here: none can be tested")
     tested = split_off(codes, TESTED, seed)
+    if np.bincount(codes[~tested]).max() < 2:
+        raise UndefinedError("every class has a single example to learn from")
     accuracies = [
         float(probe.fit(features[~tested], codes[~tested]).score(features[tested], codes[tested]))
         for probe in (LinearProbe(seed=seed), KNNProbe())

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 
+from penultimate.data.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.metrics.inputs import as_tensor
@@ -80,7 +81,9 @@ def read_bank(
             names = _label_names(path, kinds, labels, {*_listed(features), *_listed(ids)})
             columns = {name: _column(name, read(name), len(matrix)) for name in names}
             numbers = None if ids is None else read(_known(path, kinds, ids))
-    except (zipfile.BadZipFile, SafetensorError, EOFError, OSError) as error:
+    except RequestError:
+        raise
+    except (*UNREADABLE, SafetensorError) as error:
         raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
     return ForeignBank(matrix, columns[names[0]].codes, None, numbers, {"file": str(path)}, columns=columns)
 
@@ -108,7 +111,14 @@ def _features(
                 " features=... (--features)"
             )
     if len(names) > 1:
-        return np.stack([read(name).astype(np.float32) for name in names], axis=1)
+        columns = [read(name) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column.shape != columns[0].shape[:1] or column.dtype.kind not in "fiub":
+                raise RequestError(
+                    f"features are columns of numbers, as long as each other; '{name}' is {column.dtype}"
+                    f" {list(column.shape)}"
+                )
+        return np.stack([column.astype(np.float32) for column in columns], axis=1)
     matrix = read(names[0])
     if matrix.ndim == 1 and isinstance(features, Sequence) and not isinstance(features, str):
         matrix = matrix[:, None]
@@ -144,7 +154,7 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
         rows = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
         raise RequestError(f"'{name}' has no label for {missing.size} of {examples} examples (rows {rows})")
     if values.dtype.kind == "f":
-        if not (values == np.round(values)).all():
+        if not (np.isfinite(values) & (values == np.round(values))).all():
             raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
         values = values.astype(np.int64)
     found, codes = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
@@ -211,6 +221,8 @@ def _open_parquet(path: Path) -> Iterator[Opened]:
         rows = file.metadata.num_rows
         if kinds[name] == 1:
             column = file.read([name]).column(0)
+            if arrow.types.is_dictionary(column.type):  # to_numpy makes the last category of a missing one
+                column = column.cast(column.type.value_type)
             array: np.ndarray = (
                 column.to_numpy() if column.type != arrow.bool_() else np.array(column.to_pylist())
             )
@@ -221,6 +233,8 @@ def _open_parquet(path: Path) -> Iterator[Opened]:
             part = batch.column(0)
             lengths = np.diff(part.offsets.to_numpy()) if hasattr(part, "offsets") else [part.type.list_size]
             values = part.flatten().to_numpy(zero_copy_only=False)
+            if values.dtype.kind not in "fiub":
+                raise RequestError(f"features are lists of numbers; '{name}' holds others")
             width = values.size // max(1, len(part))
             if matrix is None:
                 matrix = np.empty((rows, width), np.float32)

@@ -38,19 +38,22 @@ from penultimate.data.sources import members
 from penultimate.errors import DamagedFileError, RequestError
 
 DEVKIT = "ILSVRC2012_devkit_t12"
+TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _PART = {"train": "train", "test": "val"}
 
 
 def imagenet(entry: Entry, root: Path, split: str) -> Listing:
     """Folders or archives; torchvision's, the challenge's and Kaggle's arrangement."""
-    base = first_of(root / "ILSVRC/Data/CLS-LOC", root / "Data/CLS-LOC") or base_of(entry, root, "")
-    place, names = _imagenet_classes(root)
-    archive = first_of(*(f / f"ILSVRC2012_img_{_PART[split]}.tar" for f in (base, root)))
+    home = base_of(entry, root, "")
+    kaggle = (place / below for place in (home, root) for below in ("ILSVRC/Data/CLS-LOC", "Data/CLS-LOC"))
+    base = first_of(*kaggle) or home
+    place, names = _imagenet_classes(home)
+    archive = first_of(*(f / f"ILSVRC2012_img_{_PART[split]}.tar" for f in (base, home, root)))
     folder = base / _PART[split]
     if folder.is_dir() and (split == "train" or any(path.is_dir() for path in folder.iterdir())):
         return _by_wnid(entry, base, folder, split, place, names)
     if folder.is_dir():
-        truth = _validation_wnids(root)
+        truth = _validation_wnids(home)
         rows = [
             (f"{folder.name}/{name}", label_of(truth(name), place, folder))
             for name in sorted(images_in(folder))
@@ -59,7 +62,7 @@ def imagenet(entry: Entry, root: Path, split: str) -> Listing:
     if archive is None:
         raise not_there(entry, root, f"{_PART[split]} is neither a folder nor an archive in '{base}'")
     source = members(archive)
-    truth = _validation_wnids(root) if split == "test" else lambda name: name.partition("/")[0]
+    truth = _validation_wnids(home) if split == "test" else lambda name: name.partition("/")[0]
     places = [number for number, name in enumerate(source.names) if is_image(name)]
     labels = [label_of(truth(source.names[number]), place, archive) for number in places]
     return whole_listing(entry, source, split, np.array(labels, np.int64), names, np.array(places, np.int64))
@@ -156,7 +159,7 @@ def _devkit(root: Path, name: str) -> bytes | None:
 
 
 def _kaggle_words(root: Path) -> dict[str, str]:
-    path = first_of(root / "LOC_synset_mapping.txt")
+    path = first_of(*(folder / "LOC_synset_mapping.txt" for folder in (root, root.parent)))
     return {} if path is None else {line[:9]: line[10:] for line in lines_of(path)}
 
 
@@ -173,14 +176,19 @@ def _timm_words() -> dict[str, str]:
 
 def _validation_wnids(root: Path) -> Callable[[str], str]:
     """What gives the WordNet id of a validation image by its file's name."""
-    numbers = _devkit(root, "ILSVRC2012_validation_ground_truth.txt")
-    kaggle, truth = first_of(root / "LOC_val_solution.csv"), dict[str, str]()
+    numbers = _devkit(root, TRUTH)
+    kaggle = first_of(*(folder / "LOC_val_solution.csv" for folder in (root, root.parent)))
+    truth: dict[str, str] = {}
     if numbers is not None:
         synsets = _synsets(root)
-        shown = [synsets.get(int(line), ("", ""))[0] for line in numbers.decode().split()]
+        try:
+            shown = [synsets.get(int(line), ("", ""))[0] for line in numbers.decode().split()]
+        except ValueError as error:
+            raise DamagedFileError(f"'{TRUTH}' in the devkit of '{root}' lists no classes: {error}") from None
         truth = {f"ILSVRC2012_val_{number:08}": wnid for number, wnid in enumerate(shown, 1)}
     elif kaggle is not None:
-        truth = {row["ImageId"]: row["PredictionString"][:9] for row in rows_of(kaggle, ",")}
+        solutions = rows_of(kaggle, ",", "ImageId", "PredictionString")
+        truth = {row["ImageId"]: row["PredictionString"][:9] for row in solutions}
     if truth:
         return lambda name: truth.get(Path(name).stem, Path(name).stem)
     raise RequestError(

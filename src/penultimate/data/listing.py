@@ -201,8 +201,10 @@ class Listing:
                 return bytes.fromhex(digest_arrays(image))
 
     def _state(self) -> str:
-        """What changes when a file does: the places asked for, and each file's path, size and time."""
-        state = hashlib.sha256(self.places.tobytes())
+        """What changes when a file does: the names of the images, and each file's path, size and time."""
+        state = hashlib.sha256()
+        for row in range(len(self)):  # of one file's arrays they differ, where places are the same
+            state.update(f"{self.name(row)}\n".encode(errors="surrogateescape"))
         state.update(os.fsencode(Path.cwd()))
         for path in self.source.files:
             try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,10 +158,7 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
         named = {path: ""}
     elif set(named.values()) == {"train"}:
         named = dict.fromkeys(named, "")
-    for part in set(named.values()) - {""}:
-        same = [repr(folder.name) for folder, its in named.items() if its == part]
-        if len(same) > 1:
-            raise RequestError(f"'{path}': {' and '.join(same)} both stand for the {part} images; keep one")
+    _expect_one_each(path, named)
     seen = Seen(path)
     found: dict[str, list[tuple[str, list[str]]]] = {}
     classes: dict[str, set[str]] = {}
@@ -202,6 +200,13 @@ def _folders(path: Path) -> tuple[Splits, Notes]:
     return parts, seen.notes()
 
 
+def _expect_one_each(path: Path, named: Mapping[Path, str]) -> None:
+    for part in set(named.values()) - {""}:
+        same = [repr(folder.name) for folder, its in named.items() if its == part]
+        if len(same) > 1:
+            raise RequestError(f"'{path}': {' and '.join(same)} both stand for the {part} images; keep one")
+
+
 def _table(path: Path) -> tuple[Splits, Notes]:
     """A header, then lines of a path (below the table's folder, or absolute), a label and perhaps a split."""
     text = text_of(path)
@@ -216,6 +221,11 @@ def _table(path: Path) -> tuple[Splits, Notes]:
             where, name = (str(row[column] or "").strip() for column in (image, label))
             if not where or not name:
                 raise RequestError(f"'{path}', line {reader.line_num}: a path and a label are expected")
+            if any(row.get(None, ())):
+                raise RequestError(
+                    f"'{path}', line {reader.line_num}: more values than columns; put what holds a delimiter"
+                    " in quotes"
+                )
             part = "" if split is None else str(row[split] or "").strip()
             if split is not None and part.lower() not in SPLITS:
                 raise unknown(f"split in line {reader.line_num} of '{path}'", part, SPLITS)
@@ -226,10 +236,10 @@ def _table(path: Path) -> tuple[Splits, Notes]:
         raise RequestError(f"'{path}' lists no images")
     names = in_order({unicodedata.normalize("NFC", name) for rows in found.values() for _, name in rows})
     place = {name: label for label, name in enumerate(names)}
-    times = Counter(where for rows in found.values() for where in {where for where, _ in rows})
+    times = Counter(os.path.normpath(where) for rows in found.values() for where, _ in rows)
     twice = [where for where, count in times.items() if count > 1]
-    if twice:
-        raise RequestError(f"'{path}': {some(twice, 'image is', 'images are')} in more than one split")
+    if twice:  # one would be trained on, the other tested on
+        raise RequestError(f"'{path}': {some(twice, 'image is', 'images are')} listed more than once")
     parts = {
         part: listed(
             path.parent,
@@ -280,13 +290,12 @@ def _arrays(path: Path, files: Mapping[str, Path]) -> tuple[Splits, Notes]:
         for name, file in files.items()
         if name == "class_names" or name in {labels for _, labels in pairs.values()}
     }
-    given = [str(name) for name in read.get("class_names", ())]
+    given = [str(name) for name in np.ravel(read.get("class_names", ()))]
     columns = {labels: _labels(path, labels, read[labels]) for _, labels in pairs.values()}
-    if not given:
-        given = in_order({str(value) for column in columns.values() for value in np.unique(column)})
-        place = {name: label for label, name in enumerate(given)}
-    else:
-        place = {str(label): label for label in range(len(given))} | {n: i for i, n in enumerate(given)}
+    found = {str(value) for column in columns.values() for value in np.unique(column)}
+    text = not given or any(column.dtype.kind == "U" for column in columns.values())
+    given = given or in_order(found)
+    place = _places(found, given, text)
     parts = {}
     for number, (part, (images, labels)) in enumerate(pairs.items()):
         source = Array(files[images], "" if files[images].suffix == ".npy" else images)
@@ -303,6 +312,17 @@ def _arrays(path: Path, files: Mapping[str, Path]) -> tuple[Splits, Notes]:
     return parts, []
 
 
+def _places(values: Set[str], names: Sequence[str], text: bool) -> dict[str, int]:
+    """The label of each value: text is a name, a whole number a place among the names.
+
+    Where not every value is one, but every value is the other, it is that.
+    """
+    by_name = {name: label for label, name in enumerate(names)}
+    by_place = {str(label): label for label in range(len(names))}
+    meant, other = (by_name, by_place) if text else (by_place, by_name)
+    return other if values <= other.keys() and not values <= meant.keys() else meant
+
+
 def _labels(path: Path, name: str, labels: np.ndarray) -> np.ndarray:
     labels = labels[:, 0] if labels.shape[1:] == (1,) else labels
     if labels.ndim != 1 or labels.dtype.kind not in "iuU" or not labels.size:
@@ -315,33 +335,40 @@ def _labels(path: Path, name: str, labels: np.ndarray) -> np.ndarray:
 
 def _hugging_face(path: Path) -> tuple[Splits, Notes]:
     """What `save_to_disk` wrote: a DatasetDict of splits, or one Dataset."""
-    folders = {path: ""}
+    folders, notes = {path: ""}, Notes()
     if (path / "dataset_dict.json").is_file():
         entries = [entry for entry in visible(path) if entry.is_dir()]
         folders = {entry: SPLITS[entry.name] for entry in entries if entry.name in SPLITS}
+        others = [entry.name for entry in entries if entry not in folders]
         if not folders:
-            raise unknown(f"split of '{path}'", ", ".join(entry.name for entry in entries), SPLITS)
+            raise unknown(f"split of '{path}'", ", ".join(others), SPLITS)
+        _expect_one_each(path, folders)
+        notes += [f"left out: {some(others, 'split', 'splits')}"] if others else []
     read: dict[str, list[Any]] = {}
     sources: dict[str, Arrow] = {}
-    names: list[str] = []
+    named: set[tuple[str, ...]] = set()
     for folder, part in folders.items():
         table = arrow(folder)
         column = label_column(table, folder)
         sources[part], read[part] = Arrow(folder, image_column(table, folder)), list(table[column])
-        names = list(getattr(table.features[column], "names", None) or ())
+        classes = tuple(getattr(table.features[column], "names", None) or ())
+        named.add(classes)
+        unlabelled = sum(value is None or bool(classes and value < 0) for value in read[part])
+        if unlabelled:
+            raise RequestError(f"'{path}': {unlabelled} of {len(read[part])} {part} images have no label")
+    if len(named) > 1:
+        raise RequestError(f"'{path}': its splits name their classes differently")
+    names = list(named.pop())
     if not names:
         names = in_order({str(value) for values in read.values() for value in values})
         place = {name: label for label, name in enumerate(names)}
         read = {part: [place[str(value)] for value in values] for part, values in read.items()}
     parts = {}
     for number, (part, values) in enumerate(read.items()):
-        unlabelled = sum(value is None or value < 0 for value in values)
-        if unlabelled:
-            raise RequestError(f"'{path}': {unlabelled} of {len(values)} {part} images have no label")
         order = np.arange(len(values))
         labels = np.array(values, np.int64)
         parts[part] = Listing(sources[part], order, labels, number * SPAN + order, tuple(names))
-    return parts, []
+    return parts, notes
 
 
 def in_order(names: Iterable[str]) -> list[str]:

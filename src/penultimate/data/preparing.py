@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penultimate.data.entries import ENTRIES
 from penultimate.data.listing import Listing
 from penultimate.data.loading import colours_of, in_order
 from penultimate.data.opening import open_dataset
@@ -138,7 +139,7 @@ def _prepared(
     if not listings:
         raise RequestError(f"{opened.title}: none of its splits is there")
     where = str(Path(name if root is None else root).expanduser().absolute())
-    called = opened.name if opened.entry is None else opened.entry.card.name
+    called = where if opened.entry is None and opened.name in ENTRIES else opened.name
     sources = {split: source_digest(listing) for split, listing in listings.items()}
     copy = Copy(folder.absolute(), called, where, side, quality, sources, notes=opened.notes)
     found = read_copy(folder)

@@ -53,13 +53,13 @@ def cifar100(entry: Entry, root: Path, split: str) -> Listing:
 
 def birdsnap(entry: Entry, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "images.txt")
-    species = _table(base / "species.txt", "id", "common")
+    species = rows_of(base / "species.txt", "\t", "id", "common")
     place = {row["id"]: label for label, row in enumerate(species)}
     tested = {line for line in lines_of(base / "test_images.txt") if line != "path"}
     images = first_of(base / "download/images", base / "images") or base / "download/images"
     rows = [
         (f"{images.relative_to(base).as_posix()}/{row['path']}", place.get(row["species_id"], -1))
-        for row in _table(base / "images.txt", "path", "species_id")
+        for row in rows_of(base / "images.txt", "\t", "path", "species_id")
         if (row["path"] in tested) == (split == "test")
     ]
     return listing_of(entry, base, split, rows, [row["common"] for row in species])
@@ -85,8 +85,8 @@ def cars(entry: Entry, root: Path, split: str) -> Listing:
     annotations = base / "devkit/cars_train_annos.mat"
     if split == "test":
         annotations = first_of(base / labelled, base / "devkit" / labelled) or base / labelled
-    names = [str(name) for name in mat(annotations.parent, base / "devkit/cars_meta.mat", "class_names")]
-    found = mat(base, annotations, "annotations")
+    names = [str(name) for name in mat(base / "devkit/cars_meta.mat", "class_names")]
+    found = mat(annotations, "annotations")
     if found.dtype.names is None or not {"fname", "class"} <= set(found.dtype.names):
         raise DamagedFileError(f"'{annotations}' labels no images; is it the file with labels?")
     folder = (
@@ -112,9 +112,9 @@ def pets(entry: Entry, root: Path, split: str) -> Listing:
 
 def flowers102(entry: Entry, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "jpg")
-    labels = mat(base, base / "imagelabels.mat", "labels")
+    labels = mat(base / "imagelabels.mat", "labels")
     keys = ("trnid", "valid") if split == "train" else ("tstid",)
-    numbers = np.concatenate([np.atleast_1d(mat(base, base / "setid.mat", key)) for key in keys])
+    numbers = np.concatenate([np.atleast_1d(mat(base / "setid.mat", key)) for key in keys])
     outside = numbers[(numbers < 1) | (numbers > len(labels))]
     if outside.size:
         raise DamagedFileError(f"'{base / 'setid.mat'}': image {outside[0]} has no label")
@@ -149,10 +149,3 @@ def _fields(line: str, count: int, path: Path) -> list[str]:
     if len(found) != count or not found[-1].isdecimal():
         raise DamagedFileError(f"'{path}': the line '{line}' is not 'NAME NUMBER ...'")
     return found
-
-
-def _table(path: Path, *needed: str) -> list[dict[str, str]]:
-    rows = rows_of(path, "\t")
-    if rows and not set(needed) <= set(rows[0]):
-        raise DamagedFileError(f"'{path}' has no columns {', '.join(needed)}")
-    return rows

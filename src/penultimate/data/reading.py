@@ -156,9 +156,13 @@ def text_of(path: Path) -> str:
         raise DamagedFileError(f"'{path}' is no list of images: {error}") from None
 
 
-def rows_of(path: Path, delimiter: str) -> list[dict[str, str]]:
+def rows_of(path: Path, delimiter: str, *needed: str) -> list[dict[str, str]]:
+    """The rows of a table; raises DamagedFileError for one without the columns needed."""
     lines = text_of(path).splitlines()
-    return list(csv.DictReader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, restval=""))
+    rows = list(csv.DictReader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, restval=""))
+    if rows and not set(needed) <= set(rows[0]):
+        raise DamagedFileError(f"'{path}' has no columns {', '.join(needed)}")
+    return rows
 
 
 def places_of(names: Sequence[str]) -> dict[str, int]:
@@ -173,7 +177,7 @@ def label_of(name: str, places: Mapping[str, int], where: Path) -> int:
     return places[name]
 
 
-def mat(base: Path, path: Path, variable: str) -> Any:
+def mat(path: Path, variable: str) -> Any:
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import tarfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -19,7 +21,10 @@ from penultimate.errors import DamagedFileError, RequestError, unknown
 
 MOST_UNPACKED = 1 << 34
 """Bytes of an array in a compressed file, which is held in memory whole."""
-UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, NotImplementedError),
+    *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 """What numpy raises for a file that is no array, or not all of one."""
 
 
@@ -111,7 +116,10 @@ class Batches(_Pixels):
         """The labels of all batches; raises DamagedFileError for a batch without as many as images."""
         found = []
         for path, content in zip(self.files, self.contents, strict=True):
-            labels = np.asarray(content.get(key, ()), np.int64)
+            try:
+                labels = np.asarray(content.get(key, ()), np.int64)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise DamagedFileError(f"'{path}' has {key} that are no numbers: {error}") from None
             if labels.shape != (len(self._rows(path, content)),):
                 raise DamagedFileError(f"'{path}' has {labels.size} {key} for its images, not one for each")
             found.append(labels)
@@ -160,7 +168,7 @@ def unpickled(path: Path) -> dict[str, Any]:
             content = _Unpickler(file, encoding="latin1").load()
     except FileNotFoundError:
         raise
-    except (pickle.UnpicklingError, *UNREADABLE, TypeError, AttributeError, IndexError, MemoryError) as error:
+    except (pickle.UnpicklingError, *UNREADABLE, TypeError, AttributeError, IndexError) as error:
         raise DamagedFileError(f"'{path}' is not one of CIFAR's files: {error}") from None
     if not isinstance(content, dict):
         raise DamagedFileError(f"'{path}' is not one of CIFAR's files: it holds no dictionary")
@@ -225,7 +233,7 @@ def read_array(path: Path, member: str = "") -> np.ndarray:
             return np.asarray(array)
     except RequestError:
         raise
-    except (*UNREADABLE, AssertionError, MemoryError) as error:
+    except (*UNREADABLE, AssertionError) as error:
         raise DamagedFileError(f"'{path}' is not a whole array of numbers: {error}") from None
 
 
