@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,10 +188,17 @@ def test_downloaded_weights_hold_auxiliary_heads_and_the_network_does_without(
     torch.testing.assert_close(network.logits(network.features(images)), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("file", ["given.json", "given.safetensors"])
-def test_a_damaged_network_is_named(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "damaged"),
+    [
+        ("given.json", lambda content: content[:-20]),
+        ("given.safetensors", lambda content: content[:-20]),
+        ("given.json", lambda content: content.replace(b"class_names", b"names")),
+    ],
+)
+def test_a_damaged_network_is_named(tmp_path: Path, file: str, damaged: Callable[[bytes], bytes]) -> None:
     fetch(TINY, (), tmp_path)
-    (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:-20])
+    (tmp_path / file).write_bytes(damaged((tmp_path / file).read_bytes()))
     with pytest.raises(DamagedFileError, match=r"the given network in '.*' cannot be read"):
         load_given(tmp_path)
 

@@ -75,6 +75,12 @@ def test_a_network_keeps_its_weights_and_their_names() -> None:
     assert kinds == {GhostBatchNorm2d}
 
 
+def test_batch_normalisation_of_another_kind_is_refused() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.BatchNorm1d(4))
+    with pytest.raises(RequestError, match=r"has a BatchNorm1d \('2'\); give ghost_batch=None"):
+        by_ghost_batches(network, 8)
+
+
 def images(number: int = 32) -> ImageSet:
     draw = np.random.default_rng(0)
     pixels = draw.integers(0, 256, (number, 24, 24, 3), dtype=np.uint8)

@@ -352,7 +352,7 @@ def test_progress_is_told_each_epoch(tmp_path: Path) -> None:
     assert all({"loss", "top1", "images_per_second", "seconds_left"} <= item.keys() for item in news)
 
 
-@pytest.mark.parametrize("damage", ["weights", "card", "missing"])
+@pytest.mark.parametrize("damage", ["weights", "card", "names", "missing"])
 def test_a_damaged_network_is_named(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "a"
     run(folder, replace(RECIPE, epochs=1))
@@ -360,6 +360,9 @@ def test_a_damaged_network_is_named(tmp_path: Path, damage: str) -> None:
         (folder / "network.safetensors").write_bytes(weights(folder)[:-40])
     elif damage == "card":
         (folder / "network.json").write_text("{}")
+    elif damage == "names":
+        card = (folder / "network.json").read_text()
+        (folder / "network.json").write_text(card.replace("class_names", "names"))
     else:
         (folder / "network.safetensors").unlink()
     expected = RequestError if damage == "missing" else DamagedFileError

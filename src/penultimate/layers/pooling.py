@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -20,26 +22,29 @@ def pooled_layers(network: Network, images: Images, stem: Path, batch_size: int 
 
     One pass over the images. A block's map is pooled as soon as the block has run (`backbones.taps.pooled`)
     and written to the file STEM-NUMBER.tmp, so the memory is that of one batch, however many images and
-    blocks there are. Raises RequestError where there are no images.
+    blocks there are. Raises RequestError where there are no images, OSError where the disk is full.
     """
     watched = ObservedNetwork.of("0", network, None)
-    files: dict[str, np.memmap] = {}
+    files: dict[str, tuple[BinaryIO, int]] = {}
     paths: dict[str, Path] = {}
-    with torch.inference_mode(), evaluating(watched.module):
+    with contextlib.ExitStack() as opened, torch.inference_mode(), evaluating(watched.module):
         for batch, rows in images.batches(batch_size):
 
-            def write(layer: str, output: Tensor, rows: np.ndarray = rows) -> None:
-                features = pooled(output).cpu().numpy()
+            def write(layer: str, output: Tensor, first: int = int(rows[0])) -> None:
+                features = pooled(output).float().cpu().numpy()
                 if layer not in files:
                     paths[layer] = stem.with_name(f"{stem.name}-{len(files)}.tmp")
+                    made = opened.enter_context(paths[layer].open("wb"))
                     shape = (len(images), features.shape[1])
-                    files[layer] = np.lib.format.open_memmap(paths[layer], "w+", np.float32, shape)
-                files[layer][rows] = features
+                    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                    np.lib.format.write_array_header_1_0(made, header)
+                    files[layer] = made, made.tell()
+                file, start = files[layer]
+                file.seek(start + first * features[0].nbytes)
+                file.write(features.tobytes())
 
             with tapped(watched.layers, write):
                 watched.run(batch)
     if not files:
         raise RequestError("no image to take the layers of a network on")
-    for file in files.values():
-        file.flush()
     return paths

@@ -155,11 +155,12 @@ def load_given(folder: Path) -> GivenNetwork:
         statistics = ChannelStatistics(**card["preparation"].pop("statistics"))
         prepared = Preparation(**card["preparation"], statistics=statistics)
         body, last = _loaded(card, folder)
+        class_names = tuple(card["class_names"])
     except RequestError:
         raise
     except (*REFUSALS, OSError, SafetensorError) as error:
         raise DamagedFileError(f"the given network in '{folder}' cannot be read: {error}") from error
-    return GivenNetwork(body, last, prepared, tuple(card["class_names"]))
+    return GivenNetwork(body, last, prepared, class_names)
 
 
 def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | None]:

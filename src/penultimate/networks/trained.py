@@ -130,13 +130,14 @@ def load_network(folder: Path, body: nn.Module | None = None) -> TrainedNetwork:
         body, head = build(card["objective"], card["backbone"], card["num_classes"], 0, body)
         body.load_state_dict(_part(tensors, "backbone."))
         head.load_state_dict(_part(tensors, "objective."))
+        class_names = tuple(card["class_names"])
     except FileNotFoundError as error:
         raise RequestError(
             f"no network in '{folder}': {Path(error.filename or '').name} is missing"
         ) from None
     except (ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
         raise DamagedFileError(f"the network in '{folder}' cannot be read: {error}") from error
-    return TrainedNetwork(body.eval(), head.eval(), statistics, tuple(card["class_names"]), card)
+    return TrainedNetwork(body.eval(), head.eval(), statistics, class_names, card)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

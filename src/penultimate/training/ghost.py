@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from penultimate.errors import RequestError
+
 
 class GhostBatchNorm2d(nn.BatchNorm2d):
     """Batch normalisation that takes its moments over each `size` images of a batch, in their order.
@@ -59,11 +61,19 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
 
 
 def by_ghost_batches(network: nn.Module, size: int) -> None:
-    """Have every `BatchNorm2d` of a network take its moments over parts of `size` images."""
+    """Have every `BatchNorm2d` of a network take its moments over parts of `size` images.
+
+    Raises RequestError for batch normalisation of another kind, which would take them over the whole batch.
+    """
     for module in list(network.modules()):
         for name, child in module.named_children():
             if type(child) is nn.BatchNorm2d:
                 setattr(module, name, GhostBatchNorm2d.of(child, size))
+            elif isinstance(child, nn.modules.batchnorm._BatchNorm):
+                raise RequestError(
+                    f"ghost batches are of nn.BatchNorm2d, and this network has a {type(child).__name__}"
+                    f" ('{name}'); give ghost_batch=None"
+                )
 
 
 def slow_moments(module: nn.Module, parts: int) -> None:
