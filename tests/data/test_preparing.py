@@ -151,6 +151,8 @@ def test_a_copy_that_does_not_match_its_source_is_said(source: Path, tmp_path: P
         prepared(source, tmp_path / "copy", workers=0)
     source.rename(tmp_path / "elsewhere")
     assert "is not here to be compared with it" in located("mine", str(tmp_path / "copy")).told
+    source.mkdir()  # as where a disk is not mounted
+    assert "is not here to be compared with it" in located("mine", str(tmp_path / "copy")).told
 
 
 def test_a_copy_of_another_data_set_is_refused(source: Path, tmp_path: Path) -> None:
