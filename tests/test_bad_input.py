@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import signal
 import socket
@@ -126,7 +127,8 @@ def test_any_value_of_any_setting_is_taken_or_refused(
 ) -> None:
     """All values of all settings, and, when there is little time, one in nine."""
     monkeypatch.chdir(tmp_path)
-    cases = [(path, text) for path in PATHS for text in TEXTS][::share]
+    compiling = ("recipe.compile", "True")  # a plan times a step, and what is compiled has no type checkers
+    cases = [case for case in itertools.product(PATHS, TEXTS) if case != compiling][::share]
     for path, text in cases:
         answered(["plan", "smoke", "--set", f"{path}={text}"], capsys)
 

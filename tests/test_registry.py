@@ -67,7 +67,8 @@ def test_anything_but_literals_is_refused(text: str) -> None:
     "argument", ["-" * 1500 + "1", "not " * 450 + "1", "+".join(["1"] * 900), "a" + ".a" * 900]
 )
 def test_what_is_nested_too_deeply_is_refused(argument: str) -> None:
-    with pytest.raises(RequestError, match="is not of the form"):
+    """What is too deep depends on the process: PyTorch's compiler has Python go deeper."""
+    with pytest.raises(RequestError, match=r"is not (of the form|a literal)"):
         parse(f"softmax(x={argument})")
     with pytest.raises(RequestError, match="is not of the form"):
         parse(argument)

@@ -37,6 +37,7 @@ import penultimate.commands.running as running
 from penultimate.engine import execute, local, worker
 from penultimate.engine.messages import Ready
 from penultimate.engine.observer import Observer, Silent, Summary
+from penultimate.engine.room import ANYWAY
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.plugins import load_plugin
@@ -456,6 +457,7 @@ def disk(folder: Path, moments: int, seed: int) -> dict[str, Any]:
     (folder / "study.py").write_text(STUDY)
     os.chdir(folder)
     os.environ[CHECKPOINT_SECONDS] = "0.02"
+    os.environ[ANYWAY] = "1"  # else it is refused before it begins
     assert command("whole")[0] == 0
     whole = {step: rows for step, (_, rows) in finished(folder / "whole").items()}
     place = folder / "disk"

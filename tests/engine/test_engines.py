@@ -73,7 +73,7 @@ def test_each_step_has_its_parents_and_its_threads(outcome: Outcome) -> None:
     for step in (FIRST, SECOND, WIDE):
         rows = read_rows(outcome.root / "steps" / step.id / "rows.jsonl")
         found[step.label] = [row.value for row in rows]
-    assert found == {"first": [1, 0, 1, 2], "second": [2, 1, 1, 2], "wide": [3, 0, 2, 2]}
+    assert found == {"first": [1, 0, 1, 0, 2], "second": [2, 1, 1, 0, 2], "wide": [3, 0, 2, 0, 2]}
 
 
 def test_a_step_whose_process_is_killed_is_begun_once_more(outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
 from penultimate.measures.similarity import similarity
 from penultimate.networks.key import NetworkKey
@@ -366,10 +367,10 @@ def test_a_new_field_with_a_default_retrains_nothing(monkeypatch: pytest.MonkeyP
 
 def test_a_step_is_what_its_own_study_says_whatever_was_unfolded_before() -> None:
     """1 and 1.0 are equal, and written differently, so they are two steps: not the one that came first."""
-    for rate in (1.0, 1, 1.0):
-        recipe = Recipe(epochs=1, learning_rate=rate)
+    for alpha in (1.0, 1, 1.0):
+        recipe = Recipe(epochs=1, augmentation=Augmentation(mixup=alpha))
         (trained,) = steps_of(small(Runs(("softmax",), recipe, backbones=(TINY,))), "train")
-        assert repr(trained.identity["recipe"]["learning_rate"]) == repr(rate)
+        assert repr(trained.identity["recipe"]["augmentation"]["mixup"]) == repr(alpha)
 
 
 def test_a_final_layer_is_asked_for_again_where_the_source_has_other_classes() -> None:

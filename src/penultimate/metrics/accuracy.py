@@ -19,7 +19,7 @@ from penultimate.metrics.inputs import (
     whole_number,
 )
 
-BLOCK_ELEMENTS = 1 << 22
+BLOCK_ELEMENTS = 1 << 20
 """Logits ranked at a time; affects the memory of the comparisons, not the result."""
 
 
