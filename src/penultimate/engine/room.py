@@ -165,7 +165,8 @@ def _mend(step: Step, study: Study, lacking: int) -> str:
     if parts.get("resident", 0) >= lacking:
         return "give --set recipe.resident=False"
     if parts.get("batch", 0) >= lacking:
-        return " or ".join(filter(None, ("give --gpus 1,", _smaller_batch(step)))).rstrip(",")
+        smaller = _smaller_batch(step)
+        return f"give --gpus 1, or {smaller}" if smaller else "give --gpus 1"
     return "it takes a machine with more"
 
 

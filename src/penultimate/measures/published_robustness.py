@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penultimate.data.images import Images
 
 SETS = ("v2", "a", "r", "sketch")
-OF_SOME_CLASSES = ("imagenet_a", "imagenet_r")
+OF_SOME_CLASSES = ("a", "r")
 CORRUPTED = "c"
 
 
@@ -29,8 +29,8 @@ CORRUPTED = "c"
 def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     """Top-1 accuracy on each set that is there, and errors on -C: among 200 classes on -A and -R, else all.
 
-    Images of -C, 224 x 224 as they are published, are
-    shown whole. A batch of images is in memory, however many a set has. A set that is not there is named.
+    Images of -C, 224 x 224 as they are published, are shown whole. A batch of images is in memory, however
+    many a set has. A set that is not there is named.
     """
     import numpy as np
 
@@ -46,9 +46,9 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     if len(missing) == len(names):
         raise UndefinedError(f"none of {', '.join(missing)} is there")
 
-    def top1_on(name: str) -> Callable[[str], float]:
+    def top1_on(shift: str) -> Callable[[str], float]:
         """The accuracy on each split of a set, whose files are looked at once."""
-        folder = there[name]
+        folder = there[names[shift]]
         listed = ListedSplits.of(folder) if (folder / LISTING).is_file() else None
 
         def top1(split: str) -> float:
@@ -57,15 +57,16 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
                 if listed
                 else load_images(folder, split)
             )
-            among = np.unique(images.labels) if name in OF_SOME_CLASSES else None
+            among = np.unique(images.labels) if shift in OF_SOME_CLASSES else None
             return accuracy(predicted(network, images, among=among), images.labels)
 
         return top1
 
-    for name in (names[shift] for shift in SETS if names[shift] in there):
-        yield Number("top1", top1_on(name)("test"), "fraction", "test", target=name)
+    for shift in SETS:
+        if names[shift] in there:
+            yield Number("top1", top1_on(shift)("test"), "fraction", "test", target=names[shift])
     if names[CORRUPTED] in there:
-        top1 = top1_on(names[CORRUPTED])
+        top1 = top1_on(CORRUPTED)
         for corruption, severity in itertools.product(BENCHMARK, SEVERITIES):
             error = 1 - top1(f"{corruption}/{severity}")
             setting: dict[str, str | int] = {"corruption": corruption, "severity": severity}
