@@ -48,7 +48,7 @@ class Augmentation:
                 f"augmentation: mixup is the alpha of Beta(alpha, alpha), from 0 (no Mixup) to {MOST_MIXUP},"
                 f" not {alpha!r}"
             )
-
+        object.__setattr__(self, "mixup", float(alpha))
         if self.crop is not None:
             object.__setattr__(self, "crop", _shares(self.crop))
 

@@ -138,7 +138,7 @@ class Foundation:
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))
-        recipe, changed = _settings(block.recipe, repr(block.recipe))
+        recipe, changed = _settings(block.recipe)
         config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
         identity = {**config, "recipe": changed}
         if threads == 1:  # more of them change the bits of a training
@@ -185,7 +185,7 @@ class Foundation:
         """How a network was trained: its architecture, and what is not the usual augmentation and thread."""
         block = self.blocks[key]
         assert isinstance(block, Runs)
-        augmentation = _settings(block.recipe, repr(block.recipe))[1].get("augmentation")
+        augmentation = _settings(block.recipe)[1].get("augmentation")
         threads = self.study.threads if self.study.threads > 1 else None
         return filled(backbone=key.backbone, augmentation=augmentation, threads=threads)
 
@@ -273,11 +273,8 @@ def word(text: str) -> str:
 
 
 @functools.cache
-def _settings(recipe: Recipe, written: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a recipe, and those that differ from the usual ones.
-
-    Recipes that are equal may be written differently (1 and 1.0), and so are two steps.
-    """
+def _settings(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a recipe, and those that differ from the usual ones."""
     settings = dataclasses.asdict(recipe)
     return settings, _differing(settings, dataclasses.asdict(Recipe()))
 
