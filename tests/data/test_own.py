@@ -259,6 +259,18 @@ def test_a_table_of_paths_and_labels(delimiter: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("within", ["\u2028", "\x85", "\x0c", "\n"])
+def test_a_line_of_a_table_ends_where_csv_says(within: str, tmp_path: Path) -> None:
+    lines = []
+    for number in range(4):
+        put_image(tmp_path / f"a{within}{number}.jpg", number % 2, number)
+        lines.append(f'"a{within}{number}.jpg","{number % 2}{within}th"')
+    put(tmp_path / "t.csv", "path,label\n" + "\n".join(lines))
+    opened = open_dataset(str(tmp_path / "t.csv"))
+    assert opened.splits["train"].class_names == (f"0{within}th", f"1{within}th")
+    assert sum(len(listing) for listing in opened.splits.values()) == 4
+
+
 def test_a_table_may_name_files_anywhere(tmp_path: Path) -> None:
     for number in range(4):
         put_image(tmp_path / f"far/{number}.jpg", number % 2, number)
@@ -287,7 +299,7 @@ def test_a_table_may_name_files_anywhere(tmp_path: Path) -> None:
         ),
         ("path,label\nx.jpg,a\ny.jpg,a\nx.jpg,b\n", r"1 image is \('x.jpg'\) listed more than once"),
         ("path,label\nx.jpg,a\ny.jpg,ant, red\n", "line 3: more values than columns"),
-        ("path,label\nx.jpg,a\n", "holds 0 image"),
+        ("path,label\nx.jpg,a\n", "holds 0 images;"),
     ],
 )
 def test_a_table_that_cannot_be_used(text: str, message: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import os
 import unicodedata
 import zipfile
@@ -23,7 +24,7 @@ from penultimate.data.listing import Chain, Files, Listing
 from penultimate.data.reading import ENDINGS, SPAN, class_of, is_image, listed, text_of, visible
 from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
 from penultimate.data.walking import Seen, some
-from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+from penultimate.errors import DamagedFileError, RequestError, counted, nearest, unknown
 
 TRAIN = ("train", "training")
 VALIDATION = ("val", "valid", "validation", "dev")
@@ -98,7 +99,9 @@ def _trained_and_tested(
     if "" in parts:
         whole = parts[""]
         if len(whole) < 2:
-            raise RequestError(f"'{path}' holds {len(whole)} image; there is none to be tested on")
+            raise RequestError(
+                f"'{path}' holds {counted(len(whole), 'image')}; there is none to be tested on"
+            )
         tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
         if not tested.any():
             raise RequestError(f"'{path}': no class has two images, one to train on and one to test on")
@@ -211,7 +214,7 @@ def _table(path: Path) -> tuple[Splits, Notes]:
     """A header, then lines of a path (below the table's folder, or absolute), a label and perhaps a split."""
     text = text_of(path)
     head = text.partition("\n")[0]
-    reader = csv.DictReader(text.splitlines(), delimiter=max(",;\t", key=head.count), restval="")
+    reader = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=head.count), restval="")
     columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
     image, label = (_column(path, columns, kinds) for kinds in (PATHS, LABELS))
     split = next((columns[name] for name in PARTITIONS if name in columns), None)
