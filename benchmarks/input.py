@@ -6,7 +6,8 @@ the area, and flips; that the pixels are torchvision's is tested. One process ea
 interleaved; ratios are medians over rounds. The step is ResNet-50 at batch 16, float32 and bfloat16,
 channels-last, beside a plain loop over a DataLoader with torchvision's transforms on the same images; and
 beside timm's own training script, of a checkout of its repository, on the same images with the same crops: by
-the clock, which its log gives of every step, a run of it after a run of ours.
+the clock, which its log gives of every step, a run of it after a run of ours. A machine that is slow to hand
+out memory times that instead: MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1000000000000 keeps it, for all.
 """
 
 from __future__ import annotations
