@@ -9,6 +9,8 @@ from statistics import fmean
 
 import pytest
 
+from penultimate import registry
+from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.report.base import StudyResults
 from penultimate.report.claims.further import EVERY_CLAIM
@@ -152,3 +154,23 @@ def test_the_worlds_regime_is_that_of_the_reference_runs_softmax(measured: Measu
     ):
         values = measured.runs(name, split=split)[softmax].values()
         assert f"| {factor * fmean(values):.{decimals}f} |" in page
+
+
+def test_the_worlds_table_is_what_the_searches_of_the_matched_regime_found() -> None:
+    page, cells = (ROOT / "docs/world.md").read_text(), 0
+    sought = ("alpha", "lambda_final", "keep", "beta", "temperature", "target", "learning_rate")
+    for search in ("matched_search", "matched_search_scaled", "matched_sweep_search"):
+        tuning = reference_tuning(search)
+        assert tuning is not None
+        for one in tuning.objectives:
+            cells += len(one.cells)
+            assert one.best is not None
+            assert one.best is one.cells[one.highest]
+            assert {len(cell.runs) for cell in one.cells} == {3}
+            given = {**dict(registry.parse(one.best.objective).arguments), **dict(one.best.settings)}
+            searched = {axis.key.rpartition(".")[2] for axis in one.axes if len(axis.grid) > 1}
+            chosen = ", ".join(f"{key} = {given[key]}" for key in sought if key in given and key in searched)
+            label = f"{one.label}, loss scaled by the temperature .05" if "sweep" in search else one.label
+            mean, error = 100 * one.best.mean, 100 * one.best.standard_error
+            assert f"| {label} | {chosen or '–'} | {mean:.2f} ± {error:.2f} | {len(one.cells)} |" in page
+    assert f"{cells} cells, each trained with three seeds for 44 epochs" in page

@@ -18,7 +18,9 @@ from penultimate.study.blocks import runs_by_recipe
 from penultimate.tuning.conduct import plan_tuning
 from penultimate.tuning.words import chosen_source
 
-SEARCHES = ("rehearsal", "glyphs_search", "glyphs_sweep_search")
+MATCHED = ("matched_search", "matched_search_scaled", "matched_sweep_search")
+"""The searches of the next reference run."""
+SEARCHES = ("rehearsal", "glyphs_search", "glyphs_sweep_search", *MATCHED)
 
 
 def test_the_reference_runs_are_those_of_glyphs_and_of_the_searches() -> None:
@@ -34,7 +36,8 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     assert kept.description["command"].startswith("penultimate ")
     assert len(kept.table) > 0
     assert kept.table.where(status="diverged").values().size == 0
-    assert {row.source for row in kept.table} == {"glyphs"}
+    source = "glyphs_tuning" if name.removeprefix("tune-") in MATCHED else "glyphs"
+    assert {row.source for row in kept.table} == {source}
     assert {row.step.partition(".")[0] for row in kept.table if row.step} == {
         step.partition(".")[0] for step in kept.provenance["steps"]
     } - {"data", "sheet", "extract", "corrupted", "hard"}
