@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -397,6 +398,24 @@ def test_labels_beside_class_names_are_places_or_names_but_not_both(
 def test_arrays_that_cannot_be_used(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(RequestError, match=message):
+        open_dataset(str(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [(6, 1, "is encrypted, password required"), (8, 99, "compression method is not supported")],
+)
+def test_an_archive_with_a_password_or_another_compression_is_said(
+    field: int, value: int, message: str, tmp_path: Path
+) -> None:
+    """Bit 0 of the flags, and the number of the compression, in both of zip's headers."""
+    np.savez(tmp_path / "x.npz", images=pixels([0, 1, 0, 1]), labels=np.array([0, 1, 0, 1]))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    for sign, further in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        for found in re.finditer(re.escape(sign), bytes(content)):
+            content[found.start() + field + further] = value
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(DamagedFileError, match=message):
         open_dataset(str(tmp_path / "x.npz"))
 
 

@@ -22,10 +22,11 @@ from penultimate.errors import DamagedFileError, RequestError, unknown
 MOST_UNPACKED = 1 << 34
 """Bytes of an array in a compressed file, which is held in memory whole."""
 UNREADABLE = (
-    *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, NotImplementedError),
+    *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError),
     *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-"""What numpy raises for a file that is no array, or not all of one."""
+"""What numpy raises for a file that is no array, or not all of one; RuntimeError is zipfile's word for a
+password, and for a compression that it does not know."""
 
 
 @dataclass(frozen=True)
