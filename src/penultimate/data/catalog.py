@@ -24,7 +24,7 @@ class DatasetCard:
     splits have to allow it.
 
     >>> card("glyphs").images
-    38400
+    72704
     """
 
     name: str
@@ -162,7 +162,7 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
-            _pretraining("glyphs", "Glyphs", 128, (160, 40, 60, 40), _MULTIMODAL),
+            _pretraining("glyphs", "Glyphs", 128, (88, 40, 60, 40, 340), _MULTIMODAL),
             _pretraining(
                 "glyphs_tuning",
                 "Glyphs (for tuning)",

@@ -106,7 +106,7 @@ def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "
 
     Kornblith et al., NeurIPS 2021, eq. 8.
     """
-    # log(1 + e^z) - t z = -t log sigmoid(z) - (1 - t) log sigmoid(-z), which cancels for no class, right or wrong.
+    # log(1 + e^z) - t z = -t log sigmoid(z) - (1 - t) log sigmoid(-z), which cancels for no class.
     return -(targets * F.logsigmoid(logits) + (1 - targets) * F.logsigmoid(-logits)).sum(1)
 
 

@@ -48,3 +48,11 @@ for _name, _summary in (
     ("imagenet_dynamics", "transfer and class separation through training"),
 ):
     declare("study", _name, f"penultimate.studies.{_name}:STUDY", _summary)
+
+for _part, _summary in (
+    ("first", "a part of glyphs: nine objectives, the first five seeds; an hour on a laptop"),
+    ("second", "a part of glyphs: the other four seeds"),
+    ("one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),
+    ("temperatures", "a part of glyphs: cosine softmax at eight temperatures"),
+):
+    declare("study", f"glyphs_{_part}", f"penultimate.studies.parts:{_part.upper()}", _summary)

@@ -57,7 +57,7 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))
-    (128, 160, 'A a B b')
+    (128, 88, 'A a B b')
     """
     described = card(name)
     shift = name.removeprefix(f"{described.source}_") if described.source else ""
