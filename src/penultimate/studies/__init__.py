@@ -8,26 +8,17 @@ for _name, _summary in (
         "quickstart",
         "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
     ),
-    (
-        "glyphs",
-        "nine objectives, a temperature sweep, five seeds, relearning: more than an hour on a laptop",
-    ),
-    (
-        "rehearsal",
-        "where the quickstart's hyperparameters are chosen (penultimate tune): two seeds, ten epochs",
-    ),
-    ("full", "all 42 tables and figures: glyphs, and two to three hours more on a laptop"),
-    ("glyphs_search", "where those of glyphs are chosen: two of its seeds, its own recipe"),
-    ("glyphs_sweep_search", "where the learning rate of glyphs' temperature sweep is chosen"),
+    ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
+    ("full", "all 42 tables and figures: glyphs, and three hours more on a laptop"),
     (
         "matched_search",
-        "where seven objectives' hyperparameters are chosen in the paper's regime: three seeds",
+        "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
     ),
     (
         "matched_search_scaled",
         "where those of cosine softmax and squared error are, with their learning rates",
     ),
-    ("matched_sweep_search", "where the learning rate of a temperature sweep is chosen in that regime"),
+    ("matched_sweep_search", "where the learning rate of the temperature sweep is chosen"),
     ("glyphs_512", "nine objectives, ten seeds, 512 classes of the embedded world: a GPU"),
     (
         "imagenet64",
@@ -50,9 +41,12 @@ for _name, _summary in (
     declare("study", _name, f"penultimate.studies.{_name}:STUDY", _summary)
 
 for _part, _summary in (
-    ("first", "a part of glyphs: nine objectives, the first five seeds; an hour on a laptop"),
-    ("second", "a part of glyphs: the other four seeds"),
-    ("one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),
-    ("temperatures", "a part of glyphs: cosine softmax at eight temperatures"),
+    ("glyphs_first", "a part of glyphs: nine objectives, the first five seeds; an hour on a laptop"),
+    ("glyphs_second", "a part of glyphs: the other four seeds"),
+    ("glyphs_one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),
+    ("glyphs_temperatures", "a part of glyphs: cosine softmax at eight temperatures"),
+    ("full_measured", "a part of full: fine-tuning, scores, overlap and several labels, of glyphs_first"),
+    ("full_otherwise", "a part of full: augmentation, combinations and long training"),
+    ("full_backbones", "a part of full: three more architectures"),
 ):
-    declare("study", f"glyphs_{_part}", f"penultimate.studies.parts:{_part.upper()}", _summary)
+    declare("study", _part, f"penultimate.studies.parts:{_part.upper()}", _summary)

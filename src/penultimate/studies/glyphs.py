@@ -2,14 +2,14 @@
 
     penultimate run glyphs
 
-Three to four hours on two CPU cores; or in four parts (`penultimate.studies.parts`), each of which is kept
-by itself:
+Three hours on two CPU cores of 4,500 images a second; or in four parts (`penultimate.studies.parts`), each
+of which is kept by itself:
 
-    glyphs_first           nine objectives, seeds 0 to 4, each seed with its own draw of the world
-    glyphs_second          the same with seeds 5 to 8: what holds in the first half is tried again in the second
-    glyphs_one_draw        nine objectives and five seeds on one draw, as a seed is in the paper: networks are
-                           compared with each other here (figures 2, C.4 to C.7)
-    glyphs_temperatures    cosine softmax at the paper's eight temperatures, three seeds
+    glyphs_first          nine objectives, seeds 0 to 4, each seed with its own draw of the world
+    glyphs_second         the same with seeds 5 to 8, on which verdicts of the first half are tried again
+    glyphs_one_draw       nine objectives and five seeds on one draw, as a seed is in the paper: networks are
+                          compared with each other here (figures 2, C.4 to C.7)
+    glyphs_temperatures   cosine softmax at the paper's eight temperatures, three seeds
 
 The regime is the paper's (`penultimate.training.regime`); images a class and epochs were settled by how well
 softmax fits and validates, and hyperparameters on a holdout of 51,200 images (`docs/world.md`,
@@ -80,5 +80,5 @@ STUDY = Study(
     ),
     measure=EACH,
     tuned_by="matched_search",
-    expected_seconds={"train": 150.0, "dynamics": 6.6},
+    expected_seconds={"train": 110.0, "dynamics": 6.6},
 )

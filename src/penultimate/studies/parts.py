@@ -1,30 +1,42 @@
-"""The parts of `glyphs`, which are run and kept one by one, so that a machine lost costs one of them.
+"""The parts of `glyphs` and of `full`, run and kept one by one, so that a machine lost costs one of them.
 
     penultimate run glyphs_first
     penultimate keep --study glyphs_first --to FOLDER
     penultimate join glyphs FOLDER ... --to FOLDER
 
-Each takes half an hour to an hour and a half on two CPU cores (`penultimate plan glyphs_first`) and less than
-6 GB of disk. What compares networks with each other is measured in one part only.
+Each takes half an hour to two hours on two CPU cores and less than 6 GB of disk (`penultimate plan
+glyphs_first`). What compares networks with each other is measured in one part only. `full_measured` measures
+more of networks of `glyphs_first`, and does not train them again where they are in its store;
+`full_backbones` has two of `glyphs_one_draw`'s seeds.
 """
 
 import dataclasses
 
-from penultimate.studies import glyphs
-from penultimate.study.blocks import Given, Runs, runs_by_recipe
+from penultimate.studies import full, glyphs
+from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 
 
-def _part(name: str, title: str, networks: tuple[Runs | Given, ...]) -> Study:
-    """Some networks of `glyphs` as a study of their own."""
-    return dataclasses.replace(glyphs.STUDY, name=f"glyphs_{name}", title=title, networks=networks)
+def _part(whole: Study, name: str, title: str, networks: tuple[Runs, ...]) -> Study:
+    """Some networks of a study as a study of their own."""
+    return dataclasses.replace(whole, name=f"{whole.name}_{name}", title=title, networks=networks)
 
 
-def _nine(seeds: tuple[int, ...]) -> tuple[Runs, ...]:
-    return runs_by_recipe(glyphs.NINE, glyphs.RECIPE, glyphs.CHANGES, seeds=seeds)
+def _nine(name: str, title: str, seeds: tuple[int, ...]) -> Study:
+    grids = runs_by_recipe(glyphs.NINE, glyphs.RECIPE, glyphs.CHANGES, seeds=seeds)
+    return _part(glyphs.STUDY, name, title, grids)
 
 
-FIRST = _part("first", "Nine objectives, the first five of nine seeds", _nine(glyphs.FIRST))
-SECOND = _part("second", "Nine objectives, the other four of nine seeds", _nine(glyphs.SECOND))
-ONE_DRAW = _part("one_draw", "Nine objectives, five seeds on one draw of the world", glyphs.ONE_DRAW)
-TEMPERATURES = _part("temperatures", "Cosine softmax at eight temperatures, three seeds", glyphs.TEMPERATURES)
+GLYPHS_FIRST = _nine("first", "Nine objectives, the first five of nine seeds", glyphs.FIRST)
+GLYPHS_SECOND = _nine("second", "Nine objectives, the other four of nine seeds", glyphs.SECOND)
+GLYPHS_ONE_DRAW = _part(
+    glyphs.STUDY, "one_draw", "Nine objectives, five seeds on one draw of the world", glyphs.ONE_DRAW
+)
+GLYPHS_TEMPERATURES = _part(
+    glyphs.STUDY, "temperatures", "Cosine softmax at eight temperatures, three seeds", glyphs.TEMPERATURES
+)
+FULL_MEASURED = _part(full.STUDY, "measured", "Fine-tuning, and what foretells transfer", full.MEASURED)
+FULL_OTHERWISE = _part(
+    full.STUDY, "otherwise", "Augmentation, combinations and long training", full.OTHERWISE
+)
+FULL_BACKBONES = _part(full.STUDY, "backbones", "Three more architectures", full.BACKBONES)

@@ -46,5 +46,5 @@ STUDY = Study(
     networks=runs_by_recipe(NINE, RECIPE, CHANGES),
     measure=MEASURE,
     tuned_by="matched_search",
-    expected_seconds={"train": 40.0},
+    expected_seconds={"train": 30.0},
 )
