@@ -12,7 +12,7 @@ from penultimate.data import CARDS, DatasetCard, card
 from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS
 
 WORLD = {
-    "glyphs": (128, {"train": 160, "holdout": 40, "test": 60, "relearn": 40}),
+    "glyphs": (128, {"train": 88, "holdout": 40, "test": 60, "relearn": 40, "further_test": 340}),
     "syllabics": (40, {"train": 40, "test": 40}),
     "georgian": (33, {"train": 40, "test": 40}),
     "armenian": (33, {"train": 40, "test": 40}),

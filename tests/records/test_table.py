@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.report.reading import glyphs
 
 from penultimate import RequestError
 from penultimate.errors import DamagedFileError
-from penultimate.records.archive import reference
 from penultimate.records.table import COLUMNS, Row, Table, read_rows, setting_text, write_rows
 
 texts = st.none() | st.text(max_size=20)
@@ -285,8 +285,8 @@ def test_a_quantity_that_was_renamed_is_read_under_its_name(tmp_path: Path) -> N
     assert [(row.metric, row.value) for row in read] == [("nonzero_share", 0.25), ("sparsity", 0.25)]
 
 
-def test_the_reference_run_is_read_under_the_names_of_today() -> None:
-    table = reference("glyphs").table
+def test_a_kept_run_is_read_under_the_names_of_today() -> None:
+    table = glyphs().table
     assert len(table.where(metric="sparsity")) == 0
     shares = table.where(metric="nonzero_share", objective="softmax", layer="block1", seed=0)
     assert shares.values().tolist() == pytest.approx([0.42903578])

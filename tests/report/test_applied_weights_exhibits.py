@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 
 from penultimate.records.table import Table
-from penultimate.report import exhibit, read_reference
-from tests.report.reading import column_of, table_of
+from penultimate.report import exhibit
+from tests.report.reading import column_of, glyphs, table_of
 
 
 @pytest.mark.parametrize("name", ["tableE2", "figureE2"])
 def test_rows_taken_as_they_lie_are_told_as_such(name: str) -> None:
-    results = read_reference("glyphs")
+    results = glyphs()
     lengths = column_of(table_of(exhibit("tableE2", results), "tableE2"), "weight_norm_cv")["cosine_softmax"]
     (said,) = [note for note in exhibit(name, results).notes if "as they lie" in note]
     assert f"(Std/Avg |w| {lengths.value:.3f}, in the paper 0.000)" in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penultimate.report import StudyResults, exhibit, read_reference
+from penultimate.report import StudyResults, exhibit
 from penultimate.report.claims.evidence import gather
 from penultimate.report.claims.rules import ALTERNATIVES
 from penultimate.report.claims.verdicts import judge
@@ -14,11 +14,11 @@ from penultimate.report.quantity import percent
 from penultimate.report.text import p_value
 from penultimate.statistics import bold
 from tests.report.planted import as_in_the_paper, planted
-from tests.report.reading import column_of, table_of
+from tests.report.reading import column_of, glyphs, table_of
 
 ACCURACY, LINEAR = percent("top1"), percent("linear_{accuracy}", target="targets")
 STUDIES = {
-    "reference": lambda: read_reference("glyphs"),
+    "kept": glyphs,
     **{
         f"noise {noise}, sign {sign}": lambda noise=noise, sign=sign: planted(
             as_in_the_paper(sign), noise=noise, draws=(0, 3, -2, 1, 4)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penultimate.report import exhibit, read_reference, render_exhibit_text
+from penultimate.report import exhibit, render_exhibit_text
 from penultimate.report.base import Built, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
 from penultimate.report.tables import latex_escape, points_csv, to_csv, to_latex
 from penultimate.report.terminal import panel_table, to_text, width
@@ -266,7 +266,7 @@ def test_one_legend_says_what_an_asterisk_is() -> None:
 
 
 def test_no_label_stands_twice_in_a_table_without_a_group_that_tells_them_apart() -> None:
-    results = read_reference()
+    results = glyphs()
     for name in ("table1", "table4", "tableA1", "tableC2", "tableC3", "tableE2"):
         for made in exhibit(name, results).tables:
             heads = [(column.group, column.label) for column in made.columns]

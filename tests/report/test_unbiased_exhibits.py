@@ -8,15 +8,15 @@ import pytest
 
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.records.table import Table
-from penultimate.report import StudyResults, exhibit, read_reference
-from tests.report.reading import column_of, panels, table_of
+from penultimate.report import StudyResults, exhibit
+from tests.report.reading import column_of, glyphs, panels, table_of
 
 GAP = 0.02
 
 
 def with_unbiased(epochs: bool) -> StudyResults:
-    """The reference run with unbiased rows beside the paper's of the penultimate features."""
-    results = read_reference("glyphs")
+    """A kept run with unbiased rows beside the paper's of the penultimate features."""
+    results = glyphs()
     unbiased = [
         dataclasses.replace(row, metric=UNBIASED, value=row.value - GAP)
         for row in results.table
@@ -35,7 +35,7 @@ def test_table_3_has_both_kinds_where_both_were_measured() -> None:
         for name, cell in paper.items():
             assert unbiased[name].value == pytest.approx((cell.value or 0) - GAP)
     assert not any("was not measured" in note for note in exhibit("table3", with_unbiased(False)).notes)
-    fallback = exhibit("table3", read_reference("glyphs"))
+    fallback = exhibit("table3", glyphs())
     assert "unbiased_r2_train" not in [column.key for column in table_of(fallback, "table3").columns]
     assert any(
         "The unbiased R² was not measured: all R² are by the paper's" in note for note in fallback.notes
@@ -43,7 +43,7 @@ def test_table_3_has_both_kinds_where_both_were_measured() -> None:
 
 
 def test_the_lines_over_the_epochs_are_unbiased_or_say_that_they_are_not() -> None:
-    paper, unbiased = (exhibit("figureE4", one) for one in (read_reference("glyphs"), with_unbiased(True)))
+    paper, unbiased = (exhibit("figureE4", one) for one in (glyphs(), with_unbiased(True)))
     assert paper.caption.startswith("Class separation R², by the paper's formula, of the penult")
     assert unbiased.caption.startswith("Class separation R², unbiased, of the penultimate features")
     assert sum("Drawn is R² by the paper's formula" in note for note in paper.notes) == 1

@@ -20,7 +20,7 @@ from penultimate.study.selection import changed, override, restrict
 from penultimate.study.unfold import unfold
 from tests.plugged import SAMPLES, plugged
 
-GLYPHS_RUNS = 9 * 5 + 5 * 3 + 4 * 2
+GLYPHS_RUNS = 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3
 
 
 @pytest.fixture
@@ -183,12 +183,12 @@ def test_the_grids_of_glyphs_can_be_left_out_one_by_one() -> None:
     glyphs = load_study("glyphs")
     assert len(glyphs.keys()) == GLYPHS_RUNS
     nine = override(glyphs, [f"objectives={glyphs.main.objectives!r}"])
-    assert [block.arm or block.backbones[0] for block in nine.runs] == ["glyphnet", "glyphplain"]
+    assert [block.arm or block.backbones[0] for block in nine.runs] == ["glyphnet", "one draw", "glyphplain"]
     assert {
         key.arm for key in restrict(glyphs, ["cosine_softmax(scale=0.02, temperature=0.02)"], []).keys()
     } == {"temperature"}
     fewer = restrict(glyphs, [], [1])
-    assert len(fewer.keys()) == 9 + 5 + 4
+    assert len(fewer.keys()) == 9 + 9 + 4 + 8
 
 
 # -- files --------------------------------------------------------------------------------------------------
@@ -218,7 +218,16 @@ def test_a_study_file_is_read_and_a_bad_one_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["smoke", "quickstart", "glyphs", "rehearsal", "glyphs_search", "glyphs_sweep_search"]
+    "name",
+    [
+        "smoke",
+        "quickstart",
+        "glyphs",
+        "full",
+        "matched_search",
+        "matched_search_scaled",
+        "matched_sweep_search",
+    ],
 )
 def test_every_built_in_study_bears_its_name_and_says_how_it_is_run(name: str) -> None:
     study = load_study(name)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.study import Given, Runs, Study, load_study
@@ -329,7 +330,7 @@ def test_the_second_architecture_of_glyphs_is_compared_and_no_more() -> None:
     assert [(key.objective.partition("(")[0], key.seed) for key in plain] == [
         (kind, seed) for seed in (0, 1) for kind in kinds
     ]
-    assert len(glyphs.keys()) == 9 * 5 + 5 * 3 + len(plain)
+    assert len(glyphs.keys()) == 9 * 9 + 9 * 5 + 8 * 3 + len(plain)
     measured = glyphs.measured()
     assert {request.text for key in plain for request in measured[key]} == {"similarity"}
 
@@ -338,3 +339,20 @@ def test_one_and_one_point_nought_are_one_recipe() -> None:
     whole = Recipe(learning_rate=1, momentum=0, nesterov=False, exposure=2)
     assert repr(whole) == repr(Recipe(learning_rate=1.0, momentum=0.0, nesterov=False, exposure=2.0))
     assert whole.averaging_momentum is None
+
+
+@pytest.mark.parametrize("whole", ["glyphs", "full"])
+def test_the_parts_of_a_study_are_the_whole_and_compare_networks_in_one_of_them(whole: str) -> None:
+    parts = [
+        load_study(name) for name in registry.names("study") if name.startswith(("glyphs_", whole + "_"))
+    ]
+    parts = [part for part in parts if part.source == "glyphs"]
+    study = load_study(whole)
+    measured: dict[NetworkKey, set[str]] = {}
+    for part in parts:
+        for key, requests in part.measured().items():
+            measured.setdefault(key, set()).update(request.text for request in requests)
+    assert measured == {key: {one.text for one in of} for key, of in study.measured().items()}
+    for compares in ("similarity", "agreement"):
+        among = [part.name for part in parts if any(compares in block.measure or () for block in part.runs)]
+        assert among == ["glyphs_one_draw"]

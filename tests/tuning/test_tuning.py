@@ -467,13 +467,13 @@ def test_searches_start_from_the_studys_values_and_take_the_first_of_a_sweep() -
 
 
 def test_the_search_that_a_study_plans_is_made_unless_grids_are_given() -> None:
-    rehearsal = load_study("rehearsal")
-    planned = plan_tuning(rehearsal, ["dropout"])
-    assert (planned.candidates[0].axes[0].grid, planned.budget) == ((0.8, 0.9, 0.95), 4)
-    assert plan_tuning(rehearsal, ["dropout"], budget=6).budget == 6
-    given = plan_tuning(rehearsal, ["dropout"], {"keep": (0.5, 0.6)})
+    search = load_study("matched_search")
+    planned = plan_tuning(search, ["dropout"])
+    assert (planned.candidates[0].axes[0].grid, planned.budget) == ((0.4, 0.7, 0.85, 0.925, 0.9625), 7)
+    assert plan_tuning(search, ["dropout"], budget=6).budget == 6
+    given = plan_tuning(search, ["dropout"], {"keep": (0.5, 0.6)})
     assert (given.candidates[0].axes[0].grid, given.budget) == ((0.5, 0.6), 9)
-    wrong = replace(rehearsal, search=Search({"temperatur": (0.1,)}))
+    wrong = replace(search, search=Search({"temperatur": (0.1,)}))
     with pytest.raises(RequestError, match="Did you mean 'temperature'"):
         plan_tuning(wrong)
 
