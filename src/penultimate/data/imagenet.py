@@ -19,8 +19,8 @@ import numpy as np
 from penultimate.data.corruptions.catalogue import check_corruption
 from penultimate.data.entries import Entry
 from penultimate.data.listing import Listing
+from penultimate.data.matlab import elements
 from penultimate.data.reading import (
-    MAT_ERRORS,
     base_of,
     first_of,
     images_in,
@@ -28,7 +28,6 @@ from penultimate.data.reading import (
     label_of,
     lines_of,
     listing_of,
-    mat_content,
     not_there,
     rows_of,
     visible,
@@ -132,15 +131,18 @@ def _synsets(root: Path) -> dict[int, tuple[str, str]]:
     content = _devkit(root, "meta.mat")
     if content is None:
         return {}
-    synsets = mat_content(content, f"{DEVKIT}/data/meta.mat", "synsets")
-    try:
-        return {
-            int(row["ILSVRC2012_ID"]): (str(row["WNID"]), str(row["words"]))
-            for row in np.atleast_1d(synsets)
-            if int(row["num_children"]) == 0
-        }
-    except MAT_ERRORS as error:
-        raise DamagedFileError(f"{DEVKIT}/data/meta.mat in '{root}' lists no classes: {error}") from None
+    synsets = elements(
+        content,
+        f"{DEVKIT}/data/meta.mat in '{root}'",
+        "synsets",
+        lambda row: (
+            int(row["num_children"]),
+            int(row["ILSVRC2012_ID"]),
+            str(row["WNID"]),
+            str(row["words"]),
+        ),
+    )
+    return {number: (wnid, words) for children, number, wnid, words in synsets if children == 0}
 
 
 def _devkit(root: Path, name: str) -> bytes | None:

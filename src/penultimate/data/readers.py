@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from penultimate.data.entries import Entry
 from penultimate.data.listing import Listing
@@ -85,15 +84,17 @@ def cars(entry: Entry, root: Path, split: str) -> Listing:
     annotations = base / "devkit/cars_train_annos.mat"
     if split == "test":
         annotations = first_of(base / labelled, base / "devkit" / labelled) or base / labelled
-    names = [str(name) for name in mat(base / "devkit/cars_meta.mat", "class_names")]
-    found = mat(annotations, "annotations")
-    if found.dtype.names is None or not {"fname", "class"} <= set(found.dtype.names):
-        raise DamagedFileError(f"'{annotations}' labels no images; is it the file with labels?")
     folder = (
         f"cars_{split}/cars_{split}" if (base / f"cars_{split}/cars_{split}").is_dir() else f"cars_{split}"
     )
-    rows = [(f"{folder}/{row['fname']}", int(row["class"]) - 1) for row in found]
-    return listing_of(entry, base, split, rows, names)
+
+    def image(row: Any) -> tuple[str, int]:
+        if not {"fname", "class"} <= set(row):
+            raise DamagedFileError(f"'{annotations}' labels no images; is it the file with labels?")
+        return f"{folder}/" + row["fname"], int(row["class"]) - 1
+
+    names = mat(base / "devkit/cars_meta.mat", "class_names", str)
+    return listing_of(entry, base, split, mat(annotations, "annotations", image), names)
 
 
 def pets(entry: Entry, root: Path, split: str) -> Listing:
@@ -112,14 +113,14 @@ def pets(entry: Entry, root: Path, split: str) -> Listing:
 
 def flowers102(entry: Entry, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "jpg")
-    labels = mat(base / "imagelabels.mat", "labels")
+    labels = mat(base / "imagelabels.mat", "labels", int)
     keys = ("trnid", "valid") if split == "train" else ("tstid",)
-    numbers = np.concatenate([np.atleast_1d(mat(base / "setid.mat", key)) for key in keys])
-    outside = numbers[(numbers < 1) | (numbers > len(labels))]
-    if outside.size:
-        raise DamagedFileError(f"'{base / 'setid.mat'}': image {outside[0]} has no label")
-    rows = [(f"jpg/image_{number:05}.jpg", int(labels[number - 1]) - 1) for number in map(int, numbers)]
-    return listing_of(entry, base, split, rows, _flower_names(int(labels.max())))
+    numbers = [number for key in keys for number in mat(base / "setid.mat", key, int)]
+    outside = next((number for number in numbers if not 1 <= number <= len(labels)), None)
+    if outside is not None:
+        raise DamagedFileError(f"'{base / 'setid.mat'}': image {outside} has no label")
+    rows = [(f"jpg/image_{number:05}.jpg", labels[number - 1] - 1) for number in numbers]
+    return listing_of(entry, base, split, rows, _flower_names(max(labels, default=0)))
 
 
 def _cifar(

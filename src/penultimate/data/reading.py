@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 import unicodedata
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from penultimate.data.entries import Entry
 from penultimate.data.listing import Files, Listing, Source
+from penultimate.data.matlab import elements
 from penultimate.errors import DamagedFileError, RequestError, nearest
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -23,8 +22,7 @@ Rows = Sequence[tuple[str, int]]
 """Images by their path below a folder, with their labels."""
 SPAN = 1 << 32
 """The ids of the k-th split count from k times this."""
-MAT_ERRORS = (OSError, ValueError, TypeError, KeyError, IndexError, EOFError, NotImplementedError, zlib.error)
-"""What scipy raises for what is no whole MATLAB file: NotImplementedError is its word for version 7.3."""
+T = TypeVar("T")
 
 
 def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:
@@ -177,22 +175,12 @@ def label_of(name: str, places: Mapping[str, int], where: Path) -> int:
     return places[name]
 
 
-def mat(path: Path, variable: str) -> Any:
+def mat(path: Path, variable: str, element: Callable[[Any], T]) -> list[T]:
+    """What `element` makes of each element of a variable of a MATLAB file."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise RequestError(
             f"'{path}' cannot be read ({error.strerror}); the data set is read by it"
         ) from None
-    return mat_content(content, str(path), variable)
-
-
-def mat_content(content: bytes, name: str, variable: str) -> Any:
-    """A variable of a MATLAB file."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        return loadmat(io.BytesIO(content), squeeze_me=True, variable_names=[variable])[variable]
-    except (*MAT_ERRORS, MatReadError) as error:
-        raise DamagedFileError(f"'{name}' is not a whole MATLAB file with '{variable}': {error}") from None
+    return elements(content, f"'{path}'", variable, element)
