@@ -115,6 +115,13 @@ def test_sigmoid_keeps_the_small_loss_of_a_sure_and_right_class():
     assert loss.item() == pytest.approx(math.log1p(math.exp(-25.0)), rel=1e-6)
 
 
+def test_sigmoid_keeps_the_small_losses_of_classes_that_are_surely_and_rightly_absent():
+    logits, targets = torch.full((1, 1000), -16.0), torch.zeros(1, 1000)
+    logits[0, 0], targets[0, 0] = 16.0, 1.0
+    loss = losses.sigmoid_cross_entropy(logits, targets)
+    assert loss.item() == pytest.approx(1000 * math.log1p(math.exp(-16.0)), rel=1e-5)
+
+
 @pytest.mark.parametrize("smoothing", [1.0, 1.5, -0.1, math.nan])
 def test_smoothing_out_of_range_is_refused(smoothing):
     with pytest.raises(RequestError, match=r"smoothing must be a number in \[0, 1\)"):

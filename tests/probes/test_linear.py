@@ -51,6 +51,15 @@ def test_lambda_is_the_one_that_exact_optima_choose(seed):
     assert probe.certificates_.max() <= 1e-9
 
 
+@pytest.mark.parametrize("penalty", [1e4, 1e6])
+def test_the_largest_lambdas_leave_the_weights_in_proportion(penalty):
+    """Weights of next to nothing save next to no loss, and decide between the classes all the same."""
+    x, y, _, _ = halves()
+    probe = LinearProbe([penalty]).fit(x, y)
+    expected, _, _ = oracle.optimum(x, y, 3, penalty)
+    np.testing.assert_allclose(probe.coef_, expected, atol=0.02 * abs(expected).max())
+
+
 def test_the_refit_is_the_optimum_of_everything_at_that_lambda():
     x, y, x_val, y_val = halves()
     probe = LinearProbe(GRID).fit(x, y, x_val, y_val)

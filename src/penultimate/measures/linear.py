@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="target",
     needs=(Features("train"), Features("test")),
     yields=(

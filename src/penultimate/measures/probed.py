@@ -19,7 +19,7 @@ PREDICTIONS = ("ids", "labels", "linear", "knn")
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="target",
     needs=(Features("train"), Features("test")),
     yields=(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Features("test"), Features("relearn")),
     yields=(Yield("relearn_top1", "fraction"), Yield("relearn_lambda", "lambda")),
@@ -33,7 +33,7 @@ def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) ->
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Features("test"), Features("train")),
     yields=(Yield("relearn_training_top1", "fraction"), Yield("relearn_training_lambda", "lambda")),
@@ -48,7 +48,7 @@ def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Logits("test"),),
     yields=(

@@ -11,7 +11,7 @@ from penultimate.registry import register
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="target",
     needs=(Snapshots(), Pixels("train"), Pixels("test")),
     yields=(Yield("linear_top1", "fraction"), Yield("linear_mean_per_class", "fraction")),

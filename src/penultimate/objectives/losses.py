@@ -106,8 +106,8 @@ def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "
 
     Kornblith et al., NeurIPS 2021, eq. 8.
     """
-    # log(1 + e^z) - t z = (1 - t) z - log sigmoid(z), which does not cancel when t = 1 and z is large.
-    return ((1 - targets) * logits - F.logsigmoid(logits)).sum(1)
+    # log(1 + e^z) - t z = -t log sigmoid(z) - (1 - t) log sigmoid(-z), which cancels for no class, right or wrong.
+    return -(targets * F.logsigmoid(logits) + (1 - targets) * F.logsigmoid(-logits)).sum(1)
 
 
 def weighted_squared_error(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -129,7 +128,7 @@ class LinearProbe(Probe):
                 f"lambda = {lambdas[0]:g} is too small for X, which varies by {solver.problem.unit:g}: from"
                 f" {least:.1g} up float64 can tell the optimum; scale X down, or leave it out"
             )
-        gain = _gain(solver.problem, train.codes) if measure is None else math.inf
+        gain = _gain(solver.problem, train.codes)
         for penalty in lambdas[::-1]:
             solver.tolerance = self.tolerance * min(1.0, gain / float(penalty))
             optimum = solver.solve(float(penalty))
@@ -229,8 +228,7 @@ class LinearProbe(Probe):
         intercept = np.full(len(whole.classes), optimum.intercept.min())
         weight[places], intercept[places] = optimum.weight, optimum.intercept
         solver = Solver(whole.features, whole.codes, len(whole.classes), self.tolerance)
-        if self.metric == AUC:
-            solver.tolerance *= min(1.0, _gain(solver.problem, whole.codes) / optimum.penalty)
+        solver.tolerance *= min(1.0, _gain(solver.problem, whole.codes) / optimum.penalty)
         solver.start_at(weight, intercept, optimum.penalty)
         return solver.solve(optimum.penalty)
 
@@ -247,19 +245,19 @@ class LinearProbe(Probe):
 
 
 def _gain(problem: LogisticProblem, codes: NumpyInts) -> float:
-    """Lambda times the share of F at W = 0 that weights can save at most where lambda is large; two classes.
+    """Lambda times the share of F at W = 0 that weights can save at most where lambda is large.
 
         F(0) - F* -> |g|^2 / (2 lambda),    g the gradient at W = 0, where F(0) = n H(classes)
 
-    An area under the curve depends on the direction of the weights, however short they are. So the tolerance
-    shrinks with what they save: else W = 0 would do at the largest lambdas, and rank nothing.
+    What a probe predicts depends on the direction of the weights, however short they are. So the tolerance
+    shrinks with what they save: else W = 0 would do at the largest lambdas, and tell nothing apart.
     """
-    shares = np.bincount(codes) / len(codes)
-    ones = np.zeros(problem.rank)
+    shares = np.bincount(codes, minlength=problem.classes) / len(codes)
+    sums = np.zeros((problem.classes, problem.rank))
     for block in problem.blocks:
-        positive = problem.features[block][beside(codes[block] == 1, problem.mean)]
-        ones += to_numpy(cast(positive, "float64").sum(0))
-    square = 2 * float(ones @ ones) * problem.unit**2
+        members = beside(np.equal.outer(np.arange(problem.classes), codes[block]), problem.mean)
+        sums += to_numpy(cast(members, problem.dtype) @ problem.features[block])
+    square = float((sums**2).sum()) * problem.unit**2
     return square / (2 * len(codes) * float(-(shares * np.log(shares)).sum()))
 
 

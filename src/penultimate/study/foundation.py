@@ -21,7 +21,7 @@ from penultimate.study.graph import LATER, NEXT, NOW, Resources, Step, Supply
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
-VERSIONS = {"data": 2, "sheet": 1, "train": 3, "given": 2, "extract": 2}
+VERSIONS = {"data": 3, "sheet": 1, "train": 4, "given": 2, "extract": 2}
 """Of the steps that are no measurements; raised by hand when their results change."""
 SECONDS = {"data": 0.88, "sheet": 0.4, "given": 2.0, "extract": 0.25}
 """What they cost on one core, where neither the store nor the study knows; a training is timed."""
