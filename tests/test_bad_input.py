@@ -145,6 +145,7 @@ def test_any_value_of_any_setting_is_taken_or_refused(
         ("title=3", "title is text, not 3"),
         ("name='" + "a" * 101 + "'", "at most 100 letters"),
         ("tuned_by=../smoke", "at most 100 letters"),
+        ("tuned_by=one,two,one", "tuned_by names 'one' twice; name it once"),
         ("targets=[1]", "targets holds names, not 1"),
         ("recipe.learning_rate=1" + "0" * 400, "learning_rate is a number above 0"),
         ("measure=relearning(shots=(5,1))", "shots must be an integer in [2, inf), got 1"),

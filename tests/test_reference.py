@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import runpy
 from pathlib import Path
 from types import ModuleType
@@ -12,11 +13,19 @@ from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import read_kept, reference, references
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
-from penultimate.studies import chosen_glyphs, chosen_quickstart, glyphs
+from penultimate.studies import (
+    chosen_glyphs,
+    chosen_matched,
+    chosen_matched_scaled,
+    chosen_matched_sweep,
+    chosen_quickstart,
+    glyphs,
+    matched_search,
+)
 from penultimate.study import load_study
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.tuning.conduct import plan_tuning
-from penultimate.tuning.words import chosen_source
+from penultimate.tuning.words import chosen_source, kind_of
 
 MATCHED = ("matched_search", "matched_search_scaled", "matched_sweep_search")
 """The searches of the next reference run."""
@@ -72,17 +81,29 @@ def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("search", "choices", "study"),
-    [("rehearsal", chosen_quickstart, "quickstart"), ("glyphs_search", chosen_glyphs, "glyphs")],
+    ("search", "choices", "count"),
+    [
+        ("rehearsal", chosen_quickstart, 9),
+        ("glyphs_search", chosen_glyphs, 9),
+        ("matched_search", chosen_matched, 7),
+        ("matched_search_scaled", chosen_matched_scaled, 2),
+        ("matched_sweep_search", chosen_matched_sweep, 1),
+    ],
 )
-def test_a_search_chose_what_its_study_uses(search: str, choices: ModuleType, study: str) -> None:
+def test_a_file_of_choices_is_what_its_search_writes(search: str, choices: ModuleType, count: int) -> None:
     tuning = reference_tuning(search)
     assert tuning is not None
-    assert len(tuning.objectives) == len(choices.NINE) == 9
-    assert len({len(one.cells) for one in tuning.objectives if one.axes}) == 1
+    assert len(tuning.objectives) == len(choices.NINE) == count
     assert Path(str(choices.__file__)).read_text() == chosen_source(tuning)
+
+
+@pytest.mark.parametrize(("search", "study"), [("rehearsal", "quickstart"), ("glyphs_search", "glyphs")])
+def test_a_search_chose_what_its_study_uses(search: str, study: str) -> None:
+    tuning = reference_tuning(search)
+    assert tuning is not None
+    assert len({len(one.cells) for one in tuning.objectives if one.axes}) == 1
     loaded = load_study(study)
-    assert loaded.tuned_by == search
+    assert loaded.tuned_by == (search,)
     assert set(loaded.objectives) >= {one.best.objective for one in tuning.objectives if one.best}
 
 
@@ -97,6 +118,16 @@ def test_the_search_of_a_study_is_the_one_that_was_made(name: str) -> None:
     assert (plan.study.main.seeds, plan.study.source) == (tuning.seeds, tuning.source)
 
 
+def test_the_matched_searches_chose_for_nine_objectives_and_a_sweep() -> None:
+    nine = (*chosen_matched.NINE, *chosen_matched_scaled.NINE)
+    assert sorted(map(kind_of, nine)) == sorted(map(kind_of, chosen_glyphs.NINE))
+    changes = {**chosen_matched_scaled.RECIPE_CHANGES, **chosen_matched_sweep.RECIPE_CHANGES}
+    assert changes.keys() < {*nine, *chosen_matched_sweep.NINE}
+    for objective, change in changes.items():
+        (runs,) = runs_by_recipe((objective,), matched_search.RECIPE, changes)
+        assert runs.recipe == dataclasses.replace(matched_search.RECIPE, **change) != matched_search.RECIPE
+
+
 def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
     tuning = reference_tuning("glyphs_sweep_search")
     assert tuning is not None
@@ -106,10 +137,15 @@ def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
     assert dict(best.settings) == {"learning_rate": glyphs.SWEEP_LEARNING_RATE}
 
 
-def test_the_search_is_shown_from_the_package() -> None:
-    shown = exhibit("tableA1", read_reference("tune-rehearsal"))
-    assert len(shown.tables[0].rows) >= 9
-    assert shown.figures
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_is_shown_from_the_package(name: str) -> None:
+    tuning = reference_tuning(name)
+    assert tuning is not None
+    for table in ("tableA1", "iclr_tableA2"):
+        shown = exhibit(table, read_reference(f"tune-{name}"))
+        assert {row.objective for row in shown.tables[0].rows} == {one.slug for one in tuning.objectives}
+        assert shown.missing == ()
+    assert exhibit("tableA1", read_reference(f"tune-{name}")).figures
 
 
 def test_without_a_name_the_first_reference_run_is_read() -> None:

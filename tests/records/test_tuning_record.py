@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import runpy
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from tests.tuning.planted import (
 from penultimate.cli import main
 from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
-from penultimate.records.reading import study_folder, study_folders
-from penultimate.records.tuning import Tuning, from_json, read_tuning, write_tuning
+from penultimate.records.reading import reference_tuning, study_folder, study_folders
+from penultimate.records.tuning import Tuning, read_tuning, searches_held, write_tuning
 from penultimate.report import exhibit, read_study
 from penultimate.store import Store
 from penultimate.study import load_study
@@ -241,18 +242,43 @@ def test_the_search_of_a_study_is_found_beside_it(tuning: Tuning, tmp_path: Path
     described(prepared(tmp_path), "quickstart", [])
     assert "tuning" not in study_folder(tmp_path, "quickstart").described()
     leave(tuning, tmp_path, "quickstart")
-    assert from_json(study_folder(tmp_path, "quickstart").described()["tuning"]) == tuning
+    assert searches_held(study_folder(tmp_path, "quickstart").described()) == (tuning,)
 
 
 def test_the_search_of_another_study_stands_in_for_ones_own(tuning: Tuning, tmp_path: Path) -> None:
-    described(prepared(tmp_path), "mine", [], tuned_by="rehearsal")
-    found = study_folder(tmp_path, "mine").tuning()
-    assert found is not None
-    assert (found.study, len(found.objectives)) == ("rehearsal", 9)  # the one that comes with the package
-    for name in ("rehearsal", "mine"):
+    described(prepared(tmp_path), "mine", [], tuned_by="matched_search")  # as text: as it was once described
+    (found,) = study_folder(tmp_path, "mine").searches()
+    assert found == reference_tuning("matched_search")  # the one that comes with the package
+    for name in ("matched_search", "mine"):
         own = dataclasses.replace(tuning, study=name)
         leave(own, tmp_path, name)
-        assert study_folder(tmp_path, "mine").tuning() == own
+        assert study_folder(tmp_path, "mine").searches() == (own,)
+
+
+def test_several_searches_stand_in_the_order_in_which_a_study_names_them(
+    tuning: Tuning, tmp_path: Path
+) -> None:
+    names = ["matched_search_scaled", "elsewhere", "matched_search"]
+    described(prepared(tmp_path), "mine", [], tuned_by=names)
+    packaged = tuple(map(reference_tuning, names))
+    assert study_folder(tmp_path, "mine").searches() == (packaged[0], packaged[2])
+    beside = dataclasses.replace(tuning, study="elsewhere")
+    leave(beside, tmp_path, "elsewhere")
+    expected = (packaged[0], beside, packaged[2])
+    kept = json.loads(json.dumps(study_folder(tmp_path, "mine").described()))
+    assert searches_held(kept) == expected
+    assert searches_held({**kept, "tuning": kept["tuning"][1]}) == (beside,)  # as it was once kept
+    leave(dataclasses.replace(tuning, study="mine"), tmp_path, "mine")
+    assert [search.study for search in study_folder(tmp_path, "mine").searches()] == ["mine"]
+
+
+def test_only_a_tuning_has_a_record_of_its_own(tuning: Tuning, tmp_path: Path) -> None:
+    described(prepared(tmp_path), "mine", [], tuned_by=["matched_search"])
+    leave(tuning, tmp_path, "mine")
+    described(Store(tmp_path), "tune-mine", [], tunes="mine", tuned_by=["matched_search"])
+    assert study_folder(tmp_path, "mine").tuning() is None
+    assert study_folder(tmp_path, "tune-mine").tuning() == tuning
+    assert study_folder(tmp_path, "tune-mine").searches() == (tuning,)
 
 
 @pytest.mark.long

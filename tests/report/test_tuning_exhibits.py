@@ -11,6 +11,7 @@ import pytest
 from penultimate import published
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
+from penultimate.records.reading import reference_tuning
 from penultimate.records.tuning import Tuning, from_json
 from penultimate.report import StudyResults, exhibit
 from tests.report.reading import column_of, described, glyphs, table_of
@@ -118,6 +119,88 @@ def test_iclr_table_a2_holds_the_rates_and_decays_that_were_chosen(tuning: Tunin
     assert [row.cells[place].text for paper in papers for row in paper.rows] == [
         f"{float(row['learning_rate']):.3g}" for row in rows
     ]
+
+
+MATCHED = ("matched_search", "matched_search_scaled", "matched_sweep_search")
+
+
+def tuned_by(*names: str, made: int | None = None, **changes: Any) -> StudyResults:
+    """The reference run as if some searches were behind it, of which the first `made` are there."""
+    found = [reference_tuning(name) for name in names[:made]]
+    held = [dataclasses.asdict(search) for search in found if search]
+    return described(glyphs(), tuned_by=list(names), tuning=held, **changes)
+
+
+@BOTH
+def test_two_searches_are_one_table_of_nine_objectives(name: str) -> None:
+    table = exhibit(name, tuned_by(*MATCHED[:2])).tables[0]
+    assert [*dict.fromkeys(row.objective for row in table.rows)] == list(PRESETS)
+    cells = {slug: cell.text for slug, cell in column_of(table, "cells").items()}
+    assert (cells["softmax"], cells["dropout"]) == ("1 of 7", "7 of 7")
+    assert (cells["cosine_softmax"], cells["squared_error"]) == ("8 of 11", "10 of 11")
+    assert "Glyphs (for tuning)" in table.title
+
+
+@BOTH
+def test_of_several_searches_it_is_said_which_chose_what(name: str) -> None:
+    built = exhibit(name, tuned_by(*MATCHED[:2]))
+    said = [note for note in (*built.tables[0].notes, *built.notes) if " chose for " in note]
+    assert said[0].startswith("The search matched_search chose for Softmax, Label smoothing, Sigmoid, ")
+    assert said[1:] == [
+        "The search matched_search_scaled chose for Cosine softmax and Squared error. Its budget: at most 11"
+        " cells an objective, each trained with seeds 100, 101, 102."
+    ]
+    assert built.missing == ()
+
+
+def test_with_several_searches_no_objective_is_called_unsearched_or_given_one_budget() -> None:
+    built = exhibit("tableA1", tuned_by(*MATCHED[:2]))
+    assert not any("Not searched" in note for note in built.notes)
+    assert "as many trainings as the others of its search" in built.caption
+    assert "the same number of trainings" in exhibit("tableA1", tuned_by(MATCHED[0])).caption
+    (recipe,) = [note for note in built.notes if "another recipe" in note]
+    assert recipe.startswith(
+        "The searches matched_search and matched_search_scaled were made with another recipe: "
+    )
+    assert "epochs = 44 (here 28)" in recipe
+    (scaled,) = [note for note in exhibit("tableA1", tuned_by(*MATCHED[:1])).notes if "Not searched" in note]
+    assert scaled.count("(") == 2  # those of the other search
+
+
+@BOTH
+def test_an_objective_of_two_searches_is_told_apart_by_their_names(name: str) -> None:
+    built = exhibit(name, tuned_by(*MATCHED))
+    labels = dict.fromkeys(row.label for row in built.tables[0].rows if row.objective == "cosine_softmax")
+    assert [*labels] == [f"Cosine softmax ({search})" for search in MATCHED[1:]]
+    if name == "iclr_tableA2":
+        assert [cell.value for cell in built.tables[0].rows[-1].cells[:1]] == [2.4]
+        assert "nine objectives with learning rates of 0.6 to 2.4" in built.finding
+
+
+def test_a_rate_that_the_study_does_not_train_with_is_said() -> None:
+    spec = "cosine_softmax(scale=0.05, temperature=0.05)"
+    said = f"This study trains {spec} with learning_rate = 1.7; the search chose 2.4."
+    assert said in exhibit("tableA1", tuned_by(*MATCHED)).notes
+    blocks = glyphs().description["networks"]
+    follows = [{**of, "recipe": {**of["recipe"], "learning_rate": 2.4}} for of in blocks]
+    notes = exhibit("tableA1", tuned_by(*MATCHED, networks=follows)).notes
+    assert not any("This study trains" in note for note in notes)
+
+
+@BOTH
+def test_a_search_that_is_named_and_not_there_is_missing(name: str) -> None:
+    (gap,) = exhibit(name, tuned_by(*MATCHED, made=2)).missing
+    assert str(gap) == (
+        "The search matched_sweep_search: not measured: run"
+        " `penultimate tune all --study matched_sweep_search`"
+    )
+
+
+@BOTH
+def test_a_run_that_was_kept_with_one_search_shows_it_as_one_of_a_list(name: str) -> None:
+    once = described(glyphs(), tuned_by="glyphs_search", tuning=TUNING)
+    now = described(glyphs(), tuned_by=["glyphs_search"], tuning=[TUNING])
+    assert exhibit(name, once) == exhibit(name, now)
 
 
 @BOTH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
+from penultimate.records.tuning import searches_named
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study.blocks import runs_by_recipe
+from penultimate.study.selection import override
+from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 
 TINY = "glyphnet(features=16, width=4)"
@@ -228,6 +232,11 @@ GRID = Runs(("softmax",), SHORT, backbones=(TINY,))
         ({"networks": ()}, "networks is empty; at least one Runs(...) or Given(...) is needed"),
         ({"networks": GRID}, "networks must be a tuple"),
         ({"networks": ("softmax",)}, "networks holds Runs(...) and Given(...), not 'softmax'"),
+        ({"tuned_by": 5}, "tuned_by must be a tuple, not 5"),
+        ({"tuned_by": ("first", 5)}, "tuned_by holds names of studies, not 5"),
+        ({"tuned_by": ("first", "../x")}, "digits, '_' and '-', and is not '../x'"),
+        ({"tuned_by": ("first", "")}, "digits, '_' and '-', and is not ''"),
+        ({"tuned_by": ("first", "first")}, "tuned_by names 'first' twice; name it once"),
         ({"targets": "digits_smoke"}, "targets must be a tuple"),
         ({"targets": ("digits_smoke", "digits_smoke")}, "targets names 'digits_smoke' twice"),
         ({"targets": ("digit_smoke",)}, "Did you mean 'digits_smoke'"),
@@ -279,6 +288,25 @@ def test_a_study_that_cannot_be_is_refused_by_its_name(changes: dict[str, Any], 
         study(**changes)
     assert answer in str(error.value)
     assert str(error.value).startswith(f"study '{changes.get('name', 'mine')}': ")
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ("", ()),
+        ((), ()),
+        ("first", ("first",)),
+        (["first"], ("first",)),
+        (("first", "second"), ("first", "second")),
+    ],
+)
+def test_a_study_is_tuned_by_none_one_or_several(given: Any, names: tuple[str, ...]) -> None:
+    made = study(tuned_by=given)
+    assert made.tuned_by == names
+    assert searches_named(json.loads(json.dumps(made.describe()))) == names
+    changed = override(study(), [f"tuned_by={','.join(names)}"])
+    assert changed.tuned_by == names
+    assert unfold(made).steps.keys() == unfold(study()).steps.keys()
 
 
 def test_a_second_recipe_or_draw_under_an_arm_is_another_network() -> None:

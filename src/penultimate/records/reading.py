@@ -15,7 +15,14 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import read_sealed, write_sealed
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, Table, read_rows
-from penultimate.records.tuning import TUNING_FILE, Tuning, folder_name, from_json, read_tuning
+from penultimate.records.tuning import (
+    TUNING_FILE,
+    Tuning,
+    folder_name,
+    read_tuning,
+    searches_held,
+    searches_named,
+)
 from penultimate.store import SCHEMA, Meta, Store
 
 STUDY_FILE = "study.json"
@@ -45,13 +52,12 @@ class StudyFolder:
     def command_for(self, step_id: str, verify: bool = True) -> str:
         """The command that does a step of the study, or, with `verify`, does it anew where it is damaged."""
         command = self.description["command"]
-        if self.is_tuning:  # other commands may have tuned other objectives
-            with contextlib.suppress(DamagedFileError):
-                tuned = getattr(self.tuning(), "objectives", ())
-                owners = (
-                    of for of in tuned if any(step_id in (run.step for run in cell.runs) for cell in of.cells)
-                )
-                command = next((of.command for of in owners), command)
+        with contextlib.suppress(DamagedFileError):  # other commands may have tuned other objectives
+            tuned = getattr(self.tuning(), "objectives", ())
+            owners = (
+                of for of in tuned if any(step_id in (run.step for run in cell.runs) for cell in of.cells)
+            )
+            command = next((of.command for of in owners), command)
         return f"{command}{' --verify' if verify else ''}{out_option(self.store.root)}"
 
     @property
@@ -66,7 +72,7 @@ class StudyFolder:
         return {step_id: meta for step_id, meta in metas.items() if meta is not None}
 
     def described(self) -> dict[str, Any]:
-        """The description; with the layers, the width of the last and the tuning once they are there.
+        """The description; with the layers, the width of the last and the searches once they are there.
 
         Layers and width are those of the main architecture.
         """
@@ -75,8 +81,7 @@ class StudyFolder:
             facts for facts in contents if facts["columns"].get("backbone") in (None, *self.backbones[:1])
         ]
         of_main.sort(key=lambda facts: facts["columns"].get("backbone") is None)  # networks that were given
-        tuning = self.tuning()
-        facts = ChainMap({"tuning": dataclasses.asdict(tuning) if tuning else None}, *of_main)
+        facts = ChainMap({"tuning": list(map(dataclasses.asdict, self.searches()))}, *of_main)
         known = {name: facts[name] for name in ("num_features", "layers", "tuning") if facts.get(name)}
         return {**self.description, **known}
 
@@ -85,17 +90,28 @@ class StudyFolder:
         return "tunes" in self.description
 
     def tuning(self) -> Tuning | None:
-        """The search for the hyperparameters of this study: in this store, or the package's own."""
-        own = self.description.get("tunes", self.name)
-        for name in (own, *map(self.description.get, ("changed_from", "tuned_by"))):
-            tuning = read_tuning(self.path.with_name(folder_name(name)) / TUNING_FILE) if name else None
-            if tuning is not None:
-                return tuning
-        return reference_tuning(self.description.get("tuned_by", ""))
+        """The record that a tuning leaves; None for any other study."""
+        return read_tuning(self.path / TUNING_FILE)
+
+    def searches(self) -> tuple[Tuning, ...]:
+        """The searches for the hyperparameters of this study: its own, else those that it is tuned by.
+
+        They are those of this store, else the package's own.
+        """
+        for name in (self.description.get("tunes", self.name), self.description.get("changed_from")):
+            own = self._search_of(name) if name else None
+            if own is not None:
+                return (own,)
+        named = searches_named(self.description)
+        found = (self._search_of(name) or reference_tuning(name) for name in named)
+        return tuple(tuning for tuning in found if tuning is not None)
+
+    def _search_of(self, study: str) -> Tuning | None:
+        return read_tuning(self.path.with_name(folder_name(study)) / TUNING_FILE)
 
     def evidence(self) -> Table:
         """The rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
-        tuning = self.tuning() if self.is_tuning else None
+        tuning = self.tuning()
         return self.table() if tuning is None else self.table().where(step=tuning.steps())
 
     def table(self) -> Table:
@@ -229,7 +245,7 @@ def reference_tuning(study: str) -> Tuning | None:
     from penultimate.records.archive import read_kept, references
 
     folder = references().get(folder_name(study))
-    return None if folder is None else from_json(read_kept(folder).description["tuning"])
+    return None if folder is None else searches_held(read_kept(folder).description)[0]
 
 
 def write_study(

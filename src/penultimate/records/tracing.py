@@ -184,7 +184,7 @@ def _values(rows: list[Row], spec: str) -> tuple[str, str]:
 
 def _search(folder: StudyFolder, spec: str) -> list[str]:
     """Of a tuning: among which cells this objective was chosen."""
-    tuning = folder.tuning() if folder.is_tuning else None
+    tuning = folder.tuning()
     lines = []
     for tuned in tuning.objectives if tuning else ():
         if tuned.best and tuned.best.objective == spec:

@@ -229,6 +229,22 @@ def _typed(kind: Any, content: Any) -> Any:
     return content
 
 
+def searches_named(description: Mapping[str, Any]) -> tuple[str, ...]:
+    """The studies by whose searches a described study is tuned; older descriptions name one, as text.
+
+    >>> searches_named({"tuned_by": ["first", "second"]}), searches_named({"tuned_by": "rehearsal"})
+    (('first', 'second'), ('rehearsal',))
+    """
+    named = description.get("tuned_by") or ()
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def searches_held(description: Mapping[str, Any]) -> tuple[Tuning, ...]:
+    """The searches that the description of a study holds; older descriptions hold one, in no list."""
+    held = description.get("tuning") or ()
+    return tuple(map(from_json, (held,) if isinstance(held, Mapping) else held))
+
+
 def write_tuning(path: Path, tuning: Tuning) -> None:
     """Keep a tuning at a path."""
     write_sealed(path, dataclasses.asdict(tuning), SCHEMA)

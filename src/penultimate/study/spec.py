@@ -55,9 +55,9 @@ class Study:
     `threads` are those of a step, and `gpus` is the share of a GPU of one that trains or runs a network, or
     how many GPUs share a training; at 0 it is done on the CPU. `limited` marks a study too small to be
     evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` is the study whose search
-    chose the hyperparameters, `search` says how this study's own are searched. `expected_seconds` are the
-    costs of steps by kind, on one core, where they differ from those that the measurements declare; `plan`
-    uses them until the store knows. `counterparts` says which classes of the source those of a target
+    chose the hyperparameters, or several, `search` says how this study's own are searched. `expected_seconds`
+    are the costs of steps by kind, on one core, where they differ from those that the measurements declare;
+    `plan` uses them until the store knows. `counterparts` says which classes of the source those of a target
     correspond to, or are superclasses of, beyond the ones of equal names, {target: {class: (source class,
     ...)}}; with none, a name means nothing. `changed_from` is the study that this one is a changed form of,
     if any. `data` are the data sets on disk, published or one's own, by name, each with the folder that it
@@ -75,7 +75,7 @@ class Study:
     threads: int = 1
     gpus: float = 0.0
     limited: bool = False
-    tuned_by: str = ""
+    tuned_by: str | tuple[str, ...] = ()
     search: Search | None = None
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
     counterparts: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -89,15 +89,18 @@ class Study:
             raise RequestError(f"study {self.name!r}: {error}") from None
 
     def _check(self) -> None:
-        for what in ("name", "title", "question", "source", "tuned_by", "changed_from"):
+        for what in ("name", "title", "question", "source", "changed_from"):
             if not isinstance(getattr(self, what), str):
                 raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
-        for name in (self.name, *([self.tuned_by] if self.tuned_by else [])):
+        if isinstance(self.tuned_by, str):
+            object.__setattr__(self, "tuned_by", (self.tuned_by,) if self.tuned_by else ())
+        for name in (self.name, *as_tuple(self, "tuned_by", str, "names of studies")):
             if not name.replace("-", "_").isidentifier() or len(name) > LONGEST_NAME:
                 raise RequestError(
                     f"a study's name consists of at most {LONGEST_NAME} letters, digits, '_' and '-', and is"
                     f" not {name!r}"
                 )
+        no_repeats("tuned_by", self.tuned_by)
         as_tuple(self, "targets", str, "names")
         as_tuple(self, "measure", str, "names")
         if not as_tuple(self, "networks", (Runs, Given), "Runs(...) and Given(...)"):
@@ -323,7 +326,7 @@ class Study:
             ],
             "threads": self.threads,
             **({"gpus": self.gpus} if self.gpus else {}),
-            "tuned_by": self.tuned_by,
+            "tuned_by": list(self.tuned_by),
             **({"changed_from": self.changed_from} if self.changed_from else {}),
             **({"data": dict(self.data)} if self.data else {}),
             "limited": self.limited,

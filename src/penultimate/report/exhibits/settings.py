@@ -6,23 +6,26 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from penultimate.data.catalog import card
 from penultimate.objectives.presets import PRESETS
-from penultimate.records.tuning import budget_text
-from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
 from penultimate.report.exhibits.tuning import (
+    CELLS,
     SYMBOLS,
+    budgets,
+    cells_cell,
+    each_of,
     in_use,
     mark_of,
-    not_tuned,
+    not_searched,
     number_cell,
-    tuning_of,
+    searches_of,
+    sources_of,
     values_of,
 )
 from penultimate.report.measurements import Measurements
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import MINUS, counted, fixed
+from penultimate.report.text import MINUS, counted, fixed, listed
 
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 DOUBTFUL = {
@@ -41,34 +44,37 @@ SETTINGS = (
 
 def _settings(measurements: Measurements) -> Piece:
     """The settings of every objective: of its best cell where they were searched, else those in use."""
-    tuning = tuning_of(measurements)
-    missing: tuple[Missing, ...] = ()
-    notes = []
-    if tuning is None:
-        missing = (not_tuned(measurements),)
+    searches = searches_of(measurements)
+    notes = budgets(searches)
+    if not searches:
         title = f"The values that this study uses on {measurements.title}"
         rows = [
             TableRow(objective.label, _setting_cells(recipe, objective.spec), objective.slug)
             for objective, recipe in in_use(measurements)
         ]
     else:
-        notes.append(f"The budget: {budget_text(tuning)}.")
-        if not any(axis.key.startswith("recipe.") for tuned in tuning.objectives for axis in tuned.axes):
+        if not any(axis.key.startswith("recipe.") for _, tuned in each_of(searches) for axis in tuned.axes):
             notes.append(
                 "Learning rate and weight decay were common to all objectives, as in the paper's ImageNet"
                 " runs; to search them too: `--grid recipe.learning_rate=...`."
             )
-        title = f"Chosen on the holdout of {card(tuning.source).title}, {tuning.backbone}"
+        backbones = dict.fromkeys(tuning.backbone for tuning in searches)
+        title = f"Chosen on the holdout of {sources_of(searches)}, {listed(list(backbones))}"
         rows = [
             TableRow(
                 tuned.label,
-                _setting_cells({**tuning.recipe, **dict(tuned.best.settings)}, tuned.best.objective),
+                (
+                    *_setting_cells({**tuning.recipe, **dict(tuned.best.settings)}, tuned.best.objective),
+                    cells_cell(tuning, tuned),
+                ),
                 mark_of(measurements, tuned),
             )
-            for tuned in tuning.objectives
+            for tuning, tuned in each_of(searches)
             if tuned.best is not None
         ]
-    ours = (ExhibitTable("iclr_tableA2", title, "Objective", SETTINGS, tuple(rows)),) if rows else ()
+    columns = (*SETTINGS, CELLS) if searches else SETTINGS
+    ours = (ExhibitTable("iclr_tableA2", title, "Objective", columns, tuple(rows)),) if rows else ()
+    missing = not_searched(measurements, searches)
     return Piece((*ours, *map(_printed_settings, DATASETS)), notes=tuple(notes), missing=missing)
 
 
@@ -114,17 +120,21 @@ def _short(value: float) -> Cell:
 
 def _rates(measurements: Measurements) -> str:
     """The learning rates that were used, or chosen, from the lowest to the highest."""
-    tuning = tuning_of(measurements)
-    if tuning is None:
-        recipes = [recipe for _, recipe in in_use(measurements)]
-    else:
-        best = [tuned.best for tuned in tuning.objectives if tuned.best]
-        recipes = [{**tuning.recipe, **dict(cell.settings)} for cell in best]
-    rates = [float(recipe["learning_rate"]) for recipe in recipes if recipe.get("learning_rate")]
+    searches = searches_of(measurements)
+    used = [(objective.slug, recipe) for objective, recipe in in_use(measurements)]
+    chosen = [
+        (tuned.slug, {**tuning.recipe, **dict(tuned.best.settings)})
+        for tuning, tuned in each_of(searches)
+        if tuned.best
+    ]
+    recipes = [
+        (slug, recipe) for slug, recipe in (chosen if searches else used) if recipe.get("learning_rate")
+    ]
+    rates = [float(recipe["learning_rate"]) for _, recipe in recipes]
     if not rates:
         return ""
     theirs = [float(row["learning_rate"]) for row in printed_rows("iclr_tableA2_cifar_hyperparameters")]
-    count = counted(len(rates), "objective")
+    count = counted(len({slug for slug, _ in recipes}), "objective")
     return (
         f"{OURS}: {count} with {_from_to(rates)}; in the paper's CIFAR runs each has its own, of"
         f" {min(theirs):.3g} to {max(theirs):.3g}."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penultimate.data.augmentation import Augmentation
@@ -19,7 +20,8 @@ from penultimate.records.tuning import (
     Tuning,
     accuracy_text,
     budget_text,
-    from_json,
+    searches_held,
+    searches_named,
 )
 from penultimate.report.base import (
     MISSING,
@@ -56,9 +58,14 @@ SYMBOLS = {
     "loss_scale": "scale",
 }
 """The paper's letters by the names of the printed tables."""
+CELLS = Column("cells", "Cells")
 TUNED = (
     "Every objective was given the same number of trainings to find its hyperparameters, and only the"
     " accuracy on images held out of the pretraining set decided: no test set, no transfer task."
+)
+TUNED_APART = (
+    "Every objective was given as many trainings as the others of its search to find its hyperparameters, and"
+    " only the accuracy on images held out of the pretraining set decided: no test set, no transfer task."
 )
 UNTUNED = (
     "The hyperparameters that each objective was trained with here. This study took them as they are; a"
@@ -66,17 +73,57 @@ UNTUNED = (
 )
 
 
-def tuning_of(measurements: Measurements) -> Tuning | None:
-    """The search behind a study's hyperparameters, if its description holds one."""
-    content = measurements.results.description.get("tuning")
-    return None if content is None else from_json(content)
-
-
-def not_tuned(measurements: Measurements) -> Missing:
-    """That no search was made, and how to make it."""
-    return Missing(
-        "The search for hyperparameters", f"penultimate tune all --study {measurements.words['name']}"
+def searches_of(measurements: Measurements) -> tuple[Tuning, ...]:
+    """The searches behind a study's hyperparameters; objectives that several tuned bear their names."""
+    held = searches_held(measurements.results.description)
+    labels = Counter(tuned.label for tuning in held for tuned in tuning.objectives)
+    return tuple(
+        dataclasses.replace(
+            tuning,
+            objectives=tuple(
+                dataclasses.replace(tuned, label=f"{tuned.label} ({tuning.study})")
+                if labels[tuned.label] > 1
+                else tuned
+                for tuned in tuning.objectives
+            ),
+        )
+        for tuning in held
     )
+
+
+def each_of(searches: Sequence[Tuning]) -> list[tuple[Tuning, Tuned]]:
+    """Every objective of some searches, with its search."""
+    return [(tuning, tuned) for tuning in searches for tuned in tuning.objectives]
+
+
+def not_searched(measurements: Measurements, searches: Sequence[Tuning]) -> tuple[Missing, ...]:
+    """That no search was made, or not all that the study is tuned by, and how to make it."""
+    if not searches:
+        command = f"penultimate tune all --study {measurements.words['name']}"
+        return (Missing("The search for hyperparameters", command),)
+    made = {tuning.study for tuning in searches}
+    named = searches_named(measurements.results.description)
+    lacking = [name for name in named if name not in made] if made & {*named} else []
+    return tuple(Missing(f"The search {name}", f"penultimate tune all --study {name}") for name in lacking)
+
+
+def budgets(searches: Sequence[Tuning]) -> list[str]:
+    """What every objective was given; of several searches, by which of them it was chosen."""
+    if len(searches) == 1:
+        return [f"The budget: {budget_text(searches[0])}."]
+    chosen = [
+        [tuned.label.removesuffix(f" ({tuning.study})") for tuned in tuning.objectives if tuned.best]
+        for tuning in searches
+    ]
+    return [
+        f"The search {tuning.study} chose for {listed(labels)}. Its budget: {budget_text(tuning)}."
+        for tuning, labels in zip(searches, chosen, strict=True)
+    ]
+
+
+def sources_of(searches: Sequence[Tuning]) -> str:
+    """The data sets that were held out from, by their titles."""
+    return listed(list(dict.fromkeys(card(tuning.source).title for tuning in searches)))
 
 
 def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
@@ -91,7 +138,8 @@ def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str
 
 def mark_of(measurements: Measurements, tuned: Tuned) -> str:
     """The slug of an objective that the study has, so that it has a mark; else nothing."""
-    return tuned.slug if tuned.slug in {objective.slug for objective, _ in in_use(measurements)} else ""
+    arms = map(measurements.in_arm, measurements.arms)
+    return tuned.slug if tuned.slug in {one.slug for of_arm in arms for one in of_arm.objectives} else ""
 
 
 def values_of(spec: str) -> tuple[tuple[str, Number], ...]:
@@ -112,22 +160,24 @@ def number_cell(value: Number | None) -> Cell:
 
 def _search(measurements: Measurements) -> Piece:
     """The search, or the values in use where none was made."""
-    tuning = tuning_of(measurements)
-    if tuning is None:
+    searches = searches_of(measurements)
+    missing = not_searched(measurements, searches)
+    if not searches:
         table = _values_table(measurements)
-        missing = (not_tuned(measurements),)
         return Piece((table,) if table.rows else (), missing=missing, words={"how": UNTUNED})
-    notes = tuple(_notes(measurements, tuning))
+    notes = tuple(_notes(measurements, searches))
     panels = tuple(
         panel
-        for index, tuned in enumerate(tuning.objectives)
+        for index, (_, tuned) in enumerate(each_of(searches))
         if mark_of(measurements, tuned)
         for place, axis in enumerate(tuned.axes)
         if (panel := _panel(f"tableA1-{index}-{place}", tuned, place, axis))
     )
     caption = "Holdout accuracy of every cell against the values of one hyperparameter, a panel each."
-    figures = (Figure("tableA1_grid", "Every cell of the search", caption, panels),) if panels else ()
-    return Piece((_search_table(measurements, tuning),), figures, notes, words={"how": TUNED})
+    title = f"Every cell of the {'search' if len(searches) == 1 else 'searches'}"
+    figures = (Figure("tableA1_grid", title, caption, panels),) if panels else ()
+    how = TUNED if len(searches) == 1 else TUNED_APART
+    return Piece((_search_table(measurements, searches),), figures, notes, missing, words={"how": how})
 
 
 def _values_table(measurements: Measurements) -> ExhibitTable:
@@ -148,7 +198,7 @@ def _values_table(measurements: Measurements) -> ExhibitTable:
     return ExhibitTable("tableA1", "The values that this study uses", "Objective", columns, rows)
 
 
-def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
+def _search_table(measurements: Measurements, searches: Sequence[Tuning]) -> ExhibitTable:
     columns = (
         Column("hyperparameter", "Hyperparameter"),
         Column("grid", "Values tried"),
@@ -158,7 +208,7 @@ def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
         Column("start_top1_percent", "At the start", "Holdout top-1, %", "%"),
         Column("epochs", "Trained", "Epochs"),
         Column("peak_epoch", "Best of the holdout", "Epochs"),
-        Column("cells", "Cells"),
+        CELLS,
     )
     rows = [
         TableRow(
@@ -166,15 +216,16 @@ def _search_table(measurements: Measurements, tuning: Tuning) -> ExhibitTable:
             (*_axis_cells(tuned, place, axis), *_common_cells(tuning, tuned)),
             mark_of(measurements, tuned),
         )
-        for tuned in tuning.objectives
+        for tuning, tuned in each_of(searches)
         for place, axis in enumerate(tuned.axes or (None,))
     ]
     note = (
-        f"The budget: {budget_text(tuning)}. Standard errors are over seeds. Of cells that the seeds cannot"
-        " tell from the best, the middle one is chosen; the value of the highest mean stands beside it."
+        "Standard errors are over seeds. Of cells that the seeds cannot tell from the best, the middle one is"
+        " chosen; the value of the highest mean stands beside it."
     )
-    title = f"The search on the holdout of {card(tuning.source).title}"
-    return ExhibitTable("tableA1", title, "Objective", columns, tuple(rows), notes=(note,))
+    several = "The search" if len(searches) == 1 else "The searches"
+    title = f"{several} on the holdout of {sources_of(searches)}"
+    return ExhibitTable("tableA1", title, "Objective", columns, tuple(rows), notes=(*budgets(searches), note))
 
 
 def _axis_cells(tuned: Tuned, place: int, axis: TunedAxis | None) -> tuple[Cell, ...]:
@@ -196,8 +247,13 @@ def _common_cells(tuning: Tuning, tuned: Tuned) -> tuple[Cell, ...]:
         _accuracy_cell(tuned.at_start),
         number_cell(tuning.recipe["epochs"] if epochs is None else epochs),
         number_cell(tuned.best.peak_epoch if tuned.best else None),
-        Cell(f"{len(tuned.cells)} of {tuning.budget}", float(len(tuned.cells))),
+        cells_cell(tuning, tuned),
     )
+
+
+def cells_cell(tuning: Tuning, tuned: Tuned) -> Cell:
+    """How many cells an objective took, of how many it was given."""
+    return Cell(f"{len(tuned.cells)} of {tuning.budget}", float(len(tuned.cells)))
 
 
 def _accuracy_cell(cell: GridCell | None) -> Cell:
@@ -207,30 +263,58 @@ def _accuracy_cell(cell: GridCell | None) -> Cell:
     return Cell(accuracy_text(cell), 100 * cell.mean, error, len(cell.runs))
 
 
-def _notes(measurements: Measurements, tuning: Tuning) -> list[str]:
+def _notes(measurements: Measurements, searches: Sequence[Tuning]) -> list[str]:
     """What has to be said of the choices, and where this study does not follow them."""
-    notes = _gathered(remark for tuned in tuning.objectives for remark in tuned.remarks)
-    if measurements.results.description.get("name") == tuning.name:
+    every = [tuned for _, tuned in each_of(searches)]
+    notes = _gathered(remark for tuned in every for remark in tuned.remarks)
+    if measurements.results.description.get("name") in {tuning.name for tuning in searches}:
         return notes
     used = {objective.slug: objective.spec for objective, _ in reversed(in_use(measurements))}
-    for tuned in tuning.objectives:
+    recipes = {objective.spec: recipe for objective, recipe in reversed(in_use(measurements))}
+    chosen = {tuned.best.objective for tuned in every if tuned.best}
+    for tuned in every:
         spec = used.get(tuned.slug)
-        if spec is not None and tuned.best is not None and spec != tuned.best.objective:
+        if spec is None or tuned.best is None:
+            continue
+        if spec not in chosen:
             notes.append(f"This study uses {spec}; the search chose {tuned.best.objective}.")
-    known = {tuned.slug for tuned in tuning.objectives}
+        notes += _other_settings(tuned, tuned.best, recipes)
+    known = {tuned.slug for tuned in every}
     unknown = [objective.spec for objective in measurements.objectives if objective.slug not in known]
     if unknown:
         notes.append(f"Not searched, and used as they are: {listed(unknown)}.")
-    if measurements.recipe:
-        searched, used_here = _set_in(tuning.recipe), _set_in(measurements.recipe)
-        differing = [
-            f"{name} = {searched[name]} (here {used_here[name]})"
-            for name in sorted(searched.keys() & used_here.keys())
-            if name not in LOOKS and searched[name] != used_here[name]
-        ]
-        if differing:
-            notes.append(f"The search was made with another recipe: {', '.join(differing)}.")
+    by_difference: dict[str, list[str]] = {}
+    for tuning in searches if measurements.recipe else ():
+        by_difference.setdefault(_difference(tuning, measurements.recipe), []).append(tuning.study)
+    for difference, studies in by_difference.items():
+        if difference:
+            several = (
+                f"The searches {listed(studies)} were" if len(studies) > 1 else f"The search {studies[0]} was"
+            )
+            which = several if len(searches) > 1 else "The search was"
+            notes.append(f"{which} made with another recipe: {difference}.")
     return notes
+
+
+def _other_settings(tuned: Tuned, best: GridCell, recipes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Where this study trains what was chosen with other settings of the recipe than were chosen with it."""
+    recipe = recipes.get(best.objective, {})
+    chosen = {axis.key: value for axis, value in zip(tuned.axes, best.values, strict=True)}
+    return [
+        f"This study trains {best.objective} with {name} = {used}; the search chose {chosen[key]}."
+        for name, used in recipe.items()
+        if (key := f"recipe.{name}") in chosen and used != chosen[key]
+    ]
+
+
+def _difference(tuning: Tuning, recipe: Mapping[str, Any]) -> str:
+    """The settings in which the recipe of a search differs from one of this study."""
+    searched, used_here = _set_in(tuning.recipe), _set_in(recipe)
+    return ", ".join(
+        f"{name} = {searched[name]} (here {used_here[name]})"
+        for name in sorted(searched.keys() & used_here.keys())
+        if name not in LOOKS and searched[name] != used_here[name]
+    )
 
 
 def _gathered(remarks: Iterable[str]) -> list[str]:
@@ -304,31 +388,31 @@ def _symbol(row: PrintedRow) -> Cell:
 
 def _at_edges(measurements: Measurements) -> str:
     """Of how many objectives a chosen value is the lowest or the highest tried."""
-    tuning = tuning_of(measurements)
-    if tuning is None:
+    searches = searches_of(measurements)
+    if not searches:
         count = counted(len(measurements.objectives), "objective")
         return f"{OURS}: {count} with the values that the study gives them; nothing was searched."
-    searched = [tuned for tuned in tuning.objectives if tuned.axes and tuned.best]
+    searched = [tuned for _, tuned in each_of(searches) if tuned.axes and tuned.best]
     if not searched:
         return f"{OURS}: no hyperparameter was chosen by a search."
-    edge = [
-        any(
-            tuned.best.values[place] in (min(tuned.tried(place)), max(tuned.tried(place)))
-            for place in range(len(tuned.axes))
-            if len(tuned.tried(place)) > 1
-        )
+    edge = {
+        tuned.slug
         for tuned in searched
+        for place in range(len(tuned.axes))
         if tuned.best
-    ]
+        and len(tuned.tried(place)) > 1
+        and tuned.best.values[place] in (min(tuned.tried(place)), max(tuned.tried(place)))
+    }
     grids = [
         (float(row["chosen_value"]), [float(value) for value in row["grid"].split(";")])
         for row in printed_rows("neurips_tableA1_hyperparameters")
         if row["grid"]
     ]
+    count = counted(len({tuned.slug for tuned in searched}), "objective")
     theirs = sum(chosen in (min(grid), max(grid)) for chosen, grid in grids)
     return (
-        f"{OURS}: of {counted(len(searched), 'objective')} whose hyperparameters were searched,"
-        f" {in_words(sum(edge), 'none')} {'has' if sum(edge) == 1 else 'have'} the lowest or highest value"
+        f"{OURS}: of {count} whose hyperparameters were searched,"
+        f" {in_words(len(edge), 'none')} {'has' if len(edge) == 1 else 'have'} the lowest or highest value"
         f" that was tried, so that a better one may lie beyond; in the paper {in_words(theirs, 'none')} of"
         f" the {in_words(len(grids))} whose grid it prints."
     )
