@@ -17,6 +17,10 @@ for _name, _summary in (
         "where the quickstart's hyperparameters are chosen (penultimate tune): two seeds, ten epochs",
     ),
     ("full", "all 42 tables and figures: glyphs, and two to three hours more on a laptop"),
+    (
+        "shared_classes",
+        "the networks of glyphs on five tasks that share none to all classes with pretraining",
+    ),
     ("glyphs_search", "where those of glyphs are chosen: two of its seeds, its own recipe"),
     ("glyphs_sweep_search", "where the learning rate of glyphs' temperature sweep is chosen"),
     (
