@@ -20,6 +20,7 @@ WORLD = {
     "maths": (36, {"train": 40, "test": 40}),
     "typeface": (16, {"train": 60, "test": 60}),
     "newfaces": (40, {"train": 40, "test": 40}),
+    **{f"shared_{percent}": (16, {"train": 40, "test": 40}) for percent in (0, 25, 50, 75, 100)},
 }
 
 

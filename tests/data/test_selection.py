@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from penultimate.data.glyphs import selection
 from penultimate.data.glyphs.atlas import Typefaces
 from penultimate.data.glyphs.characters import (
     SCRIPTS,
+    STIX,
     TASKS_FILE,
     first_thoughts,
     from_codes,
@@ -70,6 +72,30 @@ def test_a_twin_is_a_twin_by_the_literal_definition(name: str) -> None:
         twin, correlation = told.split()
         found = literal_similarity(Typefaces(), from_codes(code), from_codes(twin))
         assert found == pytest.approx(float(correlation), abs=6e-4)
+
+
+def test_classes_that_are_not_shared_are_new_letters_that_no_other_looks_like() -> None:
+    """Neither as the STIX faces draw them nor as the faces of the rule do."""
+    typefaces, pretraining = Typefaces(), "".join(pretraining_classes())
+    unshared = selected("unshared")
+    letters = "".join(unshared)
+    assert [len(members) for members in unshared] == [4] * 16
+    assert len(set(letters)) == 64
+    assert not set(letters) & set(pretraining)
+    assert all(typefaces.covers(face, letter) for face in STIX for letter in letters)
+    assert [unicodedata.name(members[0]).split()[0] for members in unshared] == ["GREEK", "CYRILLIC"] * 8
+    for faces in (selection.TWIN_FACES, STIX):
+        alike = selection.similarity(typefaces, letters + pretraining, faces)[:64]
+        np.fill_diagonal(alike, -1)
+        assert alike.max() <= selection.TWIN
+
+
+def test_shared_classes_are_the_first_whole_ones_of_new_faces() -> None:
+    shared = selected("shared")
+    assert len(set(shared)) == 16
+    assert set(shared) <= set(pretraining_classes())
+    before = selected("newfaces")[: selected("newfaces").index(shared[-1]) + 1]
+    assert shared == tuple(members for members in before if len(members) == 4)
 
 
 def test_class_counts_are_kept() -> None:

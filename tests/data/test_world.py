@@ -17,7 +17,7 @@ from fontTools.ttLib import TTFont
 
 from penultimate import RequestError
 from penultimate.data import CARDS, ImageSet, card
-from penultimate.data.catalog import TRANSFER_SPLITS
+from penultimate.data.catalog import SHARES, TRANSFER_SPLITS
 from penultimate.data.glyphs.atlas import Atlas, Typefaces
 from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretraining_classes
 from penultimate.data.glyphs.tasks import glyph_task
@@ -65,7 +65,8 @@ def test_images_use_the_whole_range(worlds: dict[str, dict[str, ImageSet]], name
 
 
 def test_no_image_is_shared_between_splits_data_sets_or_draws(worlds: dict[str, dict[str, ImageSet]]) -> None:
-    sets = [images for splits in worlds.values() for images in splits.values()]
+    mixed = {"shared_25", "shared_50", "shared_75"}  # composed of the classes of shared_0 and shared_100
+    sets = [images for name in worlds.keys() - mixed for images in worlds[name].values()]
     sets += [images for name in ("glyphs_smoke", "typeface") for _, images in GlyphWorld(name)(1)]
     assert len(set().union(*map(hashes, sets))) == sum(map(len, sets))
 
@@ -112,7 +113,7 @@ def test_pretraining_shows_no_character_of_a_transfer_task() -> None:
     shown = set("".join(pretraining_classes()))
     assert len(shown) == 512
     typefaces = Typefaces()
-    for name in set(TRANSFER) - {"newfaces"}:
+    for name in set(TRANSFER) - {"newfaces", *SHARES} | {"shared_0"}:
         characters = {character for character, _ in glyph_task(name, typefaces).glyphs}
         assert not characters & shown, name
     assert {character for character, _ in glyph_task("newfaces", typefaces).glyphs} <= shown
@@ -129,6 +130,35 @@ def test_new_faces_are_pretraining_classes_in_faces_never_seen() -> None:
         assert len(members) >= 3
         assert sum(members <= whole for whole in classes) == 1
         assert len(glyphs) == 4 * len(members)
+
+
+def test_tasks_of_shared_classes_are_nested_and_differ_in_whole_classes_alone(
+    worlds: dict[str, dict[str, ImageSet]],
+) -> None:
+    names = {name: worlds[name]["train"].class_names for name in SHARES}
+    pretraining = {" ".join(members) for members in pretraining_classes()}
+    for (name, share), count in zip(SHARES.items(), (0, 4, 8, 12, 16), strict=True):
+        assert share == count / 16
+        assert names[name] == names["shared_100"][:count] + names["shared_0"][count:]
+        assert [one in pretraining for one in names[name]] == [True] * count + [False] * (16 - count)
+        assert {face for _, face in glyph_task(name, Typefaces()).glyphs} == set(STIX)
+    assert len({glyph_task(name, Typefaces()).nuisances for name in (*SHARES, "newfaces")}) == 1
+    assert {len(glyphs) for name in SHARES for glyphs in glyph_task(name, Typefaces()).classes.values()} == {
+        16
+    }
+
+
+@pytest.mark.parametrize("split", TRANSFER_SPLITS)
+def test_a_class_has_the_same_images_in_each_task_of_shared_classes(
+    worlds: dict[str, dict[str, ImageSet]], split: str
+) -> None:
+    seen: dict[str, np.ndarray] = {}
+    for name in SHARES:
+        images = worlds[name][split]
+        for label, own in enumerate(images.class_names):
+            of_class = images.images[images.labels == label]
+            np.testing.assert_array_equal(of_class, seen.setdefault(own, of_class))
+    assert len(seen) == 32
 
 
 def test_typefaces_draw_the_same_letters_without_what_hides_a_face() -> None:

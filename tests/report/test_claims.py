@@ -7,7 +7,8 @@ import itertools
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from penultimate import published
+from penultimate.data.catalog import SHARES
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.report import StudyResults, exhibit
@@ -24,8 +26,10 @@ from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion, ju
 from penultimate.report.claims.effects import Verdict
 from penultimate.report.claims.evidence import Evidence, gather, paper
 from penultimate.report.claims.further import further_reasons, further_spoken
+from penultimate.report.claims.patterns import slope_over_shares
 from penultimate.report.claims.rules import (
     ALTERNATIVES,
+    AMENDED,
     FIRST_RULES,
     RULES_OF,
     Better,
@@ -41,7 +45,7 @@ from penultimate.report.terminal import render_exhibit_text
 from penultimate.statistics import spearman
 from tests.oracles import claims as oracle
 from tests.report.planted import ALIKE, NINE, as_in_the_paper, planted, swept
-from tests.report.reading import described, with_rows
+from tests.report.reading import described, glyphs, with_rows
 
 VERDICTS = ("holds", "does not hold", "undecided")
 
@@ -63,10 +67,12 @@ def expect(expected: Verdict, key: str) -> Verdict:
 
 
 def test_the_rules_are_those_of_their_date() -> None:
-    """Whoever changes a rule changes its date: `RULES_OF`, and the digest here."""
-    assert (RULES_OF, digest()[:12]) == ("2026-11-22", "9a3b047a720e")
+    """Whoever changes a rule changes its date: `RULES_OF`, or that of an amended one, and the digest here."""
+    assert (RULES_OF, AMENDED, digest()[:12]) == ("2026-11-22", "2026-11-23", "f2f8d55cf4b1")
+    assert {claim.key for claim in CLAIMS if claim.since == AMENDED} == {"separation_shared"}
+    assert f"The rule on shared classes was amended on {AMENDED}" in spoken()[0]
     assert f"These rules are of {RULES_OF} (sha256 {digest()[:12]})" in spoken()[0]
-    assert {claim.since for claim in CLAIMS} == {FIRST_RULES, RULES_OF}
+    assert {claim.since for claim in CLAIMS} == {FIRST_RULES, RULES_OF, AMENDED}
 
 
 def test_every_number_of_the_rules_has_its_reason_and_is_told() -> None:
@@ -437,6 +443,73 @@ def test_a_task_that_all_solve_and_a_network_without_a_seed_decide_nothing_of_sh
     )
     assert plain.verdict == "holds"
     assert others == [plain, plain]
+
+
+SHARED_CLAIM = [claim for claim in CLAIMS if claim.key == "separation_shared"]
+OLD_TASKS = ("newfaces", "pets", "syllabics", "maths", "cars")
+
+
+@given(st.lists(st.floats(-1, 1), min_size=5, max_size=5), st.integers(1, 2), st.integers(1, 3))
+def test_of_tasks_that_share_all_or_none_the_slope_is_the_difference_of_means(
+    rhos: list[float], sharing: int, others: int
+) -> None:
+    """In fractions it is the same number; in floats it is rounded alike, to the nine digits of an effect."""
+    of = dict(zip(OLD_TASKS, rhos, strict=True))
+    shared = [Fraction(of[task]) for task in OLD_TASKS[:sharing]]
+    rest = [Fraction(of[task]) for task in OLD_TASKS[2 : 2 + others]]
+    before = sum(shared) / len(shared) - sum(rest) / len(rest)
+    x, y = [1] * sharing + [0] * others, [*shared, *rest]
+    centre = Fraction(sum(x), len(x))
+    exact = sum((a - centre) * b for a, b in zip(x, y, strict=True)) / sum((a - centre) ** 2 for a in x)
+    assert exact == before
+    kept = (*OLD_TASKS[:sharing], *OLD_TASKS[2 : 2 + others])
+    assert slope_over_shares({task: of[task] for task in kept}) == pytest.approx(float(before), abs=1e-14)
+
+
+def test_the_reference_run_is_judged_as_it_was_before_the_amendment() -> None:
+    (judged,) = judge(read(glyphs()), SHARED_CLAIM)
+    assert judged.ours.ours == "+0.528 of ρ (0.243 to 0.813), five runs, each with all objectives"
+    assert (judged.ours.verdict, [half.verdict for half in judged.halves]) == ("holds", ["undecided"] * 2)
+
+
+def of_shares(slope: float) -> tuple[StudyResults, list[Mapping[str, float]]]:
+    """The study as in the paper on tasks whose order follows R² less, the larger the share; rho by seed."""
+    results = planted(as_in_the_paper())
+    draw = np.random.default_rng(7).permutation
+    places = {name: place for place, name in enumerate(NINE)}
+    rows, rhos = [], []
+    for seed in range(5):
+        of_seed = {}
+        for task, share in SHARES.items():
+            moved = slope * share * draw(9)
+            values = [-place + moved[place] for place in range(9)]
+            of_seed[task] = oracle.rho(range(9), values)
+            rows += [
+                dataclasses.replace(row, target=task, value=0.5 + values[places[spec]] / 100)
+                for row in results.table.where(metric="linear_top1", target="syllabics", seed=seed)
+                if (spec := str(row.objective).partition("(")[0]) in places and not row.arm
+            ]
+        rhos.append(of_seed)
+    return described(with_rows(results, rows), targets=[*SHARES]), rhos
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(3.0, "holds"), (0.0, "undecided")])
+def test_shared_classes_are_judged_by_the_slope_over_their_share(slope: float, expected: Verdict) -> None:
+    results, rhos = of_shares(slope)
+    slopes = [stats.linregress([*SHARES.values()], [of[task] for task in SHARES]).slope for of in rhos]
+    assert slopes == pytest.approx([slope_over_shares(of) for of in rhos])
+    (judged,) = judge(read(results), SHARED_CLAIM)
+    assert judged.ours.verdict == expected
+    if slope:
+        assert judged.ours.ours.startswith(f"+{np.mean(slopes):.3f} of ρ (")
+    else:
+        assert not judged.ours.judged
+
+
+def test_tasks_that_share_alike_say_nothing_of_shared_classes() -> None:
+    alike = described(planted(as_in_the_paper()), targets=["syllabics"])
+    (judged,) = judge(read(alike), SHARED_CLAIM)
+    assert "not measured" in judged.ours.reason
 
 
 def test_a_fall_is_judged_only_where_it_is_known_what_counts() -> None:

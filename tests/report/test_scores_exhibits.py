@@ -13,7 +13,7 @@ from penultimate.objectives.presets import resolve
 from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit
 from tests.oracles.report import spearman_rho
-from tests.report.planted import planted
+from tests.report.planted import NINE, as_in_the_paper, planted
 from tests.report.reading import cell, column_of, described, glyphs, only, panels, table_of, with_rows
 
 ACCURACY = {
@@ -180,15 +180,39 @@ def test_class_overlap_stands_beside_linear_transfer_and_the_papers_table() -> N
     built = exhibit("tableF1", overlapping(with_scores({})))
     table = table_of(built, "tableF1")
     assert [row.label for row in table.rows] == ["Canadian syllabics", "New faces†"]
-    assert [one.text for one in table.rows[0].cells] == ["40", "0", "20.5", "90.0"]
-    assert [one.text for one in table.rows[1].cells] == ["40", "40", "50.5", "70.0"]
+    assert [one.text for one in table.rows[0].cells] == ["40", "0", "20.5", "90.0", "–"]
+    assert [one.text for one in table.rows[1].cells] == ["40", "40", "50.5", "70.0", "–"]
     assert "less than half of the linear one on one of two tasks, not on New faces" in " ".join(built.notes)
     printed = table_of(built, "tableF1_published")
     rows = list(published.printed("neurips_tableF1_class_overlap"))
     assert len(printed.rows) == len(rows) == 8
     for row, shown in zip(rows, printed.rows, strict=True):
-        assert [one.text for one in shown.cells] == [*row.values()][1:]
+        assert [one.text for one in shown.cells[:-1]] == [*row.values()][1:]
     assert printed.columns == table.columns
+
+
+def test_the_rank_correlation_of_separation_stands_beside_each_task_and_the_papers() -> None:
+    truth = as_in_the_paper()
+    results = overlapping(planted(truth, (0, 1), noise=0.0))
+    table = table_of(exhibit("tableF1", results), "tableF1")
+    separation = [truth[name]["separation"] for name in NINE]
+    for row, task in zip(table.rows, ("linear", "linear_newfaces"), strict=True):
+        rho = spearman_rho(separation, [truth[name][task] for name in NINE])
+        assert row.cells[-1].value == pytest.approx(rho)
+        assert row.cells[-1].text == f"{rho:.2f}".replace("-", "−")
+    printed = table_of(exhibit("tableF1", results), "tableF1_published")
+    of_paper = {row.label: row.cells[-1].text for row in printed.rows}
+    assert of_paper.pop("Pets") == "−0.62"
+    assert (min(of_paper.values()), max(of_paper.values())) == ("−0.90", "−0.97")
+
+
+@pytest.mark.parametrize(("count", "is_shown"), [(5, False), (6, True)])
+def test_of_fewer_objectives_than_a_claim_takes_no_rank_correlation_is_shown(
+    count: int, is_shown: bool
+) -> None:
+    truth = {name: means for name, means in as_in_the_paper().items() if name in NINE[:count]}
+    table = table_of(exhibit("tableF1", overlapping(planted(truth))), "tableF1")
+    assert [row.cells[-1].value is not None for row in table.rows] == [is_shown] * 2
 
 
 def test_without_overlap_the_papers_table_stands_alone() -> None:
@@ -197,4 +221,4 @@ def test_without_overlap_the_papers_table_stands_alone() -> None:
     assert [gap.what for gap in built.missing] == ["Class overlap of a softmax network"]
     without = only(overlapping(with_scores({})), lambda row: not row.metric.startswith("linear"))
     (first, *_) = table_of(exhibit("tableF1", without), "tableF1").rows
-    assert first.cells[-1].text == "–"
+    assert [one.text for one in first.cells[-2:]] == ["–", "–"]

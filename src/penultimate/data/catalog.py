@@ -93,6 +93,11 @@ SHIFTS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
 )
 """Kinds of shift, named after the ImageNet set that each stands in for: title suffix, relation, note."""
 
+SHARES: Mapping[str, float] = MappingProxyType(
+    {f"shared_{percent}": percent / 100 for percent in (0, 25, 50, 75, 100)}
+)
+"""The tasks that differ in nothing but how many of their classes are pretraining classes: the share."""
+
 _DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes in the public domain)"
 _STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"
 _BOTH = f"{_DEJAVU} and the STIX fonts (SIL Open Font License 1.1)"
@@ -123,6 +128,21 @@ def _transfer(
 ) -> DatasetCard:
     sizes = dict.fromkeys(TRANSFER_SPLITS, classes * per_class)
     return DatasetCard(name, title, classes, sizes, accuracy, relation, licence, _FONTS, note)
+
+
+def _shared(name: str, share: float) -> DatasetCard:
+    classes = 16
+    count = {0.0: "none", 1.0: "all"}.get(share, f"{share * classes:.0f}")
+    return _transfer(
+        name,
+        f"Shared classes ({share:.0%})",
+        classes,
+        40,
+        f"{count} of {classes} classes are pretraining classes; all drawn in faces never seen",
+        _STIX,
+        note="In the place of pretraining classes there are Greek and Cyrillic letters never seen, four to a"
+        " class. A class has the same images in each of the five tasks that has it.",
+    )
 
 
 def _digits(name: str, title: str, train: int, test: int, note: str) -> DatasetCard:
@@ -207,6 +227,7 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
                 _STIX,
                 "mean_per_class",
             ),
+            *(_shared(name, share) for name, share in SHARES.items()),
             _pretraining(
                 "glyphs_smoke", "Glyphs (smoke)", 16, (24, 8, 12, 8), "The first 16 classes of glyphs."
             ),

@@ -11,6 +11,10 @@ for _name, _summary in (
     ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
     ("full", "all 42 tables and figures: glyphs, and three hours more on a laptop"),
     (
+        "shared_classes",
+        "networks of glyphs_first on five tasks that share none to all classes with pretraining",
+    ),
+    (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
     ),

@@ -23,13 +23,13 @@ hyperparameters, which were not tuned for it.
 
 import dataclasses
 
-from penultimate.studies import matched_search
+from penultimate.studies import chosen_matched_sweep, matched_search
 from penultimate.studies.quickstart import CHANGES, MEASURE, NINE, TARGETS
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 
 SWEEP = tuple(f"cosine_softmax(scale={tau / 100}, temperature={tau / 100})" for tau in range(1, 9))
-SWEEP_LEARNING_RATE = 2.4
+SWEEP_LEARNING_RATE = next(iter(chosen_matched_sweep.RECIPE_CHANGES.values()))["learning_rate"]
 OF_PLAIN = tuple(
     text for text in NINE if text.startswith(("softmax", "label_smoothing", "sigmoid", "squared_error"))
 )
@@ -79,6 +79,6 @@ STUDY = Study(
         *TEMPERATURES,
     ),
     measure=EACH,
-    tuned_by="matched_search",
+    tuned_by=("matched_search", "matched_search_scaled", "matched_sweep_search"),
     expected_seconds={"train": 110.0, "dynamics": 6.6},
 )

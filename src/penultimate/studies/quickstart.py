@@ -45,6 +45,6 @@ STUDY = Study(
     targets=TARGETS,
     networks=runs_by_recipe(NINE, RECIPE, CHANGES),
     measure=MEASURE,
-    tuned_by="matched_search",
+    tuned_by=("matched_search", "matched_search_scaled"),
     expected_seconds={"train": 30.0},
 )

@@ -62,6 +62,12 @@ SCRIPTS = {
     "typeface": Script(None, range(0x0370, 0x0400), DEJAVU + STIX),
 }
 
+ALPHABETS = {
+    "greek": Script(32, range(0x0370, 0x0400), STIX),
+    "cyrillic": Script(32, range(0x0400, 0x0500), STIX),
+}
+"""What the classes of the tasks `shared_N` are drawn from that are not pretraining classes."""
+
 
 def to_codes(characters: Iterable[str]) -> str:
     """Code points in hexadecimal, as in the files.
@@ -94,7 +100,9 @@ def first_thoughts(task: str) -> str:
 
 
 def selected(task: str) -> tuple[str, ...]:
-    """The characters of a transfer task: a string per class for `newfaces`, else one character per class.
+    """The characters of a transfer task: a string per class where it gathers several, else a character.
+
+    "shared" and "unshared" are the classes between which the tasks `shared_N` are composed.
 
     >>> len(selected("syllabics")), selected("newfaces")[0]
     (40, 'AaBb')

@@ -23,6 +23,7 @@ from scipy.ndimage import gaussian_filter
 
 from penultimate.data.glyphs.atlas import SIDE, Typefaces
 from penultimate.data.glyphs.characters import (
+    ALPHABETS,
     SCRIPTS,
     STIX,
     TASKS_FILE,
@@ -37,6 +38,8 @@ TWIN = 0.90
 TWIN_FACES = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSerif", "DejaVuSerif-Bold")
 BLUR = 1.0
 NEW_FACES = 40
+SHARED = 16
+GATHERED = 4
 
 
 def similarity(
@@ -140,13 +143,55 @@ def _select_new_faces(typefaces: Typefaces) -> dict[str, Any]:
     return {"classes": classes, "twins": _listed(twins, characters, alike)}
 
 
+def _shared_classes(new_faces: dict[str, Any]) -> dict[str, Any]:
+    """The first classes of `newfaces` that hold four characters, which are whole pretraining classes."""
+    whole = [codes for codes in new_faces["classes"] if len(from_codes(codes)) == GATHERED]
+    return {"classes": whole[:SHARED], "twins": {}}
+
+
+def _select_unshared(typefaces: Typefaces) -> dict[str, Any]:
+    """As many classes of Greek and of Cyrillic letters that pretraining never shows, in alternation.
+
+    A letter's capital comes before its small one, as in pretraining. Each is taken unless it is a twin, as
+    those five faces or as the STIX faces draw it, of a pretraining glyph or of one taken before it; four that
+    follow one another are a class.
+    """
+    pretraining = "".join(pretraining_classes())
+    candidates = {
+        name: sorted(
+            _fillers(script, typefaces, pretraining),
+            key=lambda letter: (ord(letter.lower()), letter.islower()),
+        )
+        for name, script in ALPHABETS.items()
+    }
+    everything = pretraining + "".join(letter for letters in candidates.values() for letter in letters)
+    alike = np.maximum(similarity(typefaces, everything), similarity(typefaces, everything, STIX))
+    rivals, start = list(range(len(pretraining))), len(pretraining)
+    by_alphabet: list[list[str]] = []
+    twins: dict[int, int] = {}
+    for name, letters in candidates.items():
+        end = start + len(letters)
+        taken, new_twins = _greedy(range(start, end), rivals, ALPHABETS[name].classes, alike)
+        rivals, start, twins = [*rivals, *taken], end, twins | new_twins
+        gathered = [taken[first : first + GATHERED] for first in range(0, len(taken), GATHERED)]
+        by_alphabet.append([to_codes(everything[index] for index in members) for members in gathered])
+    classes = [codes for pair in zip(*by_alphabet, strict=True) for codes in pair]
+    return {"classes": classes, "twins": _listed(twins, everything, alike)}
+
+
 def select() -> dict[str, Any]:
     """The characters of every transfer task, by the rule of this module: the content of `tasks.json`."""
     typefaces = Typefaces()
+    new_faces = _select_new_faces(typefaces)
     return {
         "made_by": "python -m penultimate.data.glyphs.selection",
         "rule": " ".join((__doc__ or "").partition("The rule. ")[2].split()),
-        "tasks": _select_scripts(typefaces) | {"newfaces": _select_new_faces(typefaces)},
+        "tasks": {
+            **_select_scripts(typefaces),
+            "newfaces": new_faces,
+            "shared": _shared_classes(new_faces),
+            "unshared": _select_unshared(typefaces),
+        },
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penultimate.data.catalog import card
+from penultimate.data.catalog import SHARES, card
 from penultimate.data.glyphs.atlas import Glyph, Typefaces
 from penultimate.data.glyphs.characters import (
     DEJAVU,
@@ -27,13 +27,17 @@ RENDERINGS: Mapping[str, Rendering] = {"r": rendition, "sketch": sketch}
 
 @dataclass(frozen=True)
 class Task:
-    """Classes with the glyphs from which an example is drawn uniformly, and each split's images per class."""
+    """Classes with the glyphs from which an example is drawn uniformly, and each split's images per class.
+
+    Tasks of one `family` show the same images of a class that they have in common; one without is alone.
+    """
 
     name: str
     classes: Mapping[str, tuple[Glyph, ...]]
     counts: Mapping[str, int]
     nuisances: Nuisances
     render: Rendering = compose
+    family: str = ""
 
     @property
     def glyphs(self) -> tuple[Glyph, ...]:
@@ -61,7 +65,7 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     """
     described = card(name)
     shift = name.removeprefix(f"{described.source}_") if described.source else ""
-    script, nuisances = name.removesuffix(f"_{shift}"), Nuisances()
+    script, nuisances, family = name.removesuffix(f"_{shift}"), Nuisances(), ""
     for size in ("_smoke", "_tuning"):
         script = script.removesuffix(size)
     if script == "glyphs_512":
@@ -70,6 +74,10 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
         classes = _by_character(typefaces, pretraining_classes()[: described.classes], DEJAVU)
     elif script == "newfaces":
         classes = _by_character(typefaces, selected(script), STIX)
+    elif script in SHARES:
+        family, count = "shared", round(SHARES[script] * described.classes)
+        members = (*selected("shared")[:count], *selected("unshared")[count:])
+        classes = _by_character(typefaces, members, STIX)
     elif script == "typeface":
         nuisances = UPRIGHT
         classes = {
@@ -78,4 +86,4 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     else:
         classes = _by_character(typefaces, selected(script)[: described.classes], SCRIPTS[script].faces)
     counts = {split: size // described.classes for split, size in described.sizes.items()}
-    return Task(name, classes, counts, nuisances, RENDERINGS.get(shift, compose))
+    return Task(name, classes, counts, nuisances, RENDERINGS.get(shift, compose), family)

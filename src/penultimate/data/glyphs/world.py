@@ -1,7 +1,7 @@
 """The data sets of the embedded world: callables from a draw to the images of their splits.
 
-An image depends only on (data set, draw, split, class, its number), not on the other classes, the order of
-rendering or the number of threads.
+An image depends only on (data set or its family, draw, split, class, its number), not on the other classes,
+the order of rendering or the number of threads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int 
     count, classes = task.counts[split], len(task.classes)
     images = np.empty((count, classes, SIZE, SIZE, 3), np.uint8)
     for label, (name, glyphs) in enumerate(task.classes.items()):
-        generator = derived_generator(task.name, draw, split, name)
+        generator = derived_generator(task.family or task.name, draw, split, name)
         members = torch.randint(len(glyphs), (count,), generator=generator)
         masks = atlas.select(glyphs)[members]
         images[:, label] = task.render(masks, task.nuisances, generator).numpy()
@@ -85,6 +85,11 @@ cyrillic = GlyphWorld("cyrillic")
 maths = GlyphWorld("maths")
 typeface = GlyphWorld("typeface")
 newfaces = GlyphWorld("newfaces")
+shared_0 = GlyphWorld("shared_0")
+shared_25 = GlyphWorld("shared_25")
+shared_50 = GlyphWorld("shared_50")
+shared_75 = GlyphWorld("shared_75")
+shared_100 = GlyphWorld("shared_100")
 glyphs_tuning = GlyphWorld("glyphs_tuning")
 glyphs_512 = GlyphWorld("glyphs_512")
 glyphs_smoke = GlyphWorld("glyphs_smoke")

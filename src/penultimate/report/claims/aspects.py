@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from penultimate.data.catalog import SHIFTS
+from penultimate.data.catalog import SHARES, SHIFTS
 from penultimate.report.quantity import AUTOAUGMENT, COMBINATIONS, SWEEP, Quantity, percent
 
 Aspect: TypeAlias = Literal[
@@ -98,8 +100,8 @@ UNITS: dict[Aspect, str] = {
     "combined": "points of holdout accuracy",
 }
 """What a difference in an aspect is counted in."""
-SHARED = ("newfaces", "pets")
-"""The tasks whose classes are those of pretraining."""
+SHARED: Mapping[str, float] = MappingProxyType({"newfaces": 1.0, "pets": 1.0, **SHARES})
+"""The share of a task's classes that counts as those of pretraining; none of one that is not here."""
 OF_THE_SWEEP: tuple[Aspect, ...] = ("accuracy", "separation", "linear")
 """What claims about temperatures read of the sweep."""
 UNDER_AUGMENTATION: tuple[Aspect, ...] = ("accuracy", "separation")

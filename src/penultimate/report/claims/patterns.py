@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import linear_regression
 
-from penultimate import published
 from penultimate.report.claims.aspects import NAMES, QUANTITIES, SHARED, Aspect
 from penultimate.report.claims.comparisons import least_difference
 from penultimate.report.claims.courses import kinship
@@ -17,7 +17,6 @@ from penultimate.report.claims.evidence import (
     Evidence,
     not_judged,
     of_all_alternatives,
-    paper,
     unmeasured,
 )
 from penultimate.report.claims.rules import ALTERNATIVES, NonePositive, Positive
@@ -31,7 +30,7 @@ from penultimate.report.claims.wording import (
     range_text,
     reason,
 )
-from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
+from penultimate.report.shapes.numbers import printed_correlations
 from penultimate.report.shapes.pairs import pairs_of
 from penultimate.report.text import counted, fixed
 from penultimate.statistics import mean, spearman
@@ -76,46 +75,56 @@ def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[B
 
 
 def _shared(evidence: Evidence) -> BySeed:
-    """Within each seed, rho of R² and transfer to tasks of shared classes, less that of the others.
+    """Within each seed, the slope of a task's rho (of R² and transfer) over the share of its classes.
 
-    Networks without a seed are left out, and of a seed the tasks on which all transfer alike.
+    Where tasks share all or none, that is the mean rho of these less that of the others. Networks without a
+    seed are left out, and of a seed the tasks on which all transfer alike.
     """
     separation = {spec: runs for spec, runs in evidence.values("separation").items() if {*runs} != {None}}
     tasks = {task: evidence.on_task(task).values("linear") for task in evidence.measurements.targets}
-    if not {*tasks} & {*SHARED} or not {*tasks} - {*SHARED} or len(separation) < 3:
+    if len({*map(_share, tasks)}) < 2 or len(separation) < 3:
         return {}
     runs = [separation, *tasks.values()]
     seeds = common_seeds(of.get(spec, {}) for of in runs for spec in separation)
-    contrasts = {
-        seed: _contrast(
-            [of[seed] for of in separation.values()],
-            {task: [of[spec][seed] for spec in separation] for task, of in tasks.items()},
+    slopes = {
+        seed: slope_over_shares(
+            {
+                task: spearman(
+                    [of_spec[seed] for of_spec in separation.values()],
+                    [of[spec][seed] for spec in separation],
+                    exact=False,
+                ).rho
+                for task, of in tasks.items()
+            }
         )
         for seed in seeds
     }
-    return {seed: value for seed, value in contrasts.items() if not math.isnan(value)}
+    return {seed: value for seed, value in slopes.items() if not math.isnan(value)}
 
 
-def _contrast(separation: list[float], tasks: Mapping[str, list[float]]) -> float:
-    rhos = {task: spearman(separation, values, exact=False).rho for task, values in tasks.items()}
-    shared, others = (
-        [rho for task, rho in rhos.items() if (task in SHARED) == side and not math.isnan(rho)]
-        for side in (True, False)
-    )
-    return mean(shared) - mean(others) if shared and others else math.nan
+def slope_over_shares(rhos: Mapping[str, float]) -> float:
+    """The least-squares slope of the tasks' rho over the share of their classes that pretraining has.
+
+    Where tasks share all of their classes or none, it is the difference of two means. A task without a rho is
+    left out; NaN where all share alike.
+
+    >>> slope_over_shares({"newfaces": -0.5, "shared_50": -0.75, "maths": -1.0, "typeface": math.nan})
+    0.5
+    """
+    points = [(_share(task), rho) for task, rho in rhos.items() if not math.isnan(rho)]
+    shares = [share for share, _ in points]
+    if len({*shares}) < 2:
+        return math.nan
+    return linear_regression(shares, [rho for _, rho in points]).slope
+
+
+def _share(task: str) -> float:
+    return SHARED.get(task, 0.0)
 
 
 def shared_in_paper() -> str:
     """The paper's rho on Pets, and the range of the others'."""
-    separation, rows = paper("separation"), published.printed("neurips_table1_linear")
-    rhos = {
-        task: spearman(
-            [separation[row["objective"]] for row in rows],
-            [float(row[f"{task}_percent"]) for row in rows],
-            exact=False,
-        ).rho
-        for task in PUBLISHED_TARGETS
-    }
+    rhos = printed_correlations()
     shared = rhos.pop("pets")
     others = range_text(min(rhos.values()), max(rhos.values()), 2)
     return f"ρ = {fixed(shared, 2)} for Pets, {others} for the others"

@@ -12,6 +12,8 @@ FIRST_RULES = "2026-11-20"
 """The date of the rules that this package began with, whose verdicts stand beside those of today's."""
 RULES_OF = "2026-11-22"
 """The date of today's rules."""
+AMENDED = "2026-11-23"
+"""The date since which shared classes are judged by a slope over their share: before, all or none were."""
 ALTERNATIVES = tuple(name for name in PRESETS if name != "softmax")
 
 
@@ -150,7 +152,7 @@ class Claim:
 
     ours    the paper prints numbers, but does not make the statement: it is ours
     prints  the paper's evidence, where no table of it has the numbers
-    since   the date of the rules that it came with
+    since   the date of the rules that it came with, or of its amended rule
     """
 
     key: str

@@ -15,9 +15,11 @@ import dataclasses
 import hashlib
 
 from penultimate.objectives.presets import PRESETS
+from penultimate.report.claims.aspects import SHARED
 from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion
 from penultimate.report.claims.rules import (
     ALTERNATIVES,
+    AMENDED,
     FIRST_RULES,
     RULES_OF,
     BestForMost,
@@ -167,6 +169,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Separation hurts transfer least where the task shares its classes with pretraining",
         "section 3.4, appendix F",
         Positive("shared"),
+        since=AMENDED,
     ),
     _first(
         "separation_relearned",
@@ -204,8 +207,8 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def digest() -> str:
-    """The sha256 of the rules: every number with its reason, every claim with its rule."""
-    return digest_of(CRITERIA, CLAIMS)
+    """The sha256 of the rules: every number with its reason, the shares of classes, every claim and rule."""
+    return digest_of((CRITERIA, dict(SHARED)), CLAIMS)
 
 
 def digest_of(criteria: object, claims: tuple[Claim, ...]) -> str:
@@ -218,7 +221,7 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
     return (
         f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
         " before this package's first run. They describe a run that was made before them, and do not test"
-        " it.",
+        f" it. The rule on shared classes was amended on {AMENDED}, for tasks that share a part of them.",
         "Holds: the effect has the claimed sign beyond chance, and its estimate is as large as the least that"
         " counts. Does not hold: an effect that counts is excluded. Undecided: neither. That something makes"
         " no difference holds only where a difference that counts is excluded.",
@@ -236,9 +239,9 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         f" {FIRST_RULES} ranked the means).",
         "Equal training accuracy: the highest that all objectives of a seed reach, interpolated between"
         " snapshots. A peak is where the other seeds have it. Before the penultimate layer: in the last"
-        " block, on test images. Shared classes: a task's ρ less the mean of the others'. Mistakes: of"
-        " networks of"
-        " different seeds, which are left out in turn (jackknife).",
+        " block, on test images. Shared classes: the slope of the tasks' ρ over the share of their"
+        " classes that pretraining has, which is the difference of two means where they share all or none."
+        " Mistakes: of networks of different seeds, which are left out in turn (jackknife).",
         "Replication: the same rules on the first half of the seeds, and on the second.",
     )
 

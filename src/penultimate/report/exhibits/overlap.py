@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
-from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.claims.criteria import CRITERIA
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, published_cell, run_cell
 from penultimate.report.shapes.findings import direction
-from penultimate.report.shapes.numbers import printed_rows, summarise
+from penultimate.report.shapes.numbers import printed_correlations, printed_rows, summarise
+from penultimate.report.shapes.scatter import correlation_of, mean_points
 from penultimate.report.shapes.table import PAPER_TARGETS
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, in_words, listed
+from penultimate.report.text import counted, fixed, in_words, listed
 
 SOFTMAX = resolve("softmax").canonical
 CLASSES = Column("classes", "Classes")
@@ -41,9 +43,13 @@ LINEAR = percent(
     group="Accuracy, %",
 )
 SHOWN = (SEMANTIC, ASSIGNED, LINEAR)
+SEPARATION = Quantity("class_separation", "train", optional=True)
+OBJECTIVES = int(CRITERIA.least_objectives.value)
+"""Of fewer objectives no rank correlation is shown, as no claim is judged."""
 HEADS = (
     Column("classes", "All", "Classes"),
     *(Column(shown.key, shown.label, shown.group, shown.unit) for shown in SHOWN),
+    Column("correlation", "R² with linear", "All objectives, ρ"),
 )
 
 
@@ -63,7 +69,8 @@ def _build(measurements: Measurements) -> Piece:
         cells = [run_cell(one, shown.digits, shown.scale) for one, shown in zip(runs, SHOWN, strict=True)]
         mark = MEAN_PER_CLASS if official_accuracy(target) == "mean_per_class" else ""
         count = card(target).classes
-        rows.append(TableRow(card(target).title + mark, (Cell(f"{count:,}", float(count)), *cells)))
+        cells = [Cell(f"{count:,}", float(count)), *cells, _correlation(measurements, target)]
+        rows.append(TableRow(card(target).title + mark, tuple(cells)))
     if not rows:
         return Piece(missing=(Missing("Class overlap of a softmax network"),))
     notes = [f"{MEAN_PER_CLASS} the linear accuracy is the mean over classes; all others top-1."]
@@ -71,6 +78,17 @@ def _build(measurements: Measurements) -> Piece:
     table = ExhibitTable("tableF1", title, "Task", HEADS, tuple(rows))
     has_mark = any(row.label.endswith(MEAN_PER_CLASS) for row in rows)
     return Piece((table,), notes=(*(notes if has_mark else []), *_finding(halves, runs_behind)))
+
+
+def _correlation(measurements: Measurements, target: str) -> Cell:
+    """How objectives rank by class separation and on a task: Spearman's rho of the means."""
+    separation, linear = measurements.values(SEPARATION), measurements.on_target(LINEAR, target)
+    points = mean_points(measurements, separation, linear, SEPARATION, LINEAR)
+    found = correlation_of(points) if len(points) >= OBJECTIVES else None
+    if found is None:
+        why = f"{OBJECTIVES} objectives are needed, not all alike" if points else "not measured"
+        return Cell(MISSING, detail=why)
+    return Cell(fixed(found.rho, 2), found.rho, detail=f"of {counted(found.n, 'objective')}")
 
 
 def _finding(halves: dict[str, bool], runs: int) -> list[str]:
@@ -89,8 +107,16 @@ def _finding(halves: dict[str, bool], runs: int) -> list[str]:
 
 def _printed(_: Measurements) -> Piece:
     columns = ("classes", *(shown.key for shown in SHOWN))
+    correlations = printed_correlations()
+    computed = {
+        task: Cell(fixed(rho, 2), rho, detail="computed from the printed Tables 1 and 3")
+        for task, rho in correlations.items()
+    }
     rows = tuple(
-        TableRow(PAPER_TARGETS[row["dataset"]], tuple(published_cell(row[key]) for key in columns))
+        TableRow(
+            PAPER_TARGETS[row["dataset"]],
+            (*(published_cell(row[key]) for key in columns), computed[row["dataset"]]),
+        )
         for row in printed_rows("neurips_tableF1_class_overlap")
     )
     title = "The paper's Table F.1: a softmax ResNet-50 of ImageNet"
@@ -103,11 +129,14 @@ TABLE_F1 = Exhibit(
     caption="For each task: how many classes it has, and how many of them are pretraining classes, by name or"
     " as the study maps them; how often the network, as it is, names the right class when each pretraining"
     " class stands for one class of the task, assigned on the training images; and, beside it, a linear"
-    " classifier on the frozen features.",
-    parts=(Bespoke(_build, SHOWN), Bespoke(_printed)),
+    " classifier on the frozen features. Last, how class separation and linear transfer to the task rank all"
+    " objectives.",
+    parts=(Bespoke(_build, (*SHOWN, SEPARATION)), Bespoke(_printed)),
     method=(
         "Several pretraining classes may be assigned to one class of the task. Accuracies are of test images;"
         " the paper does not say which images or which accuracy it has.",
+        f"ρ: Spearman's rank correlation of the objectives' means, of {OBJECTIVES} objectives or more; the"
+        " paper does not print it, and it is computed from its Tables 1 and 3.",
     ),
     section="F",
     measured_by="full",

@@ -20,6 +20,7 @@ __all__ = [
     "best_of",
     "error_of",
     "mean_of_printed",
+    "printed_correlations",
     "printed_rows",
     "rank_correlation",
     "summarise",
@@ -94,3 +95,23 @@ def printed_rows(name: str) -> tuple[Mapping[str, str], ...]:
 def mean_of_printed(row: Mapping[str, str]) -> float:
     """The mean of the eight printed transfer accuracies of a row, which the paper does not print."""
     return math.fsum(float(row[f"{name}_percent"]) for name in PUBLISHED_TARGETS) / len(PUBLISHED_TARGETS)
+
+
+def printed_correlations() -> dict[str, float]:
+    """Spearman's rho of the printed R² with the printed linear transfer on each data set of the paper.
+
+    >>> round(printed_correlations()["pets"], 2)
+    -0.62
+    """
+    from penultimate.statistics.correlation import spearman
+
+    rows = published.printed("neurips_table1_linear")
+    separation = {
+        row["objective"]: float(row["class_separation_r2"])
+        for row in published.printed("neurips_table3_class_separation")
+    }
+    of_rows = [separation[row["objective"]] for row in rows]
+    return {
+        task: spearman(of_rows, [float(row[f"{task}_percent"]) for row in rows], exact=False).rho
+        for task in PUBLISHED_TARGETS
+    }
