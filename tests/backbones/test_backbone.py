@@ -10,10 +10,12 @@ import sys
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from penultimate import RequestError, register, registry
 from penultimate.backbones import build
 from penultimate.backbones.taps import taps
+from penultimate.backbones.unit import convolution
 
 
 def test_weights_derive_from_the_seed_alone() -> None:
@@ -128,3 +130,18 @@ def test_a_plugin_that_is_no_backbone_is_named() -> None:
 def test_naming_backbones_imports_no_tensor_library() -> None:
     code = "import sys, penultimate.backbones; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("inputs", [2, 4, 6, 8])
+def test_a_strided_convolution_of_few_channels_has_the_gradients_of_the_plain_one(inputs: int) -> None:
+    """By oneDNN's own they are wrong or end the process, on processors without AVX-512."""
+    torch.manual_seed(0)
+    images = torch.randn(32, inputs, 12, 12, dtype=torch.float64)
+    made = convolution(inputs, 8, size=1, stride=2)
+    plain = made.weight.detach().double().requires_grad_()
+    F.conv2d(images, plain, stride=2).square().sum().backward()
+    shown = images.float().contiguous(memory_format=torch.channels_last)
+    for _ in range(20):
+        made.weight.grad = None
+        made.to(memory_format=torch.channels_last)(shown).square().sum().backward()
+        torch.testing.assert_close(made.weight.grad.double(), plain.grad, rtol=1e-4, atol=1e-3)

@@ -6,8 +6,8 @@ import itertools
 
 from torch import Tensor, nn
 
-from penultimate.backbones.preactivation import PreActivationBlock, convolution
-from penultimate.backbones.unit import Unit
+from penultimate.backbones.preactivation import PreActivationBlock
+from penultimate.backbones.unit import Unit, convolution
 from penultimate.backbones.unit_net import UnitNet
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from penultimate.backbones.preactivation import PreActivationBlock, convolution
+from penultimate.backbones.preactivation import PreActivationBlock
+from penultimate.backbones.unit import convolution
 from penultimate.backbones.unit_net import UnitNet, check_width
 
 

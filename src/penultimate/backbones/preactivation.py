@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from penultimate.backbones.unit import convolution
+
 
 class PreActivationBlock(nn.Module):
     """x + second(r(first(a))), a = r(x), with r batch normalisation and a ReLU.
@@ -27,10 +29,3 @@ class PreActivationBlock(nn.Module):
         y: Tensor = self.second(self.normalisation2(self.first(active)).relu())
         y = y + (x if self.shortcut is None else self.shortcut(active))
         return y
-
-
-def convolution(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Conv2d:
-    """Without a bias; the kernel from He's normal distribution by fan-out."""
-    made = nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, bias=False)
-    nn.init.kaiming_normal_(made.weight, mode="fan_out", nonlinearity="relu")
-    return made

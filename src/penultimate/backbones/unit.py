@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+FEWEST = 8
+"""Input channels from which on oneDNN's strided 1 x 1 convolutions are sound."""
+
+
+class Subsampled(nn.Conv2d):
+    """A 1 x 1 convolution with a stride, shown only the pixels that it reads.
+
+    The same numbers; but of fewer channels than `FEWEST`, channels last, on a processor without AVX-512, the
+    backward pass of oneDNN's own writes past its memory (oneDNN issue 6035).
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        rows, columns = self.stride
+        return F.conv2d(input[:, :, ::rows, ::columns], self.weight, self.bias)
+
+
+def convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+    """Without a bias; the kernel from He's normal distribution by fan-out (as in ResNet)."""
+    is_unsound = size == 1 and stride > 1 and inputs < FEWEST
+    kind = Subsampled if is_unsound else nn.Conv2d
+    made = kind(inputs, outputs, size, stride, padding=size // 2, groups=groups, bias=False)
+    nn.init.kaiming_normal_(made.weight, mode="fan_out", nonlinearity="relu")
+    made.weight.data *= groups**0.5  # PyTorch counts the fan-out of all groups together
+    return made
 
 
 class Unit(nn.Module):
     """relu(batch_norm(conv(x)) + residual): an ordinary `Conv2d` (no bias) and an ordinary `BatchNorm2d`.
 
-    With `groups` as many as channels each channel is convolved for itself. Initially kernels follow He's
-    normal distribution by fan-out (as in ResNet), gains are 1 and shifts 0.
+    With `groups` as many as channels each channel is convolved for itself. At first gains are 1, shifts 0.
 
     >>> import torch
     >>> unit = Unit(3, 8, size=3, stride=2)
@@ -27,13 +52,9 @@ class Unit(nn.Module):
         groups: int = 1,
     ) -> None:
         super().__init__()
-        self.convolution = nn.Conv2d(
-            inputs, outputs, size, stride, padding=size // 2, groups=groups, bias=False
-        )
+        self.convolution = convolution(inputs, outputs, size, stride, groups)
         self.normalisation = nn.BatchNorm2d(outputs)
         self.activate = activate
-        nn.init.kaiming_normal_(self.convolution.weight, mode="fan_out", nonlinearity="relu")
-        self.convolution.weight.data *= groups**0.5  # PyTorch counts the fan-out of all groups together
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         y: Tensor = self.normalisation(self.convolution(x))
