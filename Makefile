@@ -7,7 +7,7 @@ OUT    ?= runs
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint format bench reference
+.PHONY: demo test test-all lint format bench searches parts reference
 
 demo: $(READY)            ## the quickstart study and its report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
@@ -34,18 +34,25 @@ bench: $(READY)           ## our speed beside that of named peers, as ratios
 REFERENCE := src/penultimate/reference
 STUDIES   := src/penultimate/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
+CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
+PARTS     := glyphs_first shared_classes glyphs_second glyphs_one_draw glyphs_temperatures
+GLYPHS    := $(filter glyphs_%,$(PARTS))
 
-reference: $(READY)       ## every run that the package keeps, in the order of what they rest on: three hours
-	$(BIN)/penultimate tune all --study rehearsal --out $(OUT)
-	cp $(OUT)/studies/tune-rehearsal/chosen.py $(STUDIES)/chosen_quickstart.py
-	$(KEEP) --study tune-rehearsal --to $(REFERENCE)/tune-rehearsal
-	$(BIN)/penultimate tune all --study glyphs_search --out $(OUT)
-	cp $(OUT)/studies/tune-glyphs_search/chosen.py $(STUDIES)/chosen_glyphs.py
-	$(KEEP) --study tune-glyphs_search --to $(REFERENCE)/tune-glyphs_search
-	$(BIN)/penultimate tune all --study glyphs_sweep_search --out $(OUT)
-	$(KEEP) --study tune-glyphs_sweep_search --to $(REFERENCE)/tune-glyphs_sweep_search
-	$(BIN)/penultimate run glyphs --out $(OUT)
-	$(KEEP) --study glyphs --to $(REFERENCE)/glyphs
+searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
+	set -e; for pair in $(CHOSEN); do search=$${pair%:*}; \
+	  $(BIN)/penultimate tune all --study $$search --out $(OUT); \
+	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
+	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
+
+parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs and what rests on its networks, each part kept when it is done: three hours
+
+$(OUT)/kept/%/kept.json: | $(READY)
+	$(BIN)/penultimate run $* --out $(OUT)
+	$(KEEP) --study $* --to $(@D)
+
+reference: searches parts ## every run that the package keeps, in the order of what they rest on
+	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
+	cp -R $(OUT)/kept/shared_classes $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."
