@@ -35,7 +35,7 @@ REFERENCE := src/penultimate/reference
 STUDIES   := src/penultimate/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
-PARTS     := glyphs_first shared_classes glyphs_second glyphs_one_draw glyphs_temperatures
+PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures
 GLYPHS    := $(filter glyphs_%,$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours

@@ -45,8 +45,9 @@ for _name, _summary in (
     declare("study", _name, f"penultimate.studies.{_name}:STUDY", _summary)
 
 for _part, _summary in (
-    ("glyphs_first", "a part of glyphs: nine objectives, the first five seeds; an hour on a laptop"),
-    ("glyphs_second", "a part of glyphs: the other four seeds"),
+    ("glyphs_first", "a part of glyphs: nine objectives, the first three seeds; half an hour on a laptop"),
+    ("glyphs_second", "a part of glyphs: the second three seeds"),
+    ("glyphs_third", "a part of glyphs: the last three seeds"),
     ("glyphs_one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),
     ("glyphs_temperatures", "a part of glyphs: cosine softmax at eight temperatures"),
     ("full_measured", "a part of full: fine-tuning, scores, overlap and several labels, of glyphs_first"),

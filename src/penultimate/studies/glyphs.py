@@ -2,11 +2,12 @@
 
     penultimate run glyphs
 
-Three hours on two CPU cores of 4,500 images a second; or in four parts (`penultimate.studies.parts`), each
-of which is kept by itself:
+Three hours on two CPU cores of 4,500 images a second; or in five parts (`penultimate.studies.parts`), each of
+which is kept by itself:
 
-    glyphs_first          nine objectives, seeds 0 to 4, each seed with its own draw of the world
-    glyphs_second         the same with seeds 5 to 8, on which verdicts of the first half are tried again
+    glyphs_first          nine objectives, seeds 0 to 2, each seed with its own draw of the world
+    glyphs_second         the same with seeds 3 to 5
+    glyphs_third          the same with seeds 6 to 8
     glyphs_one_draw       nine objectives and five seeds on one draw, as a seed is in the paper: networks are
                           compared with each other here (figures 2, C.4 to C.7)
     glyphs_temperatures   cosine softmax at the paper's eight temperatures, three seeds
@@ -35,7 +36,7 @@ OF_PLAIN = tuple(
 )
 
 RECIPE = dataclasses.replace(matched_search.RECIPE, evaluate_every=4, snapshot_every=4)
-FIRST, SECOND = (0, 1, 2, 3, 4), (5, 6, 7, 8)
+SEEDS = tuple(range(9))
 THE_DRAW = 9
 """The one that all networks of the arm "one draw" see, and no other."""
 COMPARED = ("similarity", "agreement")
@@ -48,20 +49,20 @@ ONE_DRAW = (
         NINE,
         RECIPE,
         CHANGES,
-        seeds=FIRST,
+        seeds=SEEDS[:5],
         draws=THE_DRAW,
         arm="one draw",
         measure=("accuracy", "class_separation", *COMPARED),
     ),
     *runs_by_recipe(
-        OF_PLAIN, RECIPE, CHANGES, backbones=("glyphplain",), seeds=FIRST[:2], measure=("similarity",)
+        OF_PLAIN, RECIPE, CHANGES, backbones=("glyphplain",), seeds=SEEDS[:2], measure=("similarity",)
     ),
 )
 TEMPERATURES = (
     Runs(
         SWEEP,
         dataclasses.replace(RECIPE, learning_rate=SWEEP_LEARNING_RATE),
-        seeds=FIRST[:3],
+        seeds=SEEDS[:3],
         arm="temperature",
         measure=("accuracy", "class_separation", *RELEARNING, "linear"),
     ),
@@ -74,7 +75,7 @@ STUDY = Study(
     source="glyphs",
     targets=TARGETS,
     networks=(
-        *runs_by_recipe(NINE, RECIPE, CHANGES, seeds=(*FIRST, *SECOND)),
+        *runs_by_recipe(NINE, RECIPE, CHANGES, seeds=SEEDS),
         *ONE_DRAW,
         *TEMPERATURES,
     ),

@@ -27,8 +27,9 @@ def _nine(name: str, title: str, seeds: tuple[int, ...]) -> Study:
     return _part(glyphs.STUDY, name, title, grids)
 
 
-GLYPHS_FIRST = _nine("first", "Nine objectives, the first five of nine seeds", glyphs.FIRST)
-GLYPHS_SECOND = _nine("second", "Nine objectives, the other four of nine seeds", glyphs.SECOND)
+GLYPHS_FIRST = _nine("first", "Nine objectives, the first three of nine seeds", glyphs.SEEDS[:3])
+GLYPHS_SECOND = _nine("second", "Nine objectives, the second three of nine seeds", glyphs.SEEDS[3:6])
+GLYPHS_THIRD = _nine("third", "Nine objectives, the last three of nine seeds", glyphs.SEEDS[6:])
 GLYPHS_ONE_DRAW = _part(
     glyphs.STUDY, "one_draw", "Nine objectives, five seeds on one draw of the world", glyphs.ONE_DRAW
 )
