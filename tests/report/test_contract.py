@@ -142,15 +142,16 @@ def test_the_study_that_an_exhibit_sends_to_measures_what_it_needs(name: str, qu
     sends_to = study_of(name)
     others = [registry.entry("study", other).resolve() for other in registry.names("study")]
     studies = [sends_to, *others] if quantity.optional else [sends_to]
-    assert any(_measures(one, quantity) for one in studies), f"{sends_to.name} does not measure {quantity}"
+    assert any(_measures(one, quantity, name) for one in studies), (
+        f"{sends_to.name} does not measure {quantity}"
+    )
 
 
-def _measures(sends_to: Study, quantity: Quantity) -> bool:
-    """Whether a study asks for a quantity of networks of its arm."""
+def _measures(sends_to: Study, quantity: Quantity, name: str) -> bool:
+    """Whether a study asks for a quantity of an exhibit of networks of its arm."""
+    arms = exhibit_of(name).arms_of(quantity)
     of_arm = {
-        key: asked
-        for key, asked in sends_to.measured().items()
-        if key.arm == quantity.arm and not key.is_given
+        key: asked for key, asked in sends_to.measured().items() if key.arm in arms and not key.is_given
     }
     of_classes = tuple(target for target in sends_to.targets if not sends_to.card(target).has_several_labels)
     targets = of_classes if quantity.target == "targets" else (sends_to.source,)
@@ -239,7 +240,7 @@ def makers(name: str) -> set[str]:
     for other in registry.names("study"):
         one: Study = registry.entry("study", other).resolve()
         main = {backbone for block in one.runs if not block.arm for backbone in block.backbones}
-        if len(main) > made.of_another and all(_measures(one, quantity) for quantity in needed):
+        if len(main) > made.of_another and all(_measures(one, quantity, name) for quantity in needed):
             found.add(other)
     return found
 

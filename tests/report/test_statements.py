@@ -91,7 +91,7 @@ def test_the_regime_is_told_beside_the_papers() -> None:
     assert told["Softmax class separation R²"][1] == "0.349"
     assert told["Softmax accuracy, training images"][1] == "93.61 %"
     assert told["Softmax accuracy, test images"][1] == "77.0 %"
-    assert "20,480" in told["Pretraining data"][0]
+    assert "11,264" in told["Pretraining data"][0]
     assert "three runs per objective" in summary(admit(results))
 
 

@@ -75,8 +75,8 @@ class Steps:
     def hold(self, quantity: Quantity, exhibit: Exhibit, backbone: str) -> bool:
         """Whether a quantity comes from them: as their rows show, else as their measurement declares."""
         if self.done:
-            return any(quantity.covers(row) and exhibit.is_of(row, backbone) for row in self.sample)
-        return self.arm == quantity.arm and _yields(self.kind, quantity)
+            return any(exhibit.covers(quantity, row) and exhibit.is_of(row, backbone) for row in self.sample)
+        return self.arm in exhibit.arms_of(quantity) and _yields(self.kind, quantity)
 
 
 def states(root: Path | str) -> dict[str, str]:

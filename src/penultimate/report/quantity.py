@@ -49,6 +49,7 @@ class Quantity:
     best        whether what none beats in a column is bold, and which is better: "high" or "low"
     with_error  whether the standard error stands beside the mean
     optional    whether an exhibit is whole without it, and leaves it out where nothing measured it
+    of_one_draw whether networks that saw the same images are meant, where the study has an arm of such
     """
 
     metric: str
@@ -67,6 +68,7 @@ class Quantity:
     best: Best = ""
     with_error: bool = False
     optional: bool = False
+    of_one_draw: bool = False
 
     @property
     def is_of_several(self) -> bool:

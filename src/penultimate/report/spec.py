@@ -119,9 +119,18 @@ class Exhibit:
 
     def shows(self, row: Row, backbone: str) -> bool:
         """Whether it shows a row of a study whose main architecture is `backbone`."""
-        if self.of_one_draw and row.arm == ONE_DRAW:
-            row = dataclasses.replace(row, arm=None)
-        return self.is_of(row, backbone) and any(quantity.covers(row) for quantity in self.quantities)
+        return self.is_of(row, backbone) and any(self.covers(quantity, row) for quantity in self.quantities)
+
+    def covers(self, quantity: Quantity, row: Row) -> bool:
+        """Whether a row holds a quantity of it, of whichever network."""
+        arm = row.arm or ""
+        as_shown = dataclasses.replace(row, arm=quantity.arm) if arm in self.arms_of(quantity) else row
+        return quantity.covers(as_shown)
+
+    def arms_of(self, quantity: Quantity) -> tuple[str, ...]:
+        """The arms whose networks a quantity of it may be of."""
+        same_images = self.of_one_draw or quantity.of_one_draw
+        return (quantity.arm, ONE_DRAW) if same_images else (quantity.arm,)
 
     def is_of(self, row: Row, backbone: str) -> bool:
         """Whether a row is of the architecture that it shows, or of none."""

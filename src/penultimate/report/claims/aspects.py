@@ -68,7 +68,7 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "train": percent("top1", split="train"),
     "matched": percent("top1", over="epochs"),
     "ece": Quantity("ece"),
-    "kinship": percent("agreement_same_when_both_wrong"),
+    "kinship": percent("agreement_same_when_both_wrong", of_one_draw=True),
     "separation": Quantity("class_separation", "train"),
     "separation_before": Quantity("class_separation", over="layers"),
     "fall": Quantity("class_separation", "train", over="epochs"),
