@@ -54,7 +54,8 @@ def test_what_smoke_has_measured_is_told_as_such(finished_smoke: Path) -> None:
     lacking = {name for name, state in known.items() if state == NOT_MEASURED}
     assert lacking == {"table4", "tableB1", "figureB1", *ENSEMBLES, *OF_ARMS}
     partly = {name for name, state in known.items() if state.startswith("partly (smoke, limited")}
-    assert partly == (OF_THE_SWEEP | BESIDE_ARMS) - {"table4"} | {"table2"}
+    # Near chance a temperature may have no value, by the machine: Table C.3 is then not whole.
+    assert partly - {"tableC3"} == (OF_THE_SWEEP | BESIDE_ARMS) - {"table4"} | {"table2"}
     assert {known[name] for name in set(known) - lacking - partly - SETTINGS_ALONE} == {
         "measured (smoke, limited)",
         ON_ITS_PAGE,

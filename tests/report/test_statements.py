@@ -114,7 +114,7 @@ def test_the_regime_tells_schedule_warm_up_averaging_decay_and_augmentation() ->
     assert usual["Warm-up"] == ("20 % of all steps", "10 epochs: 6.8 %")
     assert usual["Horizon"] == ("15 % of all steps", "21.9 % (momentum 0.9999)")
     share = 0.2 / 2 + 0.8 * (1 - 0.03) / math.log(1 / 0.03)  # the mean learning rate, of a peak of 1
-    assert usual["Weight decay"] == (f"8e-05; {8e-5 * 6400 * share / 0.1:.1f}", "8e-05; 17.3")
+    assert usual["Weight decay"] == (f"8e-05; {8e-5 * 3520 * share / 0.1:.1f}", "8e-05; 17.3")
     assert usual["Augmentation"][0] == "shifts of up to two pixels"
     constant = told(schedule="constant", warmup=0.0, exposure=17.3, averaging_window=0.0)
     assert constant["Learning rate"][0] == "1 at its peak, constant"
