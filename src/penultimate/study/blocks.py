@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -143,18 +144,23 @@ class Search:
 def runs_by_recipe(
     objectives: Sequence[str], recipe: Recipe, changes: Mapping[str, Mapping[str, Any]], **settings: Any
 ) -> tuple[Runs, ...]:
-    """Grids of objectives of which some change the recipe: {objective: {setting: value}}, by spec.
+    """Grids of objectives, in their order, of which some change the recipe: {objective: {setting: value}}.
 
     >>> changes = {"sigmoid": {"learning_rate": 0.3}}
     >>> [(block.objectives, block.recipe.learning_rate)
     ...  for block in runs_by_recipe(("softmax", "sigmoid"), Recipe(), changes)]
     [(('softmax',), 0.6), (('sigmoid',), 0.3)]
     """
-    canonical = {resolve(text).canonical: dict(change) for text, change in changes.items()}
-    groups: dict[Recipe, list[str]] = {}
-    for text in (resolve(text).canonical for text in objectives):
-        groups.setdefault(dataclasses.replace(recipe, **canonical.get(text, {})), []).append(text)
-    return tuple(Runs(tuple(own), changed, **settings) for changed, own in groups.items())
+    canonical = {_canonical(text): dict(change) for text, change in changes.items()}
+    own = {
+        text: dataclasses.replace(recipe, **canonical.get(text, {})) for text in map(_canonical, objectives)
+    }
+    groups = itertools.groupby(own, own.__getitem__)
+    return tuple(Runs(tuple(texts), changed, **settings) for changed, texts in groups)
+
+
+def _canonical(text: str) -> str:
+    return resolve(text).canonical
 
 
 def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:
