@@ -118,9 +118,9 @@ def test_the_regime_tells_schedule_warm_up_averaging_decay_and_augmentation() ->
     assert usual["Augmentation"][0] == "shifts of up to two pixels"
     constant = told(schedule="constant", warmup=0.0, exposure=17.3, averaging_window=0.0)
     assert constant["Learning rate"][0] == "1 at its peak, constant"
-    assert constant["Weight decay"][0] == f"{17.3 * 0.1 / (20480 // 64 * 20):.2g}; 17.3"
+    assert constant["Weight decay"][0] == f"{17.3 * 0.1 / (11264 // 64 * 20):.2g}; 17.3"
     assert constant["Horizon"][0] == "no average"
-    assert told(averaging_momentum=0.999)["Horizon"][0] == "15.6 % of all steps"
+    assert told(averaging_momentum=0.999)["Horizon"][0] == "28.4 % of all steps"
     mirrored = told(augmentation={"shift": 0, "flip": True})
     assert mirrored["Augmentation"][0] == "mirror images"
     assert told(augmentation={"shift": 0, "flip": False})["Augmentation"][0] == "none"

@@ -382,5 +382,5 @@ def test_the_parts_of_a_study_are_the_whole_and_compare_networks_in_one_of_them(
             measured.setdefault(key, set()).update(request.text for request in requests)
     assert measured == {key: {one.text for one in of} for key, of in study.measured().items()}
     for compares in ("similarity", "agreement"):
-        among = [part.name for part in parts if any(compares in block.measure or () for block in part.runs)]
+        among = [part.name for part in parts if any(compares in (block.measure or ()) for block in part.runs)]
         assert among == ["glyphs_one_draw"]

@@ -152,10 +152,9 @@ def runs_by_recipe(
     [(('softmax',), 0.6), (('sigmoid',), 0.3)]
     """
     canonical = {_canonical(text): dict(change) for text, change in changes.items()}
-    own = {
-        text: dataclasses.replace(recipe, **canonical.get(text, {})) for text in map(_canonical, objectives)
-    }
-    groups = itertools.groupby(own, own.__getitem__)
+    groups = itertools.groupby(
+        map(_canonical, objectives), lambda text: dataclasses.replace(recipe, **canonical.get(text, {}))
+    )
     return tuple(Runs(tuple(texts), changed, **settings) for changed, texts in groups)
 
 
