@@ -29,7 +29,8 @@ from __future__ import annotations
 import dataclasses
 
 from penultimate.studies import glyphs
-from penultimate.studies.glyphs import CHANGES, NINE, OF_PLAIN, RECIPE
+from penultimate.studies.glyphs import OF_PLAIN, RECIPE
+from penultimate.studies.quickstart import CHANGES, NINE
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

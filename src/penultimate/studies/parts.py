@@ -13,6 +13,7 @@ more of networks of `glyphs_first`, and does not train them again where they are
 import dataclasses
 
 from penultimate.studies import full, glyphs
+from penultimate.studies.quickstart import CHANGES, NINE
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 
@@ -23,7 +24,7 @@ def _part(whole: Study, name: str, title: str, networks: tuple[Runs, ...]) -> St
 
 
 def _nine(name: str, title: str, seeds: tuple[int, ...]) -> Study:
-    grids = runs_by_recipe(glyphs.NINE, glyphs.RECIPE, glyphs.CHANGES, seeds=seeds)
+    grids = runs_by_recipe(NINE, glyphs.RECIPE, CHANGES, seeds=seeds)
     return _part(glyphs.STUDY, name, title, grids)
 
 
