@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -51,6 +50,8 @@ def _as_json(content: bytes, variable: str) -> bytes:
 
 
 def main() -> None:
+    import resource
+
     from scipy.io import loadmat
 
     variable = sys.argv[1]
