@@ -365,6 +365,22 @@ def test_most_tasks_are_counted_task_by_task() -> None:
     assert ours["most_linear"].ours.startswith("Softmax best on 1 of 2 tasks")
 
 
+@pytest.mark.parametrize("digits", [17, 9])
+def test_what_is_tied_is_tied_in_a_kept_study_too(digits: int) -> None:
+    """As many of 1,697 images right in three seeds together, each rounded as kept rows are."""
+    right = {"softmax": (1005, 1003, 1001), "sigmoid": (1006, 1002, 1001)}
+    level = planted({name: {"linear": 50.0} for name in NINE}, (0, 1, 2), noise=0.0)
+    rows = [
+        dataclasses.replace(row, value=float(f"{right[str(row.objective)][row.seed or 0] / 1697:.{digits}g}"))
+        if row.objective in right
+        else row
+        for row in level.table
+    ]
+    judged = judge(read(dataclasses.replace(level, table=type(level.table)(rows))))
+    (most,) = [one.ours.ours for one in judged if one.claim.key == "most_linear"]
+    assert most.startswith("Softmax best on 2 of 2 tasks (tied on 2)")
+
+
 def test_on_most_of_two_tasks_each_is_tested_by_itself() -> None:
     """Softmax leads by a point in three seeds, t = 5.2: p is 0.018, and twice that is not beyond chance."""
     level = planted({name: {"linear": 85.0} for name in NINE}, (0, 1, 2), noise=0.0)
