@@ -14,7 +14,7 @@ def test_it_tests_the_main_networks_of_the_reference_run_and_trains_no_other() -
     study = load_study("shared_classes")
     main = {key for key in FIRST.keys() if not key.arm and key.backbone == FIRST.main.backbones[0]}
     assert set(study.keys()) == main
-    assert len(main) == 9 * 5
+    assert len(main) == 9 * 3
     steps, of_reference = unfold(study).steps, unfold(FIRST).steps
     further = Counter(step.name for name, step in steps.items() if name not in of_reference)
     assert set(further) == {"data", "sheet", "extract", "overlap", "linear"}

@@ -115,7 +115,7 @@ def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(
 def test_every_objective_is_trained_on_batches_mixed_as_the_equation_says(
     tmp_path: Path, objective: str
 ) -> None:
-    recipe = replace(MIXED, learning_rate=0.02, precision="float32")
+    recipe = replace(MIXED, learning_rate=0.002, precision="float32")
     begun = Run(objective, TINY, squares(256, 0), squares(64, 1), recipe, 5, tmp_path, "cpu")
     plain = Run(
         objective,

@@ -104,7 +104,7 @@ def plan_tuning(
     >>> from penultimate.study import load_study
     >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
     >>> [(axis.key, axis.grid) for axis in plan.candidates[0].axes][:2], plan.budget
-    ([('kappa', (4.5, 9, 18)), ('target', (5, 10, 20))], 9)
+    ([('kappa', (4.5, 9, 18)), ('target', (1.88, 3.75, 7.5))], 9)
     """
     expect_splits(study.card(study.source), ("holdout",), "be tuned on")
     planned = None if grids else study.search
