@@ -8,9 +8,10 @@ from typing import Any
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.exhibits.tuning import (
+from penultimate.report.exhibits.tuning import SYMBOLS
+from penultimate.report.measurements import Measurements
+from penultimate.report.searches import (
     CELLS,
-    SYMBOLS,
     budgets,
     cells_cell,
     each_of,
@@ -22,7 +23,6 @@ from penultimate.report.exhibits.tuning import (
     sources_of,
     values_of,
 )
-from penultimate.report.measurements import Measurements
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import MINUS, counted, fixed, listed
