@@ -18,7 +18,7 @@ class Subsampled(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         rows, columns = self.stride
-        return F.conv2d(input[:, :, ::rows, ::columns], self.weight, self.bias)
+        return F.conv2d(input[:, :, ::rows, ::columns], self.weight, self.bias, groups=self.groups)
 
 
 def convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:

@@ -123,9 +123,9 @@ class Exhibit:
 
     def covers(self, quantity: Quantity, row: Row) -> bool:
         """Whether a row holds a quantity of it, of whichever network."""
-        arm = row.arm or ""
-        as_shown = dataclasses.replace(row, arm=quantity.arm) if arm in self.arms_of(quantity) else row
-        return quantity.covers(as_shown)
+        if row.arm == ONE_DRAW and ONE_DRAW in self.arms_of(quantity):
+            row = dataclasses.replace(row, arm=quantity.arm)
+        return quantity.covers(row)
 
     def arms_of(self, quantity: Quantity) -> tuple[str, ...]:
         """The arms whose networks a quantity of it may be of."""

@@ -220,8 +220,8 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
     """The rules in sentences, for the notes under the verdicts; `reasons` has every number of them."""
     return (
         f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
-        " before this package's first run. They describe a run that was made before them, and do not test"
-        f" it. The rule on shared classes was amended on {AMENDED}, for tasks that share a part of them.",
+        " before this package's first run. A run that is older than its rules is described by them, not"
+        f" tested. The rule on shared classes was amended on {AMENDED}, for tasks that share a part of them.",
         "Holds: the effect has the claimed sign beyond chance, and its estimate is as large as the least that"
         " counts. Does not hold: an effect that counts is excluded. Undecided: neither. That something makes"
         " no difference holds only where a difference that counts is excluded.",
