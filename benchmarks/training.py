@@ -80,7 +80,7 @@ def multiply_adds() -> tuple[int, int]:
 
 
 def our_loop(images: ImageSet, folder: Path) -> Step:
-    recipe = Recipe(epochs=10_000, batch_size=BATCH, learning_rate=0.1)
+    recipe = Recipe(epochs=10_000, batch_size=BATCH, learning_rate=0.1, precision="bfloat16")
     run = Run("softmax", "glyphnet", images, images.subset(slice(0, BATCH)), recipe, 0, folder, "cpu")
     batches = itertools.cycle(run.batches())
     return lambda: run.advance(next(batches))

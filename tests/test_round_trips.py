@@ -56,7 +56,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "decay_biases": (True,),
     "averaging_window": (0, 0.5),
     "averaging_momentum": (0.0, 0.9999),
-    "precision": tuple(name for name in PRECISIONS if name != "bfloat16"),
+    "precision": tuple(name for name in PRECISIONS if name != "float32"),
     "augmentation": (Augmentation(0), Augmentation(flip=True), Augmentation(autoaugment=True, mixup=0.2)),
     "stopping": tuple(name for name in STOPPING if name != "last"),
     "patience": (3,),

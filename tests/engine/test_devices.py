@@ -196,7 +196,7 @@ def test_rows_are_those_of_a_run_without(tmp_path: Path) -> None:
     assert rows_in(tmp_path / "plain") == rows_in(tmp_path / "shared")
 
 
-SHARED = Recipe(epochs=2, batch_size=32, ghost_batch=8, learning_rate=0.02, precision="float32")
+SHARED = Recipe(epochs=2, batch_size=32, ghost_batch=8, learning_rate=0.02)
 """Its batches are in parts that up to four can share."""
 
 

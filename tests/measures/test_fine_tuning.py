@@ -98,17 +98,18 @@ def left(root: Path) -> bytes:
     return (root / "out" / "checkpoints" / "network.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_cell_is_a_training_on_what_does_not_validate_whose_decay_is_lambda_over_the_rate(
-    parents: Parents,
+    parents: Parents, precision: str
 ) -> None:
     cell = {"head": "fresh", "learning_rate": 0.02, "decay": 0.003, **BRIEF}
-    outcome = measured("fine_tune_cell", parents, cell, **HERE)
+    outcome = measured("fine_tune_cell", parents, cell, **HERE, precision=precision)
     images = load_images(parents.root / "data", "train")
     validation = validating(images, 0)
     assert Counter(images.labels[validation].tolist()) == dict.fromkeys(range(4), 3)
     start = Start(load_network(parents.root / "network"))
-    rates = {"learning_rate": 0.02, "weight_decay": 0.003 / 0.02}
-    assert trained(parents.root, images.subset(~validation), 0, start, **rates) == left(parents.root)
+    same = {"learning_rate": 0.02, "weight_decay": 0.003 / 0.02, "precision": precision}
+    assert trained(parents.root, images.subset(~validation), 0, start, **same) == left(parents.root)
     score = right(parents.root / "oracle", images.subset(validation))
     assert outcome.facts["validation_accuracy"] == score
     assert json.loads((parents.root / "out" / "score.json").read_text()) == score
@@ -289,11 +290,19 @@ def test_settings_that_cannot_be_are_refused_before_anything_runs(text: str, ans
 # -- the graph ----------------------------------------------------------------------------------------------
 
 GRID = "learning_rate=(0.01, 0.1), decay=(0.0, 0.001, 0.01), steps=3, batch_size=16"
+TUNING = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
 SCRATCH = {"scratch_cell", "scratch_choice", "from_scratch"}
 
 
-def graph(measure: str, *more: Runs | Given, seeds: tuple[int, ...] = (0, 1), **changes: Any) -> Graph:
-    runs = Runs(("softmax", "sigmoid"), Recipe(epochs=1), (BACKBONE,), seeds)
+def graph(
+    measure: str,
+    *more: Runs | Given,
+    seeds: tuple[int, ...] = (0, 1),
+    precision: str = "float32",
+    **changes: Any,
+) -> Graph:
+    recipe = Recipe(epochs=1, precision=precision)
+    runs = Runs(("softmax", "sigmoid"), recipe, (BACKBONE,), seeds)
     networks = (runs, *more)
     return unfold(
         Study(
@@ -304,6 +313,15 @@ def graph(measure: str, *more: Runs | Given, seeds: tuple[int, ...] = (0, 1), **
 
 def steps(made: Graph, name: str) -> list[Step]:
     return [step for step in made.steps.values() if step.name == name]
+
+
+def test_networks_are_trained_further_in_their_own_precision() -> None:
+    for measure, names in ((f"fine_tuning({GRID})", TUNING), (f"from_scratch({GRID})", SCRATCH)):
+        single, half = (graph(measure, precision=name) for name in ("float32", "bfloat16"))
+        for name in names - {"fine_tune_choice", "scratch_choice"}:
+            assert {step.config["precision"] for step in steps(single, name)} == {"float32"}
+            assert {step.config["precision"] for step in steps(half, name)} == {"bfloat16"}
+            assert not {step.id for step in steps(single, name)} & {step.id for step in steps(half, name)}
 
 
 def test_a_choice_is_of_the_first_networks_and_every_network_is_tuned_by_it() -> None:

@@ -20,6 +20,8 @@ from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import KeptStudy, keep, read_kept, write_kept
 from penultimate.records.joining import join
 from penultimate.records.reading import study_folder
+from penultimate.report.base import StudyResults
+from penultimate.report.measurements import admit
 from penultimate.study import load_study
 
 STUDY = """
@@ -60,6 +62,11 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def said_of(kept: KeptStudy) -> str:
+    results = StudyResults(kept.description, kept.table, None, kept.provenance)
+    return admit(results, allow_limited=True).unfinished
+
+
 def rows_of(kept: KeptStudy) -> dict[tuple[object, ...], float]:
     return {place(row): row.value for row in kept.table}
 
@@ -97,6 +104,7 @@ def test_what_is_missing_foreign_or_of_another_source_is_named(
 
     said = refused("kept-first")
     assert "no part holds 'softmax | glyphnet(features=16, width=4) | seed 1, draw 1' and 3 more" in said
+    assert "--partial joins the parts that there are" in said
     assert "which first does not have; it is of another study" in refused(
         "kept-first", "kept-second", study="first.py"
     )
@@ -106,6 +114,24 @@ def test_what_is_missing_foreign_or_of_another_source_is_named(
     )
 
 
+def test_parts_of_which_some_are_missing_are_joined_on_request_and_go_on_with_the_others(
+    parts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(parts)
+    assert main(["join", "whole.py", "kept-first", "--to", "begun", "--partial"]) == 0
+    begun, first = read_kept(parts / "begun"), read_kept(parts / "kept-first")
+    assert rows_of(begun) == rows_of(first)
+    assert begun.provenance["steps"]["train"] == [2, 6]
+    assert begun.description["command"] == "penultimate join whole kept-first --to begun --partial"
+    (done, total) = (sum(pair[side] for pair in begun.provenance["steps"].values()) for side in (0, 1))
+    assert said_of(begun) == f"{done} of {total} steps"
+    assert said_of(first) == ""
+    assert main(["join", "whole.py", "begun", "kept-second", "--to", "ended"]) == 0
+    ended = read_kept(parts / "ended")
+    assert rows_of(ended) == pytest.approx(rows_of(read_kept(parts / "kept-whole")), nan_ok=True)
+    assert said_of(ended) == ""
+
+
 def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> None:
     kept = read_kept(parts / "kept-first")
     changed = [(row, kept) for row in kept.table]
@@ -113,7 +139,7 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
     changed[0] = (dataclasses.replace(row, value=row.value + 1), owner)
     write_kept(tmp_path / "other", changed, kept.description, kept.provenance)
     with pytest.raises(RequestError, match=r"both hold .* with two values: .* in one part only"):
-        join([parts / "kept-first", tmp_path / "other"], kept.description, (), tmp_path / "joined")
+        join([parts / "kept-first", tmp_path / "other"], kept.description, (), {}, tmp_path / "joined")
 
 
 def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
@@ -126,7 +152,7 @@ def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
     parts = [tmp_path / f"my part {seed}" for seed in (0, 1)]
     keys = [NetworkKey("softmax", "net", seed=seed, draw=0) for seed in (0, 1)]
     whole = {**read_kept(parts[0]).description, "name": "whole"}
-    kept = read_kept(join(parts, whole, keys, tmp_path / "joined").parent)
+    kept = read_kept(join(parts, whole, keys, {}, tmp_path / "joined").parent)
     assert [(row.metric, row.seed) for row in kept.table] == [("top1", 0), ("top5", 0), ("top5", 1)]
     typed = ["penultimate", "join", "whole", *map(str, parts), "--to", str(tmp_path / "joined")]
     assert shlex.split(kept.description["command"]) == typed

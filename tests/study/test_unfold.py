@@ -342,7 +342,7 @@ def test_a_default_that_is_written_out_changes_nothing() -> None:
     )
     assert list(unfold(usual).steps) == list(unfold(written).steps)
     (trained,) = steps_of(usual, "train")
-    assert trained.identity["recipe"] == {"epochs": 1}
+    assert trained.identity["recipe"] == {"epochs": 1, "precision": "float32"}
     assert trained.config["recipe"]["momentum"] == 0.9
     assert [step.identity for step in steps_of(usual, "similarity")] == [{"seeds": [0]}]
 
@@ -356,13 +356,13 @@ class LaterRecipe(Recipe):
 
 def test_a_new_field_with_a_default_retrains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     before = list(unfold(small()).steps)
-    monkeypatch.setattr(room, "Recipe", LaterRecipe)
+    monkeypatch.setattr(room, "USUAL", LaterRecipe(precision="bfloat16"))
     same = small(Runs(("softmax",), LaterRecipe(epochs=1), backbones=(TINY,)))
     mixed = small(Runs(("softmax",), LaterRecipe(epochs=1, mixup=0.2), backbones=(TINY,)))
     assert list(unfold(same).steps) == before
     assert new(same, mixed) == {"train", "extract", "knn"}
     (trained,) = steps_of(mixed, "train")
-    assert trained.identity["recipe"] == {"epochs": 1, "mixup": 0.2}
+    assert trained.identity["recipe"] == {"epochs": 1, "precision": "float32", "mixup": 0.2}
 
 
 def test_recipes_that_are_equal_are_one_training_however_they_are_written() -> None:

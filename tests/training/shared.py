@@ -20,9 +20,7 @@ from penultimate.training import Recipe, TrainingResult, train
 from penultimate.training.run import Run
 from tests.training.worlds import TINY, squares
 
-RECIPE = Recipe(
-    epochs=2, batch_size=16, ghost_batch=4, learning_rate=0.02, precision="float32", snapshot_every=1
-)
+RECIPE = Recipe(epochs=2, batch_size=16, ghost_batch=4, learning_rate=0.02, snapshot_every=1)
 VARIED = Augmentation(shift=2, flip=True, autoaugment=True)
 CASES = {
     "plain": ("softmax", RECIPE),

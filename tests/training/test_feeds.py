@@ -36,6 +36,7 @@ RECIPE = Recipe(
     learning_rate=0.1,
     size=16,
     resize=20,
+    precision="bfloat16",
     augmentation=Augmentation(shift=0, flip=True, crop=(0.1, 1.0)),
 )
 COLOURED = replace(RECIPE, augmentation=replace(RECIPE.augmentation, autoaugment=True, mixup=0.2))

@@ -88,7 +88,7 @@ def images(number: int = 32) -> ImageSet:
 
 
 def weights(folder: Path, **settings: object) -> dict[str, torch.Tensor]:
-    recipe = Recipe(epochs=2, batch_size=16, precision="float32", **settings)  # type: ignore[arg-type]
+    recipe = Recipe(epochs=2, batch_size=16, **settings)  # type: ignore[arg-type]
     train("softmax", "glyphnet(width=4, features=16)", images(), None, recipe, 0, folder)
     return load_network(folder).body.state_dict()
 
@@ -112,7 +112,7 @@ def test_a_batch_consists_of_whole_ghost_batches(size: object) -> None:
 def test_a_batch_in_parts_is_the_same_step(tmp_path: Path, at_once: int) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (64, 12, 12, 3), np.uint8)
     images = ImageSet(pixels, np.arange(64) % 5, np.arange(64), tuple("abcde"))
-    recipe = Recipe(epochs=2, batch_size=16, ghost_batch=4, precision="float32", learning_rate=0.1)
+    recipe = Recipe(epochs=2, batch_size=16, ghost_batch=4, learning_rate=0.1)
     networks = []
     for name, changed in (("whole", recipe), ("parts", replace(recipe, at_once=at_once))):
         result = train(
@@ -137,7 +137,7 @@ def test_parts_consist_of_whole_ghost_batches(at_once: object) -> None:
 
 
 def test_parts_that_a_small_batch_does_not_have_slow_no_moments(tmp_path: Path) -> None:
-    recipe = Recipe(epochs=2, batch_size=64, precision="float32")
+    recipe = Recipe(epochs=2, batch_size=64)
     networks = []
     for at_once in (None, 16):
         folder = tmp_path / str(at_once)

@@ -24,7 +24,7 @@ from penultimate.training.schedules import learning_rate
 from tests.oracles import training as oracle
 from tests.training.worlds import TINY, squares
 
-RECIPE = Recipe(epochs=8, batch_size=32, learning_rate=0.2, precision="float32")
+RECIPE = Recipe(epochs=8, batch_size=32, learning_rate=0.2)
 
 
 @given(

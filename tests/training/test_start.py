@@ -28,7 +28,6 @@ RECIPE = Recipe(
     nesterov=False,
     weight_decay=2e-3,
     averaging_window=0.0,
-    precision="float32",
     augmentation=Augmentation(shift=1),
 )
 

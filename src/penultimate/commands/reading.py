@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="the whole: its name or its Python file")
     parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
     parser.add_argument("--to", required=True, metavar="FOLDER")
+    parser.add_argument("--partial", action="store_true", help="though some networks are in no part")
 
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
@@ -147,9 +149,12 @@ def _keep(options: argparse.Namespace) -> int:
 def _join(options: argparse.Namespace) -> int:
     from penultimate.records.joining import join
     from penultimate.study import load_study
+    from penultimate.study.unfold import unfold
 
     study = load_study(options.study)
-    say(f"Kept: {join(options.parts, study.describe(), study.keys(), options.to)}")
+    steps = Counter(step.name for step in unfold(study).steps.values())
+    written = join(options.parts, study.describe(), study.keys(), steps, options.to, options.partial)
+    say(f"Kept: {written}")
     return 0
 
 

@@ -104,7 +104,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Trained:
-    """How the network was trained: `inputs.backbone` and `inputs.augmentation`, not the network itself.
+    """How the network was trained: `inputs.backbone`, `augmentation` and `precision`, not the network itself.
 
     Networks that were not trained here are not measured.
     """

@@ -82,12 +82,13 @@ def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = s
 def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
     """The network trained on the images, which lies in the folder RUN; raises UndefinedError if it diverges.
 
-    `rates` are fields of the recipe, and `decay`; without an augmentation among them it is the network's.
+    `rates` are fields of the recipe, and `decay`; without an augmentation or a precision among them it is
+    the one with which the network was trained.
     """
     from penultimate.networks.trained import load_network
     from penultimate.training import Recipe, train
 
-    fields = {"augmentation": inputs.augmentation, **rates}
+    fields = {"augmentation": inputs.augmentation, "precision": inputs.precision, **rates}
     recipe = Recipe(
         weight_decay=fields.pop("decay") / fields["learning_rate"],
         warmup=0.0,

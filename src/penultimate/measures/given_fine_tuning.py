@@ -123,8 +123,7 @@ def given_fine_tuning(
 def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
     from penultimate.data.augmentation import Augmentation
 
-    as_they_are = {"augmentation": Augmentation(shift=0), "precision": "float32"}
-    return {"steps": steps, "batch_size": batch_size, **rates, **as_they_are}
+    return {"steps": steps, "batch_size": batch_size, **rates, "augmentation": Augmentation(shift=0)}
 
 
 def _sized(inputs: Inputs, split: str) -> ImageSet:

@@ -156,6 +156,11 @@ class Inputs:
         return Augmentation(**self.step.config.get("augmentation", {}))
 
     @property
+    def precision(self) -> str:
+        """The precision in which the network was trained; float32 for one that was not trained here."""
+        return str(self.step.config.get("precision", "float32"))
+
+    @property
     def device(self) -> str:
         """Where the step runs its network: on the GPU of which its process has a share, or on the CPU."""
         return os.environ.get(DEVICE, "cpu") if self.step.resources.gpus else "cpu"

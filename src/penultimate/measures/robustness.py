@@ -70,7 +70,7 @@ def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="draw",
     needs=(Pixels("train"), Pixels("holdout"), Shifted("a")),
     yields=(),

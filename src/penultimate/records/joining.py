@@ -21,9 +21,17 @@ FROM_PARTS = ("num_features", "layers", "tuning")
 
 
 def join(
-    parts: Sequence[Path | str], whole: Mapping[str, Any], keys: Collection[NetworkKey], to: Path | str
+    parts: Sequence[Path | str],
+    whole: Mapping[str, Any],
+    keys: Collection[NetworkKey],
+    steps: Mapping[str, int],
+    to: Path | str,
+    partial: bool = False,
 ) -> Path:
-    """Write the kept parts of a study as the kept study; `whole` describes it, `keys` are its networks.
+    """Write the kept parts of a study as the kept study.
+
+    whole, keys, steps   its description, its networks, and how many steps of each kind it has
+    partial              whether networks may be in no part; what is shown then says that it is unfinished
 
     Raises RequestError for a part of another source, for networks that the whole does not have or that no
     part has, and for a number that two parts hold with two values: what compares networks with each other can
@@ -38,17 +46,24 @@ def join(
                     f" {part.description.get(setting)!r}, that of {whole['name']} {whole.get(setting)!r}"
                 )
     rows = _rows(kept)
-    _expect_networks(rows, kept, str(whole["name"]), keys)
+    missing = _missing(rows, kept, str(whole["name"]), keys)
+    if missing and not partial:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise RequestError(
+            f"no part holds '{missing[0]}'{more}, so this is not the whole of {whole['name']};"
+            " --partial joins the parts that there are"
+        )
     facts = {
         setting: part.description[setting]
         for part in reversed(kept.values())
         for setting in FROM_PARTS
         if setting in part.description
     }
-    command = shlex.join(["penultimate", "join", str(whole["name"]), *kept, "--to", str(to)])
+    typed = ["penultimate", "join", str(whole["name"]), *kept, "--to", str(to)]
+    command = shlex.join([*typed, "--partial"] if partial else typed)
     provenances = [part.provenance for part in kept.values()]
     description = {**whole, "command": command, **facts}
-    return write_kept(to, rows, description, {**_joined(provenances), "command": command})
+    return write_kept(to, rows, description, {**_joined(provenances, steps), "command": command})
 
 
 def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
@@ -69,12 +84,13 @@ def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
     return [(row, kept[name]) for row, name in first.values()]
 
 
-def _expect_networks(
+def _missing(
     rows: Sequence[tuple[Row, KeptStudy]],
     kept: Mapping[str, KeptStudy],
     whole: str,
     keys: Collection[NetworkKey],
-) -> None:
+) -> list[NetworkKey]:
+    """The networks of the whole that no part has; raises RequestError for one that the whole lacks."""
     measured = {network_of(row) for row, _ in rows if row.objective_b is None and row.seed is not None}
     trained = [key for key in keys if not key.is_given]
     foreign = sorted(str(key) for key in measured - {*trained})
@@ -85,15 +101,15 @@ def _expect_networks(
         raise RequestError(
             f"'{names[0]}' holds '{foreign[0]}', which {whole} does not have; it is of another study"
         )
-    missing = [str(key) for key in trained if key not in measured]
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise RequestError(f"no part holds '{missing[0]}'{more}, so this is not the whole of {whole}")
+    return [key for key in trained if key not in measured]
 
 
-def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Where all rows come from: lists and tables united, seconds and steps added up."""
+def _joined(provenances: Sequence[Mapping[str, Any]], steps: Mapping[str, int]) -> dict[str, Any]:
+    """Where all rows come from: lists and tables united, seconds added up, and which steps are done."""
     first = provenances[0]
+    done = Counter[str]()
+    for each in provenances:
+        done.update({name: pair[0] for name, pair in each["steps"].items()})
     return {
         **first,
         **{
@@ -107,8 +123,5 @@ def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for name in ("data", "diverged", "diverged_networks", "undefined")
         },
         "seconds": dict(sum((Counter(each.get("seconds", {})) for each in provenances), Counter())),
-        "steps": {
-            name: [sum(each["steps"].get(name, (0, 0))[side] for each in provenances) for side in (0, 1)]
-            for name in dict.fromkeys(name for each in provenances for name in each["steps"])
-        },
+        "steps": {name: [min(done[name], count), count] for name, count in steps.items()},
     }

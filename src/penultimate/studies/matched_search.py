@@ -14,7 +14,7 @@ from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import matched
 
-RECIPE = matched(Recipe(epochs=44, batch_size=128, learning_rate=1.2, evaluate_every=44, precision="float32"))
+RECIPE = matched(Recipe(epochs=44, batch_size=128, learning_rate=1.2, evaluate_every=44))
 SEEDS = (100, 101, 102)
 
 START = (

@@ -46,6 +46,7 @@ RECIPE = Recipe(
     schedule="exponential",
     weight_decay=8e-5,
     averaging_momentum=0.9999,
+    precision="bfloat16",
     augmentation=Augmentation(shift=0, flip=True, crop=(0.1, 1.0)),
 )
 """ImageNet's, but for its length: appendix A.1."""
@@ -137,7 +138,6 @@ CIFAR = Recipe(
     schedule="cosine",
     final_fraction=0.0,
     averaging_window=0.0,
-    precision="float32",
     augmentation=Augmentation(shift=4, flip=True),
     size=32,
     resize=32,

@@ -43,7 +43,6 @@ STUDY = Study(
                 learning_rate=0.3,
                 schedule="cosine",
                 averaging_window=0.0,
-                precision="float32",
                 augmentation=Augmentation(shift=1),
             ),
             backbones=("glyphmobile(width=4, features=16)", "glyphwide(width=4, features=16)"),

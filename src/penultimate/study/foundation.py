@@ -23,6 +23,8 @@ from penultimate.training.recipe import Recipe
 
 VERSIONS = {"data": 3, "sheet": 1, "train": 4, "given": 2, "extract": 2}
 """Of the steps that are no measurements; raised by hand when their results change."""
+USUAL = Recipe(precision="bfloat16")
+"""Steps are told apart by how their recipe differs from this: it stays as it is where a default changes."""
 SECONDS = {"data": 0.88, "sheet": 0.4, "given": 2.0, "extract": 0.25}
 """What they cost on one core, where neither the store nor the study knows; a training is timed."""
 
@@ -182,12 +184,13 @@ class Foundation:
         return True
 
     def training(self, key: NetworkKey) -> dict[str, Any]:
-        """How a network was trained: its architecture, and what is not the usual augmentation and thread."""
+        """How a network was trained: with which architecture, precision, augmentation and threads."""
         block = self.blocks[key]
         assert isinstance(block, Runs)
         augmentation = _settings(block.recipe)[1].get("augmentation")
         threads = self.study.threads if self.study.threads > 1 else None
-        return filled(backbone=key.backbone, augmentation=augmentation, threads=threads)
+        precision = block.recipe.precision
+        return filled(backbone=key.backbone, precision=precision, augmentation=augmentation, threads=threads)
 
     def _core(
         self,
@@ -276,7 +279,7 @@ def word(text: str) -> str:
 def _settings(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of a recipe, and those that differ from the usual ones."""
     settings = dataclasses.asdict(recipe)
-    return settings, _differing(settings, dataclasses.asdict(Recipe()))
+    return settings, _differing(settings, dataclasses.asdict(USUAL))
 
 
 def filled(**entries: Any) -> dict[str, Any]:

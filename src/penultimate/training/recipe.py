@@ -12,7 +12,7 @@ from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError, unknown
 
 SCHEDULES = ("exponential", "cosine", "constant")
-PRECISIONS = ("bfloat16", "float16", "float32")
+PRECISIONS = ("float32", "bfloat16", "float16")
 STOPPING = ("last", "best")
 
 
@@ -42,8 +42,9 @@ class Recipe:
                                 that is the middle, once the shorter side has `resize` pixels
     resident                    whether images on disk are decoded once and held as bytes on the device, the
                                 shorter side at `resize`; crops are cut out there
-    precision                   of the backbone: "bfloat16" or "float16" (by autocast; float16 with a scaled
-                                loss), or "float32"; float32 from features on
+    precision                   of the backbone: "float32", or by autocast "bfloat16" or "float16" (with a
+                                scaled loss), fast on GPUs and on processors with matrix units (AMX); float32
+                                from features on
     compile                     whether the backbone is compiled (torch.compile), which takes a minute
     augmentation                `Augmentation`, or its fields as a mapping
     stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
@@ -78,7 +79,7 @@ class Recipe:
     decay_biases: bool = False
     averaging_window: float = 0.15
     averaging_momentum: float | None = None
-    precision: str = "bfloat16"
+    precision: str = "float32"
     augmentation: Augmentation = field(default_factory=Augmentation)
     stopping: str = "last"
     patience: int = 0
