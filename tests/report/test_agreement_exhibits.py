@@ -9,10 +9,11 @@ import pytest
 
 from penultimate.errors import RequestError
 from penultimate.records.table import Row
-from penultimate.report import exhibit
+from penultimate.report import exhibit, render_report
 from penultimate.report.base import StudyResults
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
+from penultimate.report.remarks import OF_DRAWS, OF_ONE_DRAW
 from penultimate.report.tables import points_csv, to_csv, to_latex
 from penultimate.report.terminal import render_exhibit_text
 from penultimate.report.text import in_words
@@ -274,6 +275,15 @@ def test_networks_that_saw_one_draw_are_shown_where_the_study_has_them(name: str
         tenths = [cell.value for row in other.rows for cell in row.cells if cell.value is not None]
         assert values
         assert tenths == pytest.approx([value / 10 for value in values])
+
+
+def test_the_page_says_of_which_exhibits_a_seed_is_no_draw() -> None:
+    page = render_report(of_one_draw(glyphs()))[""].decode()
+    asked = page.index('id="asked"')
+    end = page.index("</section>", asked)
+    assert page.count(OF_DRAWS) == page.count(OF_DRAWS, asked, end) == 1
+    assert page.count(OF_ONE_DRAW, asked, end) == 0
+    assert page.count(OF_ONE_DRAW) == len(NAMES)
 
 
 def test_an_arm_of_one_draw_that_is_not_measured_yet_is_named_as_missing() -> None:

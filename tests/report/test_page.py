@@ -51,6 +51,18 @@ def page(files: dict[str, bytes]) -> Page:
     return Page(files[""].decode())
 
 
+@pytest.mark.parametrize(
+    ("command", "told"), [("penultimate run smoke", True), ("penultimate join a b", False)]
+)
+def test_an_unfinished_study_says_how_to_go_on_unless_its_parts_were_joined(
+    results: StudyResults, command: str, told: bool
+) -> None:
+    begun = dataclasses.replace(results, provenance={"command": command, "steps": {"knn": (1, 2)}})
+    elements = Page(render_report(begun)[""].decode()).elements
+    (said,) = (one.all_text for one in elements if "notice" in one.classes and "Unfinished" in one.all_text)
+    assert ("to go on" in said, command in said) == (told, told)
+
+
 def test_the_page_needs_nothing_from_outside(page: Page) -> None:
     for element in page.elements:
         for name in ("src", "href", "xlink:href", "action", "srcset", "data", "poster"):

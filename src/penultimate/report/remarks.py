@@ -11,6 +11,15 @@ from penultimate.report.quantity import SWEEP, Quantity
 from penultimate.report.sets import is_embedded
 from penultimate.report.text import counted, plain
 
+OF_DRAWS = (
+    "Here another seed is another draw of the images, other first weights and another order; in the paper it"
+    " is other first weights and another order alone."
+)
+OF_ONE_DRAW = (
+    "Here, as in the paper, another seed is other first weights and another order: all networks saw one draw"
+    " of the images."
+)
+
 
 def remarks(measurements: Measurements, of_one_arm: bool, of_another: bool) -> tuple[str, ...]:
     """Runs that diverged, and what is not shown: other architectures, and, if it is `of_one_arm`, other arms.
@@ -47,15 +56,7 @@ def seed_in_words(measurements: Measurements) -> str:
     grids = [block for block in every if "seeds" in block]
     if len({seed for block in grids for seed in block["seeds"]}) < 2 or not is_embedded(measurements.source):
         return ""
-    if all(block["draws"] == "seed" for block in grids):
-        return (
-            "Here another seed is another draw of the images, other first weights and another order; in the"
-            " paper it is other first weights and another order alone."
-        )
-    return (
-        "Here, as in the paper, another seed is other first weights and another order: all networks saw one"
-        " draw of the images."
-    )
+    return OF_DRAWS if all(block["draws"] == "seed" for block in grids) else OF_ONE_DRAW
 
 
 def fewer(measurements: Measurements, quantities: Iterable[Quantity], tables: Iterable[ExhibitTable]) -> str:

@@ -28,6 +28,7 @@ from penultimate.report.page.curves import training_curves
 from penultimate.report.page.provenance import provenance
 from penultimate.report.page.regime import compare, summary
 from penultimate.report.page.statements import headline, tally
+from penultimate.report.remarks import OF_DRAWS, OF_ONE_DRAW
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
@@ -163,9 +164,10 @@ def _page(
     environment.filters["code"] = _code
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
+    command = plain(results.provenance.get("command", ""))
     return environment.get_template(template).render(
         **own,
-        command=plain(results.provenance.get("command", "")),
+        command="" if command.startswith("penultimate join ") else command,
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
@@ -188,7 +190,7 @@ def _page(
         dark=Markup(mark_variables(known, dark=True)),
         script=Markup(script),
         script_digest=digest,
-        said_once=_said_once([built for _, built in made if built.wanted]),
+        said_once=_said_once([built for _, built in made if built.wanted and built.is_measured]),
         long_text=lambda text: len(text) > 30,
         is_drawn=_is_drawn,
         is_small=_is_small,
@@ -244,10 +246,13 @@ def _gaps_told(made: Iterable[tuple[str, Built]], has_curves: bool) -> str:
 
 
 def _said_once(exhibits: Iterable[Built]) -> tuple[str, ...]:
-    """The notes of many exhibits, but for legends of bold and of marks, which stand below tables."""
+    """The notes of many exhibits, but for those that stand with each.
+
+    These are legends of bold and of marks, below tables, and what a seed is where it is not so everywhere.
+    """
     counts = Counter(note for built in exhibits for note in dict.fromkeys(built.notes))
-    legends = (BOLD, MEAN_PER_CLASS)
-    return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(legends))
+    with_each = (BOLD, MEAN_PER_CLASS, *([OF_ONE_DRAW] if OF_DRAWS in counts else []))
+    return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(with_each))
 
 
 def _typeset(text: str) -> str:
