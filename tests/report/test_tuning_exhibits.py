@@ -99,7 +99,7 @@ def test_a_search_older_than_a_setting_had_its_default() -> None:
     assert "mixup" not in TUNING["recipe"]["augmentation"]
     for mixup, said in (
         (0.0, []),
-        (0.2, ["The search was made with another recipe: mixup = 0.0 (here 0.2)."]),
+        (0.2, ["The search was made with another recipe: mixup = 0 (here 0.2)."]),
     ):
         later = {**recipe, "augmentation": {**recipe["augmentation"], "autoaugment": False, "mixup": mixup}}
         results = described(glyphs(), name="other", networks=[{**main, "recipe": later}, *others])

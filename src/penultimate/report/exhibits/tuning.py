@@ -225,10 +225,14 @@ def _difference(tuning: Tuning, recipe: Mapping[str, Any]) -> str:
     """The settings in which the recipe of a search differs from one of this study."""
     searched, used_here = _set_in(tuning.recipe), _set_in(recipe)
     return ", ".join(
-        f"{name} = {searched[name]} (here {used_here[name]})"
+        f"{name} = {_in_short(searched[name])} (here {_in_short(used_here[name])})"
         for name in sorted(searched.keys() & used_here.keys())
         if name not in LOOKS and searched[name] != used_here[name]
     )
+
+
+def _in_short(setting: Any) -> str:
+    return f"{setting:.3g}" if isinstance(setting, float) else str(setting)
 
 
 def _gathered(remarks: Iterable[str]) -> list[str]:

@@ -197,6 +197,7 @@ def _page(
         is_folded=_is_folded,
         is_dense=_is_dense,
         has_words=_has_words,
+        of_numbers=_of_numbers,
         has_sentences=_has_sentences,
     )
 
@@ -304,6 +305,14 @@ def _has_words(table: ExhibitTable) -> bool:
     """Whether some cells hold words, which are set to the left and may be broken."""
     texts = (cell.text for row in table.rows for cell in row.cells if cell.value is None)
     return any(re.search(r"[^\W\d_]{2}", text) for text in texts)
+
+
+def _of_numbers(table: ExhibitTable) -> list[bool]:
+    """Of each column, whether some of its cells hold numbers; dashes stand as those do."""
+    columns = zip(*(row.cells for row in table.rows), strict=True)
+    return [any(cell.value is not None for cell in column) for column in columns] or [False] * len(
+        table.columns
+    )
 
 
 def _has_sentences(table: ExhibitTable) -> bool:
