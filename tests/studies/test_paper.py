@@ -292,6 +292,12 @@ def test_measurements_have_the_numbers_of_the_paper() -> None:
     assert kept == {2}
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_made_for_gpus_is_trained_in_bfloat16_and_cifars_small_nets_in_float32(name: str) -> None:
+    precisions = {block.recipe.precision for block in load_study(name).runs}
+    assert precisions == {"float32" if name.startswith("cifar") else "bfloat16"}
+
+
 def test_imagenet64_has_the_papers_regime() -> None:
     (recipe,) = set(trainings("imagenet64").values())
     length = recipe.epochs * (126689 // recipe.batch_size)

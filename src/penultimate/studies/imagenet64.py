@@ -36,6 +36,7 @@ RECIPE = matched(
         batch_size=256,
         ghost_batch=32,
         learning_rate=0.1,
+        precision="bfloat16",
         augmentation=Augmentation(shift=0, flip=True, crop=(0.1, 1.0)),
         size=64,
         resize=73,
