@@ -1,10 +1,10 @@
-"""Fine-tuning glyphnet at batch 64, bfloat16 body: our loop, started from a network, and a plain one.
+"""Fine-tuning glyphnet at batch 128, float32: our loop, started from a network, and a plain one.
 
 `python -m benchmarks fine_tuning [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. Both train all
 weights of the same network on the same resident images (shifts of up to two pixels): softmax over 128
 classes, SGD with momentum, the learning rate to zero as a cosine, no averaging. The plain loop runs the same
-modules by PyTorch itself, channels-last, under autocast, with a fused optimiser. Rounds are interleaved; the
-ratio is the median over rounds.
+modules by PyTorch itself, channels-last, with a fused optimiser. Rounds are interleaved; the ratio is the
+median over rounds.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main(arguments: list[str]) -> None:
     speeds = [statistics.median(of) for of in zip(*pairs, strict=True)]
     threads = torch.get_num_threads()
     print(
-        f"glyphnet, all weights fine-tuned, batch {BATCH}, bfloat16 body, {threads} thread(s);"
+        f"glyphnet, all weights fine-tuned, batch {BATCH}, float32, {threads} thread(s);"
         f" {rounds} rounds of {steps} steps\n"
         f"  penultimate                   {speeds[0]:6.1f} steps/s\n"
         f"  plain loop, resident tensors  {speeds[1]:6.1f} steps/s   ours: {ratio:.2f} x"

@@ -347,25 +347,31 @@ def _labels(measurements: Measurements) -> dict[str, str]:
     return labels
 
 
-def _glossary(measurements: Measurements) -> list[tuple[str, str, str, str, str]]:
-    """The study's objectives: (slug, label, sentence, equation, spec)."""
+def _glossary(measurements: Measurements) -> list[tuple[str, str, list[StudyObjective]]]:
+    """The study's objectives: a sentence, an equation, and those of which they are said, of all strengths."""
     from markupsafe import Markup
 
-    entries: list[tuple[str, str, str, str, str]] = []
+    entries: dict[str, tuple[str, str, list[StudyObjective]]] = {}
     for objective in _of_all_arms(measurements):
         explained = glossary.OBJECTIVES.get(objective.slug)
         sentence = explained.sentence if explained else _own_words(objective.spec)
         equation = Markup(explained.equation if explained else "")
-        entries.append((objective.slug, objective.label, sentence, equation, objective.spec))
-    return entries
+        named = "+".join(_names(objective.spec)) or objective.spec
+        entries.setdefault(named, (sentence, equation, []))[2].append(objective)
+    return list(entries.values())
+
+
+def _names(spec: str) -> list[str]:
+    """What a sum adds up, without strengths; nothing for what is no sum."""
+    try:
+        return [term.name for term in registry.parse_sum(spec)]
+    except RequestError:
+        return []
 
 
 def _own_words(spec: str) -> str:
     """What a combination or a plug-in says of itself."""
-    try:
-        names = [term.name for term in registry.parse_sum(spec)]
-    except RequestError:
-        return "An objective of this study."
+    names = _names(spec)
     said = [glossary.OBJECTIVES[name].sentence for name in names if name in glossary.OBJECTIVES]
     for kind in ("loss", "head", "penalty"):
         said += [registry.entry(kind, name).summary for name in names if name in registry.names(kind)]
