@@ -121,15 +121,16 @@ def test_parts_of_which_some_are_missing_are_joined_on_request_and_go_on_with_th
     assert main(["join", "whole.py", "kept-first", "--to", "begun", "--partial"]) == 0
     begun, first = read_kept(parts / "begun"), read_kept(parts / "kept-first")
     assert rows_of(begun) == rows_of(first)
-    assert begun.provenance["steps"]["train"] == [2, 6]
+    assert begun.provenance["steps"]["train"] == [2, 2]
     assert begun.description["command"] == "penultimate join whole kept-first --to begun --partial"
-    (done, total) = (sum(pair[side] for pair in begun.provenance["steps"].values()) for side in (0, 1))
-    assert said_of(begun) == f"{done} of {total} steps"
+    assert said_of(begun) == "2 of 6 networks"
     assert said_of(first) == ""
     assert main(["join", "whole.py", "begun", "kept-second", "--to", "ended"]) == 0
     ended = read_kept(parts / "ended")
     assert rows_of(ended) == pytest.approx(rows_of(read_kept(parts / "kept-whole")), nan_ok=True)
     assert said_of(ended) == ""
+    assert main(["join", "whole.py", "begun", "kept-first", "--to", "again", "--partial"]) == 0
+    assert said_of(read_kept(parts / "again")) == "2 of 6 networks"
 
 
 def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
     changed[0] = (dataclasses.replace(row, value=row.value + 1), owner)
     write_kept(tmp_path / "other", changed, kept.description, kept.provenance)
     with pytest.raises(RequestError, match=r"both hold .* with two values: .* in one part only"):
-        join([parts / "kept-first", tmp_path / "other"], kept.description, (), {}, tmp_path / "joined")
+        join([parts / "kept-first", tmp_path / "other"], kept.description, (), tmp_path / "joined")
 
 
 def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
     parts = [tmp_path / f"my part {seed}" for seed in (0, 1)]
     keys = [NetworkKey("softmax", "net", seed=seed, draw=0) for seed in (0, 1)]
     whole = {**read_kept(parts[0]).description, "name": "whole"}
-    kept = read_kept(join(parts, whole, keys, {}, tmp_path / "joined").parent)
+    kept = read_kept(join(parts, whole, keys, tmp_path / "joined").parent)
     assert [(row.metric, row.seed) for row in kept.table] == [("top1", 0), ("top5", 0), ("top5", 1)]
     typed = ["penultimate", "join", "whole", *map(str, parts), "--to", str(tmp_path / "joined")]
     assert shlex.split(kept.description["command"]) == typed

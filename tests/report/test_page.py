@@ -54,10 +54,11 @@ def page(files: dict[str, bytes]) -> Page:
 def test_an_unfinished_study_whose_parts_were_joined_names_no_command_that_goes_on(
     results: StudyResults,
 ) -> None:
-    joined = {"command": "penultimate join a b", "steps": {"knn": (1, 2)}}
+    joined = {"command": "penultimate join a b", "networks": (1, 2), "steps": {"knn": (3, 3)}}
     elements = Page(render_report(dataclasses.replace(results, provenance=joined))[""].decode()).elements
     (said,) = (one.all_text for one in elements if "notice" in one.classes and "Unfinished" in one.all_text)
-    assert "Unfinished: 1 of 2 steps." in said
+    assert "Unfinished: 1 of 2 networks." in said
+    assert "Networks, of how many" in {one.text for one in elements}
     assert said.split(".")[0].endswith("is in no number on this page")  # and a stop, not what to type
 
 

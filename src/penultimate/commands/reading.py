@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,11 +148,9 @@ def _keep(options: argparse.Namespace) -> int:
 def _join(options: argparse.Namespace) -> int:
     from penultimate.records.joining import join
     from penultimate.study import load_study
-    from penultimate.study.unfold import unfold
 
     study = load_study(options.study)
-    steps = Counter(step.name for step in unfold(study).steps.values())
-    written = join(options.parts, study.describe(), study.keys(), steps, options.to, options.partial)
+    written = join(options.parts, study.describe(), study.keys(), options.to, options.partial)
     say(f"Kept: {written}")
     return 0
 

@@ -24,14 +24,12 @@ def join(
     parts: Sequence[Path | str],
     whole: Mapping[str, Any],
     keys: Collection[NetworkKey],
-    steps: Mapping[str, int],
     to: Path | str,
     partial: bool = False,
 ) -> Path:
-    """Write the kept parts of a study as the kept study.
+    """Write the kept parts of a study as the kept study; `whole` describes it, `keys` are its networks.
 
-    whole, keys, steps   its description, its networks, and how many steps of each kind it has
-    partial              whether networks may be in no part; what is shown then says that it is unfinished
+    If it is `partial`, networks may be in no part; what is shown then says that it is unfinished.
 
     Raises RequestError for a part of another source, for networks that the whole does not have or that no
     part has, and for a number that two parts hold with two values: what compares networks with each other can
@@ -63,7 +61,8 @@ def join(
     command = shlex.join([*typed, "--partial"] if partial else typed)
     provenances = [part.provenance for part in kept.values()]
     description = {**whole, "command": command, **facts}
-    return write_kept(to, rows, description, {**_joined(provenances, steps), "command": command})
+    far = {"networks": [len(keys) - len(missing), len(keys)]} if missing else {}
+    return write_kept(to, rows, description, {**_joined(provenances), **far, "command": command})
 
 
 def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
@@ -104,12 +103,9 @@ def _missing(
     return [key for key in trained if key not in measured]
 
 
-def _joined(provenances: Sequence[Mapping[str, Any]], steps: Mapping[str, int]) -> dict[str, Any]:
-    """Where all rows come from: lists and tables united, seconds added up, and which steps are done."""
-    first = provenances[0]
-    done = Counter[str]()
-    for each in provenances:
-        done.update({name: pair[0] for name, pair in each["steps"].items()})
+def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Where all rows come from: lists and tables united, seconds and steps added up."""
+    first = {name: value for name, value in provenances[0].items() if name != "networks"}
     return {
         **first,
         **{
@@ -123,5 +119,8 @@ def _joined(provenances: Sequence[Mapping[str, Any]], steps: Mapping[str, int]) 
             for name in ("data", "diverged", "diverged_networks", "undefined")
         },
         "seconds": dict(sum((Counter(each.get("seconds", {})) for each in provenances), Counter())),
-        "steps": {name: [min(done[name], count), count] for name, count in steps.items()},
+        "steps": {
+            name: [sum(each["steps"].get(name, (0, 0))[side] for each in provenances) for side in (0, 1)]
+            for name in dict.fromkeys(name for each in provenances for name in each["steps"])
+        },
     }

@@ -319,7 +319,10 @@ class Measurements:
     @property
     def unfinished(self) -> str:
         """How far the study has come, such as "98 of 187 steps", where it is not finished; else ""."""
-        counts = self.results.provenance.get("steps", {}).values()
+        provenance = self.results.provenance
+        if "networks" in provenance:  # of parts that were joined before all were there
+            return "{:,} of {:,} networks".format(*provenance["networks"])
+        counts = provenance.get("steps", {}).values()
         done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
         return f"{done:,} of {total:,} steps" if done < total else ""
 

@@ -26,6 +26,7 @@ LABELS = {
     "draws": "Draws of the data",
     "data": "Data (sha256)",
     "seconds": "Seconds of work, by kind of step",
+    "networks": "Networks, of how many",
     "steps": "Steps done, of how many",
     "recipe": "Training recipe",
     "further": "Further networks",
@@ -33,7 +34,7 @@ LABELS = {
     "undefined": "Undefined",
 }
 
-SHARES = ("steps",)
+SHARES = ("networks", "steps")
 """Of the provenance, what counts pairs: how many are done, of how many."""
 
 
