@@ -44,7 +44,8 @@ def join(
                     f" {part.description.get(setting)!r}, that of {whole['name']} {whole.get(setting)!r}"
                 )
     rows = _rows(kept)
-    missing = _missing(rows, kept, str(whole["name"]), keys)
+    trained = [key for key in keys if not key.is_given]
+    missing = _missing(rows, kept, str(whole["name"]), trained)
     if missing and not partial:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise RequestError(
@@ -61,7 +62,7 @@ def join(
     command = shlex.join([*typed, "--partial"] if partial else typed)
     provenances = [part.provenance for part in kept.values()]
     description = {**whole, "command": command, **facts}
-    far = {"networks": [len(keys) - len(missing), len(keys)]} if missing else {}
+    far = {"networks": [len(trained) - len(missing), len(trained)]}
     return write_kept(to, rows, description, {**_joined(provenances), **far, "command": command})
 
 
@@ -87,11 +88,10 @@ def _missing(
     rows: Sequence[tuple[Row, KeptStudy]],
     kept: Mapping[str, KeptStudy],
     whole: str,
-    keys: Collection[NetworkKey],
+    trained: Sequence[NetworkKey],
 ) -> list[NetworkKey]:
     """The networks of the whole that no part has; raises RequestError for one that the whole lacks."""
     measured = {network_of(row) for row, _ in rows if row.objective_b is None and row.seed is not None}
-    trained = [key for key in keys if not key.is_given]
     foreign = sorted(str(key) for key in measured - {*trained})
     if foreign:
         names = [
@@ -105,7 +105,7 @@ def _missing(
 
 def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Where all rows come from: lists and tables united, seconds and steps added up."""
-    first = {name: value for name, value in provenances[0].items() if name != "networks"}
+    first = provenances[0]
     return {
         **first,
         **{

@@ -320,11 +320,15 @@ class Measurements:
     def unfinished(self) -> str:
         """How far the study has come, such as "98 of 187 steps", where it is not finished; else ""."""
         provenance = self.results.provenance
-        if "networks" in provenance:  # of parts that were joined before all were there
-            return "{:,} of {:,} networks".format(*provenance["networks"])
-        counts = provenance.get("steps", {}).values()
-        done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
-        return f"{done:,} of {total:,} steps" if done < total else ""
+        counts = {
+            "networks": [provenance.get("networks", (0, 0))],  # of a study that was joined of parts
+            "steps": provenance.get("steps", {}).values(),
+        }
+        for what, pairs in counts.items():
+            done, total = (sum(pair[side] for pair in pairs) for side in (0, 1))
+            if done < total:
+                return f"{done:,} of {total:,} {what}"
+        return ""
 
 
 def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:

@@ -16,6 +16,18 @@ from penultimate.report.networks import StudyObjective
 from penultimate.report.text import listed
 
 CELLS = Column("cells", "Cells")
+SYMBOLS = {
+    "none": "none",
+    "alpha": "α",
+    "lambda_final": "λ",
+    "keep_probability_rho": "ρ",
+    "beta": "β",
+    "temperature_tau": "τ",
+    "kappa": "κ",
+    "target_magnitude_m": "M",
+    "loss_scale": "scale",
+}
+"""The paper's letters by the names of the printed tables."""
 
 
 def searches_of(measurements: Measurements) -> tuple[Tuning, ...]:

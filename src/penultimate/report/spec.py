@@ -184,7 +184,6 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     of_parts = [note for piece in pieces for note in piece.notes]
     of_architectures = measurements.of_others if exhibit.of_another else (measurements,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
-    shows_networks = exhibit.of_one_draw or exhibit.quantities
     sentences = [
         *(str(gap) for gap in missing),
         *of_parts,
@@ -192,7 +191,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
-        seed_in_words(measurements) if is_measured and shows_networks else "",
+        seed_in_words(measurements) if is_measured and exhibit.quantities else "",
         *(fewer(one, exhibit.quantities, tables) for one in of_architectures),
         *remarks(measurements, of_one_arm, exhibit.of_another),
     ]

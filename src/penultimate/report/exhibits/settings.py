@@ -8,10 +8,10 @@ from typing import Any
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.exhibits.tuning import SYMBOLS
 from penultimate.report.measurements import Measurements
 from penultimate.report.searches import (
     CELLS,
+    SYMBOLS,
     budgets,
     cells_cell,
     each_of,

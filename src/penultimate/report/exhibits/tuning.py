@@ -31,6 +31,7 @@ from penultimate.report.base import (
 from penultimate.report.measurements import Measurements
 from penultimate.report.searches import (
     CELLS,
+    SYMBOLS,
     budgets,
     cells_cell,
     each_of,
@@ -51,18 +52,6 @@ from penultimate.training.recipe import Recipe
 SIZE = (210.0, 160.0)
 LOOKS = ("evaluate_every", "snapshot_every")
 """Settings of a recipe that say when to look, and change no network."""
-SYMBOLS = {
-    "none": "none",
-    "alpha": "α",
-    "lambda_final": "λ",
-    "keep_probability_rho": "ρ",
-    "beta": "β",
-    "temperature_tau": "τ",
-    "kappa": "κ",
-    "target_magnitude_m": "M",
-    "loss_scale": "scale",
-}
-"""The paper's letters by the names of the printed tables."""
 TUNED = (
     "Every objective was given the same number of trainings to find its hyperparameters, and only the"
     " accuracy on images held out of the pretraining set decided: no test set, no transfer task."

@@ -164,10 +164,9 @@ def _page(
     environment.filters["code"] = _code
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
-    command = plain(results.provenance.get("command", ""))
     return environment.get_template(template).render(
         **own,
-        command="" if command.startswith("penultimate join ") else command,
+        command="" if "networks" in results.provenance else plain(results.provenance.get("command", "")),
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
