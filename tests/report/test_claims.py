@@ -226,6 +226,23 @@ def test_too_few_objectives_or_temperatures_decide_nothing() -> None:
         assert f"{needed} or more are needed" in judged[key].reason
 
 
+def test_what_is_missing_of_the_temperatures_is_not_called_missing_of_the_objectives() -> None:
+    truth = as_in_the_paper()
+    without = {text: truth[text] for text in NINE}
+    unseparated = {
+        **without,
+        **{text: {"accuracy": truth[text]["accuracy"], "linear": truth[text]["linear"]} for text in swept()},
+    }
+    for means, what in (
+        (without, "Cosine softmax at several temperatures"),
+        (unseparated, "Class separation at several temperatures of cosine softmax"),
+    ):
+        judged = {one.claim.key: one.ours for one in judge(read(planted(means)))}
+        missing = judged["temperature_separation"].missing
+        assert missing is not None
+        assert missing.what == what
+
+
 def test_the_order_of_objectives_and_the_names_of_seeds_do_not_matter() -> None:
     truth = {text: {**means, "linear": 85.0} for text, means in as_in_the_paper().items()}
     results = planted(truth, noise=1.0)

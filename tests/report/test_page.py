@@ -122,6 +122,13 @@ def test_two_seeds_are_not_read_as_a_share() -> None:
     assert dict(told["Steps done, of how many"])["train"] == "9 of 9"
 
 
+def test_durations_are_told_without_the_noise_of_their_sums() -> None:
+    described = study((0, 1), epochs=2)
+    seconds = {"train": sum([0.1] * 3), "linear": 12}
+    told = provenance(dataclasses.replace(described, provenance={**described.provenance, "seconds": seconds}))
+    assert dict(told)["Seconds of work, by kind of step"] == [("train", "0.3"), ("linear", "12")]
+
+
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_hostile_text_anywhere_stays_text(text: str, benign: list[tuple[str, list[str]]]) -> None:
     files = told_everywhere(text)
@@ -184,7 +191,7 @@ def test_published_tables_and_panels_look_different_and_hold_no_run_of_ours(page
         if "Claim by claim" in box.all_text:
             # The one table that names the paper beside us: in a column of its own.
             labels = [tag.text for tag in page.elements if tag.tag == "th" and box in tag.ancestors]
-            assert {"The paper's evidence", "This study's evidence"} <= set(labels)
+            assert {"The paper’s evidence", "This study’s evidence"} <= set(labels)
             continue
         assert ("paper" in box.all_text) == published
     assert {True, False} == {"published" in box.classes for box in boxes}

@@ -99,16 +99,18 @@ def listed(words: list[str]) -> str:
 
 
 def typeset(text: str) -> str:
-    """Text as a page sets it: curved quotes, no line break inside "p = 0.01" or before a per cent sign.
+    """Text as a page sets it: curved quotes, true minus signs, no line break inside "p = 0.01" or before "%".
 
     >>> typeset("the paper's p = 0.01").replace("\N{NO-BREAK SPACE}", "~")
     'the paper’s p~=~0.01'
     >>> typeset("networks' features of 'a b'")
     'networks’ features of ‘a b’'
+    >>> typeset("-0.62 on 2026-11-23, 8e-5, tau-0.1")
+    '−0.62 on 2026-11-23, 8e-5, tau-0.1'
     """
     quoted = re.sub(r"(?<!\w)'([^']*)'(?!\w)", r"‘\1’", text)
     curved = re.sub(r"(?<=\w)'", "’", quoted)
-    return unbroken(curved)
+    return unbroken(re.sub(r"(?<![\w.=-])-(?=\.?\d)", MINUS, curved))
 
 
 def unbroken(text: str) -> str:

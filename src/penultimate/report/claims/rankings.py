@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import MISSING
-from penultimate.report.claims.aspects import NAMES, Among, Aspect
+from penultimate.report.claims.aspects import NAMES, OF_THE_SWEEP, Among, Aspect
 from penultimate.report.claims.criteria import Criteria
 from penultimate.report.claims.effects import (
     BySeed,
@@ -109,8 +109,7 @@ def trend(evidence: Evidence, rule: Trend, criteria: Criteria) -> Assessment:
     ]
     enough = int(criteria.least_temperatures.value)
     if not temperatures:
-        absent = evidence.values("temperature", "temperatures")
-        return unmeasured(NAMES[rule.aspect if absent else "temperature"])
+        return unmeasured(_missing_of_temperatures(evidence, rule.aspect))
     runs = [y[objective.spec] for _, objective in temperatures]
     seeds = common_seeds(runs)
     effect = (
@@ -139,6 +138,12 @@ def trend(evidence: Evidence, rule: Trend, criteria: Criteria) -> Assessment:
 def _missing(evidence: Evidence, x: Aspect, y: Aspect, over: Among) -> str:
     """What is not measured of a ranking that has no pair."""
     return NAMES[next((name for name in (x, y) if not evidence.values(name, over)), y)]
+
+
+def _missing_of_temperatures(evidence: Evidence, aspect: Aspect) -> str:
+    """What is not measured of the temperatures: the one aspect, or any."""
+    some = any(evidence.values(other, "temperatures") for other in OF_THE_SWEEP)
+    return f"{NAMES[aspect]} at several temperatures of cosine softmax" if some else NAMES["temperature"]
 
 
 _Pairs: TypeAlias = dict[str, tuple[BySeed, BySeed]]
@@ -214,7 +219,7 @@ def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool)
     temperatures = evidence.among("temperatures").temperatures
     points = [(t, runs[objective.spec]) for t, objective in temperatures if objective.spec in runs]
     if not points:
-        return unmeasured(NAMES["temperature"])
+        return unmeasured(_missing_of_temperatures(evidence, aspect))
     enough = int(criteria.least_temperatures.value)
     groups = [of_seeds for _, of_seeds in points]
     counts = [len(common_seeds(groups))] if blocks else [len(of_seeds) for of_seeds in groups]

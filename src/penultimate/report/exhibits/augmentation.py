@@ -194,7 +194,7 @@ TABLE_E3 = Exhibit(
         ),
     ),
     paper_says="The paper's title says that augmentation does not raise class separation. Its numbers for"
-    " softmax and sigmoid do rise, by .004 and .005: little beside the differences between objectives.",
+    " softmax and sigmoid do rise, by 0.004 and 0.005: little beside the differences between objectives.",
     section="E.3",
     measured_by="full",
     summary="AutoAugment, accuracy and class separation",

@@ -18,6 +18,7 @@ SPLITS = {
     "test": "Test",
     "relearn": "Relearning",
     "validation": "Validation",
+    "further_test": "Further test",
 }
 MEASURE = Column("accuracy_measure", "Measure")
 

@@ -301,9 +301,9 @@ def _is_dense(table: ExhibitTable) -> bool:
 
 
 def _has_words(table: ExhibitTable) -> bool:
-    """Whether some cells hold words, which are set to the left and may be broken."""
+    """Whether some cells hold words or settings, which are set to the left and may be broken."""
     texts = (cell.text for row in table.rows for cell in row.cells if cell.value is None)
-    return any(re.search(r"[^\W\d_]{2}", text) for text in texts)
+    return any(re.search(r"[^\W\d_]{2}| = ", text) for text in texts)
 
 
 def _of_numbers(table: ExhibitTable) -> list[bool]:

@@ -82,4 +82,4 @@ def _record(value: Any, shares: bool = False) -> Any:
         return ", ".join(str(_record(entry)) for entry in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return plain(value)
+    return f"{value:.6g}" if isinstance(value, float) else plain(value)
