@@ -33,9 +33,12 @@ def legible(text: object) -> str:
     >>> legible("a\x1b[31m\nb\u202ec")
     'a [31m\nb c'
     """
+    told = str(text)
+    if told.isprintable():
+        return told
     return "".join(
         " " if c != "\n" and unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c
-        for c in _TURNING.sub(" ", str(text))
+        for c in _TURNING.sub(" ", told)
     )
 
 

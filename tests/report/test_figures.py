@@ -16,7 +16,7 @@ from penultimate.report.base import Curve, Panel, Point
 from penultimate.report.drawing import palette
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import PRESET_MARKS, SHAPES, marks
-from penultimate.report.drawing.placement import Box, place
+from penultimate.report.drawing.placement import Box, crosses, overlap, place
 from tests.oracles.report import MACHADO, contrast, oklab
 
 MARKS = marks(list(PRESET_MARKS))
@@ -114,22 +114,19 @@ def test_labels_stay_inside_and_apart(drawn: list[tuple[float, float, float]]) -
     placed = place(anchors, [(width, 10) for _, _, width in drawn], obstacles, frame)
     assert place(anchors, [(width, 10) for _, _, width in drawn], obstacles, frame) == placed
     for i, one in enumerate(placed):
-        assert one.box.overlap(frame) == pytest.approx(one.box.area)
-        assert not any(one.box.overlap(other.box) for other in placed[:i])
-        near = one.box.nearest(*anchors[i])
+        left, bottom, right, top = one.box
+        assert overlap(one.box, frame) == pytest.approx((right - left) * (top - bottom))
+        assert not any(overlap(one.box, other.box) for other in placed[:i])
+        x, y = anchors[i]
+        near = min(max(x, left), right), min(max(y, bottom), top)
         assert one.leader is not None or math.dist(near, anchors[i]) <= 15
 
 
 def test_a_leader_crosses_what_lies_on_it() -> None:
-    from penultimate.report.drawing.placement import _crosses
-
-    box = Box(4, 4, 6, 6)
-    assert _crosses((0, 0, 10, 10), box)
-    assert _crosses((0, 5, 10, 5), box)
-    assert not _crosses((0, 7, 10, 7), box)
-    assert not _crosses((0, 0, 3, 3), box)
-    assert not _crosses((5, 0, 5, 3), box)
-    assert _crosses((5, 0, 5, 9), box)
+    through = [(0, 0, 10, 10), (0, 5, 10, 5), (5, 0, 5, 9)]
+    beside = [(0, 7, 10, 7), (0, 0, 3, 3), (5, 0, 5, 3), (7, 0, 7, 9), (5, 5, 5, 5.1)]
+    assert crosses([*through, *beside], Box(4, 4, 6, 6)).tolist() == [True] * 3 + [False] * 4 + [True]
+    assert not crosses([(4, 5, 4, 9), (5, 5, 15, 5)], [Box(4, 4, 6, 6), Box(4, 4, 5.9, 6)]).any()
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["paper", "dark"])

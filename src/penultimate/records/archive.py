@@ -14,6 +14,7 @@ import math
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,19 +51,22 @@ class KeptStudy:
 
     def arrays(self, step: str, metric: str) -> dict[str, npt.NDArray[Any]]:
         """The arrays that a row of this step and metric points to; raises RequestError where it has none."""
-        import numpy as np
-
         arrays, prefix = {}, f"{step}|{metric}|"
-        if self.packed:
-            with np.load(io.BytesIO(self.packed), allow_pickle=False) as archive:
-                for name in archive.files:
-                    if name.startswith(prefix):
-                        values = archive[name]
-                        is_name = values.ndim == 0 and values.dtype.kind == "U"
-                        arrays[name.removeprefix(prefix)] = archive[str(values)] if is_name else values
+        for name in self._archive:
+            if name.startswith(prefix):
+                values = self._archive[name]
+                is_name = values.ndim == 0 and values.dtype.kind == "U"
+                arrays[name.removeprefix(prefix)] = self._archive[str(values)] if is_name else values
         if not arrays:
             raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
         return arrays
+
+    @cached_property
+    def _archive(self) -> Mapping[str, npt.NDArray[Any]]:
+        """All arrays by name, each read when it is asked for."""
+        import numpy as np
+
+        return np.load(io.BytesIO(self.packed), allow_pickle=False) if self.packed else {}
 
 
 def keep(folder: StudyFolder, to: Path | str) -> Path:

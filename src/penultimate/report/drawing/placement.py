@@ -7,9 +7,16 @@ descent).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers: TypeAlias = npt.NDArray[np.float64]
+    Truths: TypeAlias = npt.NDArray[np.bool_]
 
 DISTANCES = (9.0, 13.0, 19.0, 26.0, 35.0, 46.0, 60.0, 76.0)
 ANGLES = (0, 180, 90, 270, 30, 150, 330, 210, 60, 120, 300, 240)
@@ -20,32 +27,13 @@ AMBIGUOUS_WITHIN = 6.0
 PASSES = 8
 
 
-@dataclass(frozen=True)
-class Box:
-    """A rectangle in pixels, y upwards."""
+class Box(NamedTuple):
+    """A rectangle in pixels, y upwards; of many, an array [... 4]."""
 
     left: float
     bottom: float
     right: float
     top: float
-
-    def overlap(self, other: Box) -> float:
-        """The area shared with another box, in square pixels; 0 where they are apart.
-
-        >>> Box(0, 0, 4, 4).overlap(Box(2, 3, 9, 9))
-        2.0
-        """
-        width = min(self.right, other.right) - max(self.left, other.left)
-        height = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return float(max(width, 0) * max(height, 0))
-
-    @property
-    def area(self) -> float:
-        return (self.right - self.left) * (self.top - self.bottom)
-
-    def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """The point of the box nearest to (x, y)."""
-        return min(max(x, self.left), self.right), min(max(y, self.bottom), self.top)
 
 
 @dataclass(frozen=True)
@@ -56,57 +44,96 @@ class Placed:
     leader: tuple[float, float, float, float] | None
 
 
-def _candidates(x: float, y: float, width: float, height: float) -> list[tuple[float, Placed]]:
+@dataclass(frozen=True)
+class _Options:
+    """The positions that a label may take: boxes and leaders [k 4], whether these are drawn, costs [k]."""
+
+    boxes: Numbers
+    leaders: Numbers
+    led: Truths
+    costs: Numbers
+
+    def placed(self, index: int) -> Placed:
+        leader = tuple(self.leaders[index].tolist()) if self.led[index] else None
+        return Placed(Box(*self.boxes[index].tolist()), leader)
+
+
+def overlap(boxes: npt.ArrayLike, others: npt.ArrayLike) -> Numbers:
+    """The areas that boxes share with others, in square pixels; 0 where they are apart.
+
+    >>> overlap([Box(0, 0, 4, 4)], [Box(2, 3, 9, 9)])
+    array([2.])
+    """
+    import numpy as np
+
+    one, other = np.asarray(boxes, float), np.asarray(others, float)
+    sides = np.minimum(one[..., 2:], other[..., 2:]) - np.maximum(one[..., :2], other[..., :2])
+    shared: Numbers = np.prod(np.maximum(sides, 0), axis=-1)
+    return shared
+
+
+def crosses(leaders: npt.ArrayLike, boxes: npt.ArrayLike) -> Truths:
+    """Whether leaders, their first tenths apart, pass through boxes (by Liang and Barsky's clipping).
+
+    >>> crosses([(0, 0, 10, 10), (0, 7, 10, 7)], Box(4, 4, 6, 6))
+    array([ True, False])
+    """
+    import numpy as np
+
+    lines, others = np.asarray(leaders, float), np.asarray(boxes, float)
+    start, reach = lines[..., :2], lines[..., 2:] - lines[..., :2]
+    low, high = others[..., :2] - start, others[..., 2:] - start
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.sort(np.stack(np.broadcast_arrays(low / reach, high / reach)), axis=0)
+    beside = (reach == 0) & ~((low < 0) & (high > 0))
+    enters = np.where(reach == 0, np.where(beside, np.inf, 0.1), ends[0]).max(axis=-1)
+    leaves = np.where(reach == 0, 1.0, ends[1]).min(axis=-1)
+    crossed: Truths = np.maximum(enters, 0.1) < np.minimum(leaves, 1.0)
+    return crossed
+
+
+def _nearest(boxes: Numbers, points: Numbers) -> Numbers:
+    """The points of boxes that are nearest to some points [... 2]."""
+    import numpy as np
+
+    return np.clip(points, boxes[..., :2], boxes[..., 2:])
+
+
+def _options(anchor: tuple[float, float], size: tuple[float, float]) -> _Options:
     """Positions around a point with the cost of their distance; the right-hand side is preferred."""
-    candidates = []
-    for distance in DISTANCES:
-        for rank, angle in enumerate(ANGLES):
-            cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-            reach_x, reach_y = distance * cosine, distance * sine
-            left = x + reach_x - (width * (1 - cosine) / 2 if abs(cosine) < 0.99 else width * (cosine < 0))
-            bottom = y + reach_y - height * (1 - sine) / 2
-            box = Box(left, bottom, left + width, bottom + height)
-            near_x, near_y = box.nearest(x, y)
-            leader = (x, y, near_x, near_y) if math.hypot(near_x - x, near_y - y) > LEADER_FROM else None
-            candidates.append((distance * 1.6 + rank * 0.7 + (20 if leader else 0), Placed(box, leader)))
-    return candidates
+    import numpy as np
+
+    point, extent = np.asarray(anchor, float), np.asarray(size, float)
+    distances, ranks = (
+        grid.ravel() for grid in np.meshgrid(DISTANCES, np.arange(len(ANGLES)), indexing="ij")
+    )
+    angles = np.radians(ANGLES)[ranks]
+    towards = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    shares = (1 - towards) / 2
+    shares[:, 0] = np.where(abs(towards[:, 0]) < 0.99, shares[:, 0], towards[:, 0] < 0)
+    corners = point + distances[:, None] * towards - extent * shares
+    boxes = np.concatenate([corners, corners + extent], axis=-1)
+    near = _nearest(boxes, point)
+    led = np.hypot(*(near - point).T) > LEADER_FROM
+    leaders = np.concatenate([np.broadcast_to(point, near.shape), near], axis=-1)
+    return _Options(boxes, leaders, led, 1.6 * distances + 0.7 * ranks + 20.0 * led)
 
 
-def _crosses(leader: tuple[float, float, float, float], box: Box) -> bool:
-    """Whether the leader, its first tenth apart, passes through a box (by Liang and Barsky's clipping)."""
-    x0, y0, x1, y1 = leader
-    enters, leaves = 0.1, 1.0
-    for start, reach, low, high in ((x0, x1 - x0, box.left, box.right), (y0, y1 - y0, box.bottom, box.top)):
-        if reach == 0:
-            if not low < start < high:
-                return False
-            continue
-        near, far = sorted(((low - start) / reach, (high - start) / reach))
-        enters, leaves = max(enters, near), min(leaves, far)
-    return enters < leaves
+def _own_costs(options: _Options, marks: Numbers, foreign: Truths, frame: Box) -> Numbers:
+    """What the positions cost whatever the other labels do; `foreign`: which marks [m 4] are of others."""
+    import numpy as np
 
-
-def _own_cost(
-    cost: float,
-    placed: Placed,
-    index: int,
-    anchor: tuple[float, float],
-    obstacles: Sequence[tuple[Box, int]],
-    frame: Box,
-) -> float:
-    """What a position costs whatever the other labels do."""
-    box = placed.box
-    cost += OUTSIDE * (box.area - box.overlap(frame)) / box.area
-    own_distance = math.dist(box.nearest(*anchor), anchor)
-    for obstacle, owner in obstacles:
-        cost += OVER_POINT * (box.overlap(obstacle) > 0)
-        if owner != index:
-            centre = (obstacle.left + obstacle.right) / 2, (obstacle.bottom + obstacle.top) / 2
-            rival = math.dist(box.nearest(*centre), centre)
-            near = 2 * AMBIGUOUS_WITHIN if placed.leader else own_distance + AMBIGUOUS_WITHIN
-            cost += AMBIGUOUS * (rival < near)
-            cost += CROSSED / 5 * bool(placed.leader and _crosses(placed.leader, obstacle))
-    return cost
+    boxes, leaders = options.boxes[:, None], options.leaders[:, None]
+    areas = np.prod(options.boxes[:, 2:] - options.boxes[:, :2], axis=-1)
+    costs: Numbers = options.costs + OUTSIDE * (areas - overlap(options.boxes, frame)) / areas
+    costs = costs + OVER_POINT * (overlap(boxes, marks) > 0).sum(axis=1)
+    own = np.hypot(*(options.leaders[:, 2:] - options.leaders[:, :2]).T)
+    centres = (marks[:, :2] + marks[:, 2:]) / 2
+    rivals = np.linalg.norm(_nearest(boxes, centres) - centres, axis=-1)
+    near = rivals < np.where(options.led, 2 * AMBIGUOUS_WITHIN, own + AMBIGUOUS_WITHIN)[:, None]
+    through = options.led[:, None] & crosses(leaders, marks)
+    costs = costs + ((AMBIGUOUS * near + CROSSED / 5 * through) * foreign).sum(axis=1)
+    return costs
 
 
 def place(
@@ -122,29 +149,29 @@ def place(
     >>> place([(50, 50)], [(20, 8)], [], Box(0, 0, 100, 100))[0].box
     Box(left=59.0, bottom=46.0, right=79.0, top=54.0)
     """
-    candidates = [_candidates(*anchor, *size) for anchor, size in zip(anchors, sizes, strict=True)]
-    own_costs = [
-        [_own_cost(cost, placed, index, anchors[index], obstacles, frame) for cost, placed in options]
-        for index, options in enumerate(candidates)
-    ]
-    chosen: list[int] = [costs.index(min(costs)) for costs in own_costs]
+    import numpy as np
 
-    def pair_cost(first: Placed, second: Placed) -> float:
-        cost = OVER_LABEL * (first.box.overlap(second.box) > 0)
-        cost += CROSSED * (first.leader is not None and _crosses(first.leader, second.box))
-        return cost + CROSSED * (second.leader is not None and _crosses(second.leader, first.box))
-
+    every = [_options(anchor, size) for anchor, size in zip(anchors, sizes, strict=True)]
+    marks = np.array([box for box, _ in obstacles], float).reshape(-1, 4)
+    owners = np.array([owner for _, owner in obstacles], int)
+    own = [_own_costs(options, marks, owners != i, frame) for i, options in enumerate(every)]
+    chosen = [int(costs.argmin()) for costs in own]
     for _ in range(PASSES):
         moved = False
-        for i, options in enumerate(candidates):
-            others = [candidates[j][chosen[j]][1] for j in range(len(candidates)) if j != i]
-            totals = [
-                own + sum(pair_cost(placed, other) for other in others)
-                for own, (_, placed) in zip(own_costs[i], options, strict=True)
-            ]
-            best = totals.index(min(totals))
-            moved |= totals[best] < totals[chosen[i]] - 1e-9
-            chosen[i] = best if totals[best] < totals[chosen[i]] - 1e-9 else chosen[i]
+        for i, options in enumerate(every):
+            others = [(other, chosen[j]) for j, other in enumerate(every) if j != i]
+            boxes = np.array([other.boxes[at] for other, at in others]).reshape(-1, 4)
+            leaders = np.array([other.leaders[at] for other, at in others]).reshape(-1, 4)
+            led = np.array([other.led[at] for other, at in others], bool)
+            here = options.boxes[:, None]
+            totals = own[i] + (
+                OVER_LABEL * (overlap(here, boxes) > 0)
+                + CROSSED * (options.led[:, None] & crosses(options.leaders[:, None], boxes))
+                + CROSSED * (led & crosses(leaders, here))
+            ).sum(axis=1)
+            best = int(totals.argmin())
+            if totals[best] < totals[chosen[i]] - 1e-9:
+                chosen[i], moved = best, True
         if not moved:
             break
-    return [candidates[i][index][1] for i, index in enumerate(chosen)]
+    return [options.placed(index) for options, index in zip(every, chosen, strict=True)]
