@@ -57,6 +57,8 @@ SETTINGS: dict[str, Any] = {
 MARGINS = {"left": 36.0, "right": 10.0, "top": 24.0, "bottom": 40.0}
 LONGEST = 34
 """Characters of a label inside a panel."""
+LINE, DESCENT = 12.0, 2.8
+"""The height of a label, and what of it lies below its letters' feet, in pixels."""
 SMALL = 260.0
 """Panels narrower than this have smaller marks and type."""
 
@@ -202,14 +204,14 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
     named = list(dict.fromkeys(point.label for point in panel.points))
     chosen = [_middle([point for point in panel.points if point.label == label], pixels) for label in named]
     texts = [axes.text(0, 0, shortened(point.label, LONGEST), fontsize=10) for point in chosen]
-    sizes = [(float(text.get_window_extent(renderer).width), 9.5) for text in texts]
+    sizes = [(float(text.get_window_extent(renderer).width), LINE) for text in texts]
     anchors = [pixels(point.x, point.y) for point in chosen]
     obstacles = [(_reach(point, pixels), named.index(point.label)) for point in panel.points]
     bounds = axes.get_window_extent(renderer)
     frame = Box(bounds.x0, bounds.y0 + 3, bounds.x1 + MARGINS["right"], bounds.y1 + 4)
     for text, placed in zip(texts, place(anchors, sizes, obstacles, frame), strict=True):
         text.set_transform(IdentityTransform())
-        text.set_position((placed.box.left, placed.box.bottom + 1))
+        text.set_position((placed.box.left, placed.box.bottom + DESCENT))
         if placed.leader is not None:
             (line,) = axes.plot(
                 placed.leader[::2], placed.leader[1::2], color=MUTED, linewidth=0.6, zorder=1.5, clip_on=False
