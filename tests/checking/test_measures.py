@@ -50,7 +50,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = ("relearning_from_test", "relearning_from_training", "transfer_dynamics")
+"""Made of the same code as `relearning` and `dynamics`, and a fifth of all that is measured here."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in CASES]
+)
 def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
     findings = check_entry(registry.entry("measurement", name))
     assert [finding.sentence for finding in findings if not finding.ok] == []

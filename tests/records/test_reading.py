@@ -227,7 +227,10 @@ def test_steps_of_two_architectures_are_told_apart(tmp_path: Path) -> None:
     assert folder.provenance()["diverged_networks"][gone]["backbone"] == "plain"
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"name": "smoke"}', "\x00"])
+@pytest.mark.parametrize(
+    "content",
+    ["{", '{"name": "smoke"}', *(pytest.param(odd, marks=pytest.mark.long) for odd in ("[]", "\x00"))],
+)
 def test_a_description_that_is_none_is_named_and_written_anew(
     smoke: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:

@@ -408,8 +408,8 @@ def test_no_line_ends_inside_an_option() -> None:
         assert typeset_on_page(text) == code
 
 
-def test_the_rules_numbers_wait_folded_below_the_verdicts() -> None:
-    page = render_report(glyphs())[""].decode()
+def test_the_rules_numbers_wait_folded_below_the_verdicts(files: dict[str, bytes]) -> None:
+    page = files[""].decode()
     claims = page[page.index('id="claims"') :]
     folded = claims.index('<details class="more-panels"><summary>Every number in the rules')
     assert claims.index("Claim by claim") < folded < claims.index("These rules are of")
