@@ -12,7 +12,7 @@ import pytest
 from penultimate import registry
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
-from penultimate.report.base import StudyResults
+from penultimate.report.base import Cell, StudyResults
 from penultimate.report.claims.further import EVERY_CLAIM
 from penultimate.report.claims.rules import AMENDED, RULES_OF
 from penultimate.report.measurements import Measurements, admit
@@ -115,9 +115,6 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
     by_key = {claim.key: said[claim.says] for claim in EVERY_CLAIM if claim.says in said}
     assert [claim.key for claim in EVERY_CLAIM if claim.key not in by_key] == [
         "mistakes",
-        "temperature_separation",
-        "temperature_transfer",
-        "temperature_accuracy",
         "fine_tuning_erases",
         "fine_tuned_alike",
         "last_layers",
@@ -125,30 +122,37 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
         "combinations",
     ]
     verdicts = {
-        "accuracy_label_smoothing": "holds",
         "accuracy_logit_penalty": "holds",
-        "accuracy_final_layer_l2": "does not hold",
         "accuracy_dropout": "does not hold",
         "accuracy_squared_error": "does not hold",
-        "calibration": "does not hold",
+        "accuracy_final_layer_l2": "does not hold",
+        "calibration": "undecided",
         "robustness": "does not hold",
         "separation_all": "does not hold",
-        "separation_linear": "undecided",
+        "separation_linear": "does not hold",
         "separation_knn": "undecided",
         "separation_shared": "undecided",
+        "softmax_best_knn": "does not hold",
+        "temperature_transfer": "holds",
     }
     assert {key: by_key[key]["verdict"] for key in verdicts} == verdicts
     gains = [key for key in by_key if key.startswith("accuracy_") and key not in verdicts]
-    assert [by_key[key]["verdict"] for key in gains] == ["undecided"] * 3
+    assert [by_key[key]["verdict"] for key in gains] == ["undecided"] * 4
     points = {key: by_key[key]["ours"].partition(" points")[0] for key in by_key}
-    better, worse = (
-        [points[key] for key, verdict in verdicts.items() if verdict == of and key.startswith("accuracy_")]
-        for of in ("holds", "does not hold")
+    gain, dropout, squared, final = (points[key] for key in list(verdicts)[:4])
+    assert (
+        f"better than softmax ({gain} points), dropout and squared error worse ({dropout} and {squared})"
+        in page
     )
-    (gain,) = set(better)
-    assert f"({gain} points each)" in page
-    assert "({}, {} and {}), the other three are open".format(*worse) in page
-    assert f"({by_key['calibration']['ours'].partition(' (')[0]})" in page
+    assert f"more final-layer L² does not gain what counts ({final}), the other four are open" in page
+    assert f"({by_key['calibration']['ours'].partition(' (')[0]} now)" in page
+    excluded = by_key["separation_linear"]["reason"]
+    assert re.fullmatch(
+        r"Excluded: ρ = −0.50 or stronger \(p = 0.04\d\), and less does not count\.", excluded
+    )
+    kept_back = by_key["softmax_best_knn"]
+    assert kept_back["reason"].endswith("over Sigmoid.")
+    assert f"{re.findall(r'[+]0[.][0-9]+', kept_back['ours'])[0]} points better" in page
     ratio = re.search(r"ratio (\d\.\d\d)", by_key["robustness"]["ours"])
     assert ratio is not None
     assert f"differ {ratio[1]} times as much as in transfer" in page
@@ -156,12 +160,31 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
 
 def test_what_the_readme_says_of_halves_of_the_seeds(claims: list[dict[str, str]]) -> None:
     pairs = {row["says"]: {row["first_half"], row["second_half"]} for row in claims}
-    twice = [pair for pair in pairs.values() if len(pair) == 1 and pair != {"undecided"}]
-    (opposite,) = (says for says, pair in pairs.items() if pair == {"holds", "does not hold"})
-    assert opposite == next(claim.says for claim in EVERY_CLAIM if claim.key == "separation_shared")
-    assert f"{len(twice)} claims come out the same way twice. One comes out in opposite ways" in text(
-        "README.md"
+    twice = [pair for pair in pairs.values() if pair in ({"holds"}, {"does not hold"})]
+    assert {"holds", "does not hold"} not in pairs.values()
+    assert f"{len(twice)} claims come out the same way twice and none in opposite ways" in text("README.md")
+
+
+def test_what_the_readme_says_of_temperatures(reference: StudyResults) -> None:
+    (table,) = (one for one in exhibit("table4", reference).tables if one.source == "ours")
+    keys = [column.label for column in table.columns]
+    accuracy, separation, transfer = (
+        {row.label.removeprefix("τ = 0"): row.cells[keys.index(name)] for row in table.rows}
+        for name in ("Top-1", "R²", "Mean")
     )
+
+    def rises(cells: Mapping[str, Cell], since: str, until: str, sign: int = 1) -> bool:
+        values = [sign * (cell.value or 0) for at, cell in cells.items() if since <= at <= until]
+        return len(values) > 1 and values == sorted(values)
+
+    page = text("README.md")
+    assert list(transfer) == [".01", ".02", ".03", ".04", ".05", ".06", ".07", ".08"]
+    assert rises(transfer, ".02", ".08", -1)
+    assert f"falls from {transfer['.02'].text} to {transfer['.08'].text} %, at each step" in page
+    assert max(accuracy, key=lambda at: accuracy[at].value or 0) == ".05"
+    assert rises(separation, ".01", ".03", -1)
+    assert rises(separation, ".03", ".08")
+    assert f"rises from there to .08, from {separation['.03'].text} to {separation['.08'].text}" in page
 
 
 def test_what_the_readme_says_of_shared_classes() -> None:
