@@ -15,8 +15,12 @@ from penultimate.checking import Finding, check_entry, check_file, render_report
 from penultimate.measures import measurement
 
 STAGES = {name for name in registry.names("measurement") if measurement(name).stage}
-LONG = {"fine_tuning", "from_scratch", "given_fine_tuning", "multilabel", "depth"}
-"""Those that train many networks, or probe much, for as long as a study would."""
+LONG = {
+    *("fine_tuning", "from_scratch", "given_fine_tuning", "multilabel", "depth"),
+    *("relearning_from_test", "relearning_from_training", "transfer_dynamics"),
+}
+"""Those that train many networks, or probe much, for as long as a study would; and three made of the code of
+`relearning` and `dynamics`, a fifth of all that is measured here."""
 CASES = [
     pytest.param(name, marks=pytest.mark.long) if name in LONG else name
     for name in registry.names("measurement")
@@ -50,13 +54,7 @@ WRONG = {
 }
 
 
-SLOW = ("relearning_from_test", "relearning_from_training", "transfer_dynamics")
-"""Made of the same code as `relearning` and `dynamics`, and a fifth of all that is measured here."""
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
     findings = check_entry(registry.entry("measurement", name))
     assert [finding.sentence for finding in findings if not finding.ok] == []
