@@ -82,20 +82,23 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def atomic_write(path: Path, content: bytes | Iterable[bytes]) -> None:
+def atomic_write(path: Path, content: bytes | Iterable[bytes], durable: bool = True) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new one, never a part.
 
-    The content may come in pieces.
+    The content may come in pieces. One that is not `durable` may be lost with the machine's power: of what
+    is soon made again.
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-        sync(path.parent)
+        if durable:
+            sync(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

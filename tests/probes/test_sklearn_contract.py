@@ -26,12 +26,21 @@ from penultimate.probes.inputs import as_features
 from penultimate.probes.knn import KNNProbe
 from penultimate.probes.linear import LinearProbe
 
-PROBES = [LinearProbe(), KNNProbe(), KNNProbe("euclidean")]
 each_probe = pytest.mark.parametrize("probe", [LinearProbe([0.1, 1.0]), KNNProbe(max_k=9)])
 
 
-@parametrize_with_checks(PROBES)
+@parametrize_with_checks([LinearProbe([0.1, 1.0]), KNNProbe(), KNNProbe("euclidean")])
 def test_scikit_learns_own_checks(estimator, check, monkeypatch):
+    keep(estimator, check, monkeypatch)
+
+
+@pytest.mark.long
+@parametrize_with_checks([LinearProbe()])
+def test_scikit_learns_own_checks_of_the_whole_path(estimator, check, monkeypatch):
+    keep(estimator, check, monkeypatch)
+
+
+def keep(estimator, check, monkeypatch):
     # A parameter is judged by `fit`, not when it is set; only this suite looks at annotations at every call.
     monkeypatch.setattr(type(estimator), "__init__", inspect.unwrap(type(estimator).__init__))
     check(estimator)

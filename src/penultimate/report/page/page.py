@@ -65,7 +65,7 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
     written = []
     for name, content in files.items():
         target = folder / name if name else path
-        atomic_write(target, content)
+        atomic_write(target, content, durable=False)
         written.append(target)
     return written
 
