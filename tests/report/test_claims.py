@@ -570,6 +570,18 @@ def test_where_no_claim_can_be_judged_twice_there_are_no_columns_for_it() -> Non
     assert note.endswith("which takes 6 seeds, 3 in each half; this study has five seeds.")
 
 
+def test_a_verdict_and_reason_that_are_those_of_every_claim_are_said_once_and_before_the_table() -> None:
+    made = exhibit("claims", planted(as_in_the_paper(), seeds=range(1), alike=ALIKE[1]))
+    assert made.finding == (
+        "Ours: every claim is undecided. One run each: too few to know how far runs differ by chance;"
+        " three runs each are needed."
+    )
+    table, numbers = made.tables
+    assert [column.key for column in table.columns] == ["whose", "paper", "ours", "verdict"]
+    assert {len(row.cells) for row in table.rows} == {4}
+    assert numbers.name == "claims_numbers"
+
+
 def test_what_changes_in_the_second_half_is_not_replicated() -> None:
     """Of six seeds sigmoid gains in the first three and loses in the others; label smoothing always gains."""
     truth = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, stdev
 from typing import Any
@@ -347,6 +348,19 @@ def test_layers_of_networks_without_a_seed_are_none_of_the_objectives() -> None:
     given = [dataclasses.replace(rows[0], layer=one, layer_b=one, **facts) for one in ("layer1", "layer2")]
     with_given, without = (judged(study(of))["last_layers"].ours for of in ([*rows, *given], rows))
     assert with_given == without
+
+
+def test_layers_are_those_of_networks_that_saw_one_draw_where_the_study_has_such() -> None:
+    rows = likeness((0.0, 0.0, 0.1, 0.2))
+    main = study(rows)
+    first, *others = main.description["networks"]
+    arm = {**first, "arm": "one draw", "draws": 9}
+    of_arm = [dataclasses.replace(one, arm="one draw", draw=9, value=one.value / 2) for one in rows]
+    for among in ([*rows, *of_arm], of_arm):
+        results = with_rows(described(study(among), networks=[first, *others, arm]), [])
+        halved, whole = (judged(of)["last_layers"].ours.ours for of in (results, main))
+        assert re.findall(r"([+][.0-9]+) \(", whole) == ["+0.002", "+0.198"]
+        assert re.findall(r"([+][.0-9]+) \(", halved) == ["+0.001", "+0.099"]
 
 
 def test_few_objectives_decide_nothing_on_layers() -> None:

@@ -77,7 +77,7 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "relearned": percent("relearn_top1", setting="shots"),
     "fine_tuned": percent("fine_tuned_{accuracy}", target="targets", setting="head=fresh", optional=True),
     "robust": percent("top1", target="v2"),
-    "likeness": Quantity("cka", over="layers"),
+    "likeness": Quantity("cka", over="layers", of_one_draw=True),
     "combined": percent("top1", split="holdout", over="epochs"),
 }
 """The rows that hold an aspect, or that it is computed from; those of all others follow from these."""

@@ -18,7 +18,7 @@ from penultimate.report.text import counted, fixed, listed
 
 def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria) -> Assessment:
     """Do objectives differ in the last third of the layers, and a quarter as much or less in the first?"""
-    layers = likeness_by_layer(evidence.measurements)
+    layers = likeness_by_layer(evidence.measurements.of_one_draw)
     objectives = sorted(
         {a.objective for pairs in layers.values() for a, b in pairs if a.objective == b.objective}
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.claims.aspects import MEASURED_BY, read_by_claims
 from penultimate.report.claims.rules import FIRST_RULES
 from penultimate.report.measurements import Measurements
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted
 
 if TYPE_CHECKING:
@@ -49,30 +51,48 @@ def _table(measurements: Measurements) -> Piece:
     if not judged:
         return Piece(missing=tuple(gaps))
     twice = any(all(half.judged for half in one.halves) for one in judged)
-    tables = (
-        ExhibitTable("claims", "Claim by claim", CLAIM, EVIDENCE, tuple(map(_evidence, judged))),
-        ExhibitTable(
-            "claims_again",
-            f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}",
-            CLAIM,
-            (*AGAIN, *HALVES) if twice else AGAIN,
-            tuple(_again(one, twice) for one in judged),
-            folded=True,
-        ),
+    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
+    alike = _alike(judged)
+    if alike:
+        notes.insert(0, alike)
+    tables = [
+        _by_claim("claims", "Claim by claim", EVIDENCE[:-1] if alike else EVIDENCE, map(_evidence, judged))
+    ]
+    if not alike or any(one.first and one.first.verdict != "undecided" for one in judged):
+        title = f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}"
+        columns = (*AGAIN, *HALVES) if twice else AGAIN
+        again = _by_claim("claims_again", title, columns, (_again(one, twice) for one in judged))
+        tables.append(dataclasses.replace(again, folded=True))
+    numbers = (*reasons(), *further_reasons())
+    tables.append(
         ExhibitTable(
             "claims_numbers",
             "Every number in the rules, and why it is this one",
             "Number",
             NUMBERS,
-            tuple(_number(name, criterion) for name, criterion in (*reasons(), *further_reasons())),
+            tuple(_number(name, criterion) for name, criterion in numbers),
             folded=True,
-        ),
+        )
     )
-    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
     if gaps:
         left = counted(len(every) - len(judged), "claim")
         notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
-    return Piece(tables, notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken()))
+    return Piece(
+        tuple(tables), notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken())
+    )
+
+
+def _alike(judged: tuple[Judged, ...]) -> str:
+    """The verdict and its reason, where they are those of every claim; else ""."""
+    verdict, reason = judged[0].ours.verdict, judged[0].ours.reason
+    same = len(judged) > 1 and all((one.ours.verdict, one.ours.reason) == (verdict, reason) for one in judged)
+    return f"{OURS}: every claim is {verdict}. {reason}" if same else ""
+
+
+def _by_claim(name: str, title: str, columns: tuple[Column, ...], rows: Iterable[TableRow]) -> ExhibitTable:
+    return ExhibitTable(
+        name, title, CLAIM, columns, tuple(TableRow(row.label, row.cells[: len(columns)]) for row in rows)
+    )
 
 
 def _evidence(judged: Judged) -> TableRow:
