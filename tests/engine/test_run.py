@@ -189,7 +189,7 @@ def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
     """And a checkpoint that has been damaged meanwhile is told of."""
     partial, options = tmp_path / "runs/partial", ("--set", "measure=accuracy,linear", "--on", engine)
     process = start(tmp_path, *options)
-    wait_for(lambda: list(partial.glob("train.*/checkpoint*")))
+    wait_for(lambda: list(partial.glob("train.*/checkpoint*")), 120)  # Ray starts slowly beside other work
     started = descendants(process.pid)
     process.send_signal(how)
     _, errors = process.communicate(timeout=30)

@@ -88,5 +88,5 @@ def test_shrunk_it_runs_to_its_end(tmp_path: Path) -> None:
         table = study_folder(tmp_path, study.name).table()
         tested = table.where(metric="top1", split="test", target="characters", epoch=None)
         assert {"softmax", "cosine_softmax"} <= {str(row.objective).partition("(")[0] for row in tested}
-        assert {row.metric for row in table} >= {"class_separation", "linear_top1", "knn_top1", "temperature"}
+        assert {row.metric for row in table} >= {"class_separation", "linear_top1", "knn_top1", "ece"}
         write_report(read_study(tmp_path, study.name), tmp_path / "page.html")
