@@ -185,6 +185,22 @@ def test_a_step_is_durable_before_it_has_its_name(tmp_path: Path, monkeypatch: p
     assert synced[-1] == ("steps", True)
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_only_what_is_to_be_durable_is_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: synced.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+    )
+    path = tmp_path / "page.html"
+    path.write_bytes(b"before")
+    atomic_write(path, [b"af", b"ter"], durable=durable)
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"after"]
+    assert len(synced) == (2 if durable else 0)
+    assert synced[1:] == ([tmp_path.name] if durable else [])
+
+
 def test_a_look_reads_every_small_file_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.prepare()

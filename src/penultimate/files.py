@@ -82,11 +82,11 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def atomic_write(path: Path, content: bytes | Iterable[bytes], durable: bool = True) -> None:
+def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new one, never a part.
 
-    The content may come in pieces. One that is not `durable` may be lost with the machine's power: of what
-    is soon made again.
+    The content may come in pieces. What is soon made again need not be `durable`: when the machine's power
+    fails, such a file may be lost.
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:

@@ -26,14 +26,13 @@ NAMES = tuple(name for name in registry.names("study") if name.startswith(("imag
 
 
 class Part(NamedTuple):
-    """What of a study is run: some objectives, seeds and targets ("": all), how small, and what is changed.
+    """What of a study is run: some objectives and seeds, how small, and what is changed (as by --set).
 
     So small a batch may let a network diverge at the learning rate of a large one.
     """
 
     only: tuple[str, ...] = ("softmax",)
     seeds: tuple[int, ...] = (0,)
-    targets: str = ""
     size: int = 32
     epochs: int = 2
     batch_size: int = 8
@@ -41,14 +40,16 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "imagenet64": Part(("softmax", "sigmoid"), targets="pets,flowers102"),
+    "imagenet64": Part(("softmax", "sigmoid"), changes=("targets=pets,flowers102",)),
     "imagenet_resnet50": Part(("softmax", "label_smoothing"), (0, 1)),
-    "imagenet_inception_v3": Part(("softmax",), (0, 1), "pets", 75, 12, 4, ("recipe.learning_rate=0.1",)),
+    "imagenet_inception_v3": Part(
+        ("softmax",), (0, 1), 75, 12, 4, ("targets=pets", "recipe.learning_rate=0.1")
+    ),
     "imagenet_relearning": Part(("softmax", "sigmoid")),
-    "imagenet_temperature": Part((), targets="cars"),
+    "imagenet_temperature": Part((), changes=("targets=cars",)),
     "imagenet_combinations": Part(("softmax", "dropout", "sigmoid", "dropout + sigmoid")),
     "imagenet_long": Part(("sigmoid",)),
-    "imagenet_dynamics": Part(targets="pets"),
+    "imagenet_dynamics": Part(changes=("targets=pets",)),
 }
 """Where less than softmax alone would leave an exhibit without what it compares."""
 EXHIBITS = re.compile(r"Exhibits: ([\w, ]+)\.")
@@ -66,9 +67,7 @@ def shrunk(study: Study, root: Path, size: int, **settings: int) -> Study:
 
 def part_of(name: str, root: Path) -> Study:
     part = PARTS.get(name, Part())
-    targets = [f"targets={part.targets}"] if part.targets else []
-    study = override(load_study(name), [*targets, *part.changes])
-    study = restrict(study, part.only, part.seeds)
+    study = restrict(override(load_study(name), part.changes), part.only, part.seeds)
     if name == "imagenet_transfer":  # of the grid's 72 cells the first two
         measure = (*PROBES, "fine_tuning(head='fresh', learning_rate=(0.001, 0.01), decay=0.0, steps=2)")
         study = dataclasses.replace(study, networks=(dataclasses.replace(study.main, measure=measure),))

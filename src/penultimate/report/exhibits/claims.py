@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
@@ -51,35 +49,34 @@ def _table(measurements: Measurements) -> Piece:
     if not judged:
         return Piece(missing=tuple(gaps))
     twice = any(all(half.judged for half in one.halves) for one in judged)
-    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
     alike = _alike(judged)
-    if alike:
-        notes.insert(0, alike)
-    tables = [
-        _by_claim("claims", "Claim by claim", EVIDENCE[:-1] if alike else EVIDENCE, map(_evidence, judged))
-    ]
-    if not alike or any(one.first and one.first.verdict != "undecided" for one in judged):
-        title = f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}"
-        columns = (*AGAIN, *HALVES) if twice else AGAIN
-        again = _by_claim("claims_again", title, columns, (_again(one, twice) for one in judged))
-        tables.append(dataclasses.replace(again, folded=True))
-    numbers = (*reasons(), *further_reasons())
-    tables.append(
-        ExhibitTable(
-            "claims_numbers",
-            "Every number in the rules, and why it is this one",
-            "Number",
-            NUMBERS,
-            tuple(_number(name, criterion) for name, criterion in numbers),
-            folded=True,
-        )
+    columns = EVIDENCE[:-1] if alike else EVIDENCE
+    by_claim = ExhibitTable(
+        "claims", "Claim by claim", CLAIM, columns, tuple(_evidence(one, len(columns)) for one in judged)
     )
+    again = ExhibitTable(
+        "claims_again",
+        f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}",
+        CLAIM,
+        (*AGAIN, *HALVES) if twice else AGAIN,
+        tuple(_again(one, twice) for one in judged),
+        folded=True,
+    )
+    numbers = ExhibitTable(
+        "claims_numbers",
+        "Every number in the rules, and why it is this one",
+        "Number",
+        NUMBERS,
+        tuple(_number(name, criterion) for name, criterion in (*reasons(), *further_reasons())),
+        folded=True,
+    )
+    differs = not alike or any(one.first and one.first.verdict != "undecided" for one in judged)
+    tables = (by_claim, again, numbers) if differs else (by_claim, numbers)
+    notes = [alike, _replication(measurements, judged) if twice else _no_replication(measurements)]
     if gaps:
         left = counted(len(every) - len(judged), "claim")
         notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
-    return Piece(
-        tuple(tables), notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken())
-    )
+    return Piece(tables, notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken()))
 
 
 def _alike(judged: tuple[Judged, ...]) -> str:
@@ -89,13 +86,7 @@ def _alike(judged: tuple[Judged, ...]) -> str:
     return f"{OURS}: every claim is {verdict}. {reason}" if same else ""
 
 
-def _by_claim(name: str, title: str, columns: tuple[Column, ...], rows: Iterable[TableRow]) -> ExhibitTable:
-    return ExhibitTable(
-        name, title, CLAIM, columns, tuple(TableRow(row.label, row.cells[: len(columns)]) for row in rows)
-    )
-
-
-def _evidence(judged: Judged) -> TableRow:
+def _evidence(judged: Judged, columns: int) -> TableRow:
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),
@@ -104,7 +95,7 @@ def _evidence(judged: Judged) -> TableRow:
         Cell(ours.verdict),
         Cell(ours.reason.replace("`", "")),
     )
-    return TableRow(claim.says, cells)
+    return TableRow(claim.says, cells[:columns])
 
 
 def _again(judged: Judged, twice: bool) -> TableRow:
