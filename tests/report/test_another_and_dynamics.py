@@ -50,7 +50,7 @@ def test_table_b1_is_of_the_second_architecture() -> None:
 
 def test_table_b1_says_what_is_not_measured_and_never_shows_the_first_architecture() -> None:
     built = exhibit("tableB1", only(glyphs(), lambda row: row.backbone != PLAIN or row.metric == "layer_cka"))
-    assert built.missing
+    assert [gap.command for gap in built.missing] == ["penultimate run full"]  # a whole `glyphs` lacks it too
     assert [table.source for table in built.tables] == ["published"]
     alone = described(glyphs(), networks=[{**glyphs().description["networks"][0]}])
     one = exhibit("tableB1", only(alone, lambda row: row.backbone != PLAIN))

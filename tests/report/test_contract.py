@@ -192,6 +192,12 @@ def test_the_reference_run_has_every_quantity_where_exhibits_look_for_it(referen
             assert place in there, f"{exhibit} looks for {place}"
 
 
+def test_of_a_whole_study_nothing_is_sent_to_the_study_itself(reference: StudyResults) -> None:
+    measurements = admit(reference)
+    gaps = [gap for name in EXHIBITS for gap in assemble(exhibit_of(name), measurements).missing]
+    assert {gap.command for gap in gaps if "evaluate" not in gap.command} == {"penultimate run full"}
+
+
 @pytest.mark.parametrize("results", [study((0, 1)), planted(as_in_the_paper())], ids=["synthetic", "planted"])
 def test_made_up_rows_are_like_those_that_steps_write(results: StudyResults, reference: StudyResults) -> None:
     """Metric, split, unit and kind of condition of the tests' own rows are of rows of the reference run."""

@@ -49,11 +49,10 @@ def in_another(finding: Sentence) -> Sentence:
 
 
 def without_another(measurements: Measurements, what: str) -> Missing:
-    """How to measure a second architecture."""
-    study = measurements.words["name"]
+    """How to measure a second architecture, where the study has none (its own may lack what is asked)."""
     if len(measurements.backbones) > 1:
-        return Missing(what).run_by(study)
+        return Missing(what)
     first = plain(measurements.backbone or "glyphnet")
     other = "glyphplain" if first.partition("(")[0] == "glyphnet" else "glyphnet"
-    command = f"penultimate run {study} --set \"backbones=('{first}', '{other}')\""
+    command = f"penultimate run {measurements.words['name']} --set \"backbones=('{first}', '{other}')\""
     return Missing(what, command, "this study has one architecture; for a second")
