@@ -19,7 +19,7 @@ from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
 from penultimate.report.page import page as page_of_report
-from penultimate.report.page.chapters import QUESTIONS, SECTIONS
+from penultimate.report.page.chapters import PARTS, SECTIONS
 from penultimate.report.page.page import _typeset as typeset_on_page
 from penultimate.report.page.provenance import provenance
 from penultimate.report.spec import all_exhibits
@@ -225,21 +225,31 @@ def test_a_limited_study_says_so_at_the_top_and_at_every_exhibit() -> None:
     assert "limited run" not in whole.all("body")[0].all_text.lower()
 
 
-def test_exhibits_stand_in_the_order_of_the_paper_under_its_sections(page: Page) -> None:
+def test_exhibits_stand_under_the_papers_sections_and_those_in_parts_that_ask(page: Page) -> None:
     sections = [element for element in page.all("section") if element.attributes["id"].startswith("section-")]
     assert sections.pop(0).attributes["id"] == "section-claims"
     numbers = [element.attributes["id"].removeprefix("section-") for element in sections]
-    assert numbers == sorted(numbers, key=lambda number: (number == "beyond", number))
+    own = {name: name.lower().replace(".", "-") or "beyond" for name in SECTIONS}
+    assert numbers == [number for number in own.values() if number in numbers]
+    (main,) = page.all("main")
+    heads = {child.text: place for place, child in enumerate(main.children) if "part" in child.classes}
+    assert list(heads) == [part for part in PARTS if part]
+    for part, place in heads.items():
+        first = next(own[name] for name in PARTS[part] if own[name] in numbers)
+        assert main.children[place + 1].attributes["id"] == f"section-{first}"
+    assert [element.text for element in page.all("li") if "part" in element.classes] == list(heads)
     exhibits = {name: registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")}
     articles = [
         article for article in page.all("article") if any(one in article.ancestors for one in sections)
     ]
     shown = [article.attributes["id"] for article in articles]
-    assert shown == [name for name in exhibits if name in shown]
+    for one in sections:
+        inside = [article.attributes["id"] for article in articles if one in article.ancestors]
+        assert inside == [name for name in exhibits if name in inside]
     for article in articles:
         (section,) = [element for element in sections if element in article.ancestors]
-        own = exhibits[article.attributes["id"]].section.lower().replace(".", "-")
-        assert (own or "beyond").startswith(section.attributes["id"].removeprefix("section-"))
+        number = exhibits[article.attributes["id"]].section.lower().replace(".", "-")
+        assert (number or "beyond").startswith(section.attributes["id"].removeprefix("section-"))
     contents = next(element for element in page.elements if "contents" in element.classes)
     links = [link for link in page.all("a") if contents in link.ancestors]
     by_name = {link.attributes["href"].removeprefix("#"): link.text for link in links}
@@ -274,7 +284,6 @@ def test_the_answer_comes_first_then_the_verdicts_then_the_figure_then_the_claim
 
 
 def test_every_section_asks(page: Page) -> None:
-    assert QUESTIONS.keys() == SECTIONS.keys()
     for section in page.all("section"):
         if section.attributes["id"].startswith("section-"):
             assert [child.tag for child in section.children][:2] == ["h2", "p"], section.attributes["id"]

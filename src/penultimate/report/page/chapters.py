@@ -9,44 +9,52 @@ from penultimate.report.base import Built
 
 CLAIMS = "claims"
 """The exhibit, and the section of its own, that stands before the paper's."""
-SECTIONS = {
-    CLAIMS: "The claims",
-    "3.1": "Accuracy and transfer",
-    "3.2": "Layer by layer",
-    "3.3": "Class separation",
-    "3.4": "Class separation and transfer",
-    "A": "Training and tuning",
-    "B": "A second architecture",
-    "C.1": "Training accuracy and learning curves",
-    "C.2": "Robustness and calibration",
-    "C.3": "Similarity of predictions",
-    "C.4": "Combinations of objectives",
-    "C.5": "Augmentation and long training",
-    "D": "More on transfer",
-    "E": "More on class separation",
-    "F": "Class overlap",
-    "": "Beyond the paper",
+PARTS = {
+    "": {CLAIMS: ("The claims", "Which of the paper’s claims hold here?")},
+    "Does it transfer?": {
+        "3.1": ("Accuracy and transfer", "Does a better classifier give features that transfer better?"),
+        "3.4": ("Class separation and transfer", "Does separation cost transfer?"),
+        "B": ("A second architecture", "Does another architecture say the same?"),
+        "D": (
+            "More on transfer",
+            "Does transfer look the same task by task, during training and after fine-tuning?",
+        ),
+        "F": ("Class overlap", "How far are the tasks’ classes those of pretraining?"),
+        "": ("Beyond the paper", "What else was measured?"),
+    },
+    "What is inside?": {
+        "3.2": ("Layer by layer", "In which layers do objectives differ?"),
+        "3.3": ("Class separation", "How far does each objective pull the classes apart?"),
+        "E": (
+            "More on class separation",
+            "Does another measure of separation, or another recipe, say the same?",
+        ),
+    },
+    "What does it predict?": {
+        "C.1": (
+            "Training accuracy and learning curves",
+            "Do objectives that fit worse do better on new images?",
+        ),
+        "C.2": (
+            "Robustness and calibration",
+            "How do the networks bear other images, and can their probabilities be believed?",
+        ),
+        "C.3": ("Similarity of predictions", "Do networks of one objective err alike?"),
+        "C.4": ("Combinations of objectives", "Do objectives that help alone help more together?"),
+        "C.5": (
+            "Augmentation and long training",
+            "Do objectives still differ under stronger augmentation and longer training?",
+        ),
+    },
+    "How was it chosen?": {
+        "A": ("Training and tuning", "What was trained on what, and how was it chosen?"),
+    },
 }
-"""What the page calls the paper's sections; one that has no name here is called by its number."""
-QUESTIONS = {
-    CLAIMS: "Which of the paper's claims hold here?",
-    "3.1": "Does a better classifier give features that transfer better?",
-    "3.2": "In which layers do objectives differ?",
-    "3.3": "How far does each objective pull the classes apart?",
-    "3.4": "Does separation cost transfer?",
-    "A": "What was trained on what, and how was it chosen?",
-    "B": "Does another architecture say the same?",
-    "C.1": "Do objectives that fit worse do better on new images?",
-    "C.2": "How do the networks bear other images, and can their probabilities be believed?",
-    "C.3": "Do networks of one objective err alike?",
-    "C.4": "Do objectives that help alone help more together?",
-    "C.5": "Do objectives still differ under stronger augmentation and longer training?",
-    "D": "Does transfer look the same task by task, during training and after fine-tuning?",
-    "E": "Does another measure of separation, or another recipe, say the same?",
-    "F": "How far are the tasks' classes those of pretraining?",
-    "": "What else was measured?",
-}
-"""What each section asks."""
+"""The page's parts by what they ask, and in each the paper's sections, with a title and what each asks.
+
+A section that stands nowhere here is called by its number, and is with what goes beyond the paper.
+"""
+SECTIONS = {number: (part, *words) for part, sections in PARTS.items() for number, words in sections.items()}
 
 
 @dataclass(frozen=True)
@@ -57,14 +65,19 @@ class Chapter:
     exhibits: tuple[Built, ...]
 
     @property
+    def part(self) -> str:
+        """What the part of the page asks in which it stands; "" of the claims, which stand before them."""
+        return SECTIONS.get(self.section, SECTIONS[""])[0]
+
+    @property
     def title(self) -> str:
         """What the page calls it."""
-        return SECTIONS.get(self.section, f"Section {self.section}")
+        return SECTIONS.get(self.section, ("", f"Section {self.section}"))[1]
 
     @property
     def question(self) -> str:
         """What it asks; "" of a section that has no name here."""
-        return QUESTIONS.get(self.section, "")
+        return SECTIONS[self.section][2] if self.section in SECTIONS else ""
 
     @property
     def place(self) -> str:
@@ -88,9 +101,11 @@ class Chapter:
 
 
 def chapters(exhibits: Iterable[tuple[str, Built]]) -> tuple[Chapter, ...]:
-    """Exhibits, each behind its section, under the headings of the page."""
+    """Exhibits, each behind its section, under the headings of the page, in the order of its parts."""
     grouped: dict[str, list[Built]] = {}
     for section, built in exhibits:
         heading = next((name for name in SECTIONS if name and section.startswith(name)), section)
         grouped.setdefault(heading, []).append(built)
-    return tuple(Chapter(section, tuple(of_section)) for section, of_section in grouped.items())
+    found = [Chapter(section, tuple(of_section)) for section, of_section in grouped.items()]
+    order = list(SECTIONS)
+    return tuple(sorted(found, key=lambda one: order.index(one.section if one.section in order else "")))

@@ -220,7 +220,7 @@ def _of_study(
         "regime_summary": summary(measurements),
         "tally": tally(claims) if claims else None,
         "leading": leading if any(panel.source == "ours" for panel in leading) else (),
-        "chapters": sorted(measured, key=lambda chapter: chapter.section != CLAIMS),
+        "chapters": measured,
         "partly": [built for built in exhibits if built.missing],
         "gaps_left": _gaps_told(made, bool(figures and figures[-1].name == "curves")),
         "unmeasured": [built for _, built in made if built.wanted and not built.is_measured],
