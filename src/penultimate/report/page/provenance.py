@@ -36,6 +36,8 @@ LABELS = {
 
 SHARES = ("networks", "steps")
 """Of the provenance, what counts pairs: how many are done, of how many."""
+OF_PARTS = ("seconds", "steps")
+"""What the parts of a joined study add up to: a step that several need counts in each."""
 
 
 def provenance(results: StudyResults) -> list[tuple[str, Any]]:
@@ -43,8 +45,10 @@ def provenance(results: StudyResults) -> list[tuple[str, Any]]:
     told = {**_settings(results.description.get("networks", ())), **results.provenance}
     told.pop("diverged_networks", None)  # `diverged` names their steps, with the reason
     order = [key for key in LABELS if key in told] + sorted(key for key in told if key not in LABELS)
+    joined = {key: f"{LABELS[key]} (in each part that needs it)" for key in OF_PARTS if "networks" in told}
+    labels = {**LABELS, **joined}
     return [
-        (LABELS.get(key, plain(key.replace("_", " ")).capitalize()), _record(told[key], key in SHARES))
+        (labels.get(key, plain(key.replace("_", " ")).capitalize()), _record(told[key], key in SHARES))
         for key in order
         if told[key] not in ("", None, {}, [])
     ]
