@@ -9,8 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from penultimate.networks.key import NetworkKey
-from penultimate.records.archive import read_kept, reference, references
+from penultimate.records.archive import network_of, read_kept, reference, references
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.studies import (
@@ -53,18 +52,11 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
 @pytest.mark.parametrize(("name", "count"), RUNS.items())
 def test_a_reference_run_has_every_network_of_its_study_and_no_other(name: str, count: int) -> None:
     table = reference(name).table
-    final = table.where(metric="class_separation", split="train", epoch=None, setting=None, layer=None)
-    measured = {
-        NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
-        for row in final
-    }
-    assert measured == {key for key in load_study(name).keys() if key.backbone == "glyphnet"}
-    trained = {
-        NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
-        for row in table.where(metric="top1", split="holdout")
-    }
+    of_one = [row for row in table if row.seed is not None and row.objective_b is None]
+    measured = {network_of(row) for row in of_one if not str(row.step).startswith("train.")}
+    trained = {network_of(row) for row in table.where(metric="top1", split="holdout")}
     assert len(trained) == count
-    assert trained == set(load_study(name).keys())
+    assert trained == measured == set(load_study(name).keys())
 
 
 def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:
@@ -147,8 +139,8 @@ def test_a_search_is_shown_from_the_package(name: str) -> None:
     assert exhibit("tableA1", read_reference(f"tune-{name}")).figures
 
 
-def test_without_a_name_the_first_reference_run_is_read() -> None:
-    assert read_reference().provenance == read_reference(min(references())).provenance
+def test_without_a_name_the_main_reference_run_is_read() -> None:
+    assert read_reference().provenance == read_reference("glyphs").provenance
 
 
 def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from penultimate.records.reading import StudyFolder, claim, study_folder, write_study
 from penultimate.records.table import ROWS, Row, write_rows
@@ -30,10 +32,13 @@ def finished(
     columns: dict[str, Any],
     rows: Sequence[dict[str, Any]] = (),
     parents: Sequence[str] = (),
+    arrays: Mapping[str, Mapping[str, Any]] | None = None,
     **facts: Any,
 ) -> str:
-    """Leave a finished step with these rows; the columns that they share come from the step."""
+    """Leave a finished step with these rows and arrays; the columns that they share come from the step."""
     folder = store.begin(step_id)
+    for metric, values in (arrays or {}).items():
+        np.savez(folder / f"{metric}.npz", **values)
     write_rows(folder / ROWS, [Row(**{"step": step_id, **columns, **row}) for row in rows])
     content = {"step": step_id.partition(".")[0], "status": "done", "columns": columns, "parents": [*parents]}
     store.finish(step_id, {**content, **MACHINE, **facts})

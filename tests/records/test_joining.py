@@ -143,6 +143,17 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
         join([parts / "kept-first", tmp_path / "other"], kept.description, (), tmp_path / "joined")
 
 
+def test_what_is_of_no_objective_is_joined_too(parts: Path, tmp_path: Path) -> None:
+    """Training from scratch, beside fine-tuning, has a seed and an architecture alone."""
+    kept = read_kept(parts / "kept-first")
+    scratch = dataclasses.replace(kept.table[0], objective=None, metric="from_scratch_top1", unit="fraction")
+    rows = [(row, kept) for row in (*kept.table, scratch)]
+    write_kept(tmp_path / "part", rows, kept.description, kept.provenance)
+    assert main(["join", str(parts / "first.py"), str(tmp_path / "part"), "--to", str(tmp_path / "all")]) == 0
+    (found,) = read_kept(tmp_path / "all").table.where(metric="from_scratch_top1")
+    assert (found.objective, found.seed, found.backbone) == (None, scratch.seed, scratch.backbone)
+
+
 def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
     store = prepared(tmp_path)
     for seed in (0, 1):

@@ -271,7 +271,15 @@ def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
 
     plain = {name: np.asarray(array) for name, array in item.arrays.items()}
     np.savez(inputs.folder / f"{item.metric}.npz", **plain)  # type: ignore[arg-type]
-    pointing = Number(item.metric, item.points, "points", item.split, network=item.network, other=item.other)
+    pointing = Number(
+        item.metric,
+        item.points,
+        "points",
+        item.split,
+        setting=item.setting,
+        network=item.network,
+        other=item.other,
+    )
     return row(inputs.step, pointing)
 
 

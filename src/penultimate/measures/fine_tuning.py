@@ -88,7 +88,7 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="target",
     needs=(
         Layers(),
@@ -176,4 +176,4 @@ def _likeness(
         "layers": layers,
         "sizes": comparison.sizes,
     }
-    yield Arrays("fine_tuned_layers", arrays, "test")
+    yield Arrays("fine_tuned_layers", arrays, "test", setting)

@@ -59,12 +59,14 @@ class Number:
 class Arrays:
     """Arrays that belong together (a density, a spectrum, a matrix), beside the row that points to them.
 
-    `network` and `other` name whose they are where the step has several networks.
+    `network` and `other` name whose they are where the step has several networks; `setting` is the condition
+    under which they were taken.
     """
 
     metric: str
     arrays: Mapping[str, Any]
     split: str | None = None
+    setting: Setting = field(default_factory=dict)
     network: NetworkKey | None = None
     other: NetworkKey | None = None
 

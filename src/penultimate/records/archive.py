@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from penultimate.records.reading import StudyFolder
 
 KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
+MAIN = "glyphs"
+"""The reference run that is read where none is named."""
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
@@ -96,14 +98,7 @@ def write_kept(
     """Write rows, each with the study that has the arrays it points to, into the three files of a folder."""
     networks = list(dict.fromkeys(network_of(row) for row, _ in rows))
     content = _to_csv((row for row, _ in rows), networks).encode("utf-8", "surrogatepass")
-    packed = _pack(
-        {
-            f"{_place(row, networks)}|{row.metric}|{name}": values
-            for row, study in rows
-            if row.unit == POINTING_UNIT and row.step
-            for name, values in study.arrays(row.step, row.metric).items()
-        }
-    )
+    packed = _pack(_arrays(rows, networks))
     card = {
         "description": description,
         "provenance": provenance,
@@ -120,6 +115,21 @@ def write_kept(
         (to / ARRAYS_FILE).unlink(missing_ok=True)
     write_sealed(to / KEPT, card, SCHEMA)
     return to / KEPT
+
+
+def _arrays(
+    rows: Iterable[tuple[Row, StudyFolder | KeptStudy]], networks: list[NetworkKey]
+) -> dict[str, npt.NDArray[Any]]:
+    """The arrays that rows point to, by place, metric and name."""
+    arrays, steps = {}, dict[str, str]()
+    for row, study in rows:
+        if row.unit == POINTING_UNIT and row.step:
+            place = f"{_place(row, networks)}|{row.metric}"
+            if steps.setdefault(place, row.step) != row.step:
+                raise RequestError(f"two arrays of one quantity: {row}")
+            for name, values in study.arrays(row.step, row.metric).items():
+                arrays[f"{place}|{name}"] = values
+    return arrays
 
 
 def read_kept(folder: Path | str) -> KeptStudy:
@@ -151,9 +161,9 @@ def references() -> dict[str, Path]:
 
 
 def reference(study: str = "") -> KeptStudy:
-    """The reference run of a study, or the first; raises RequestError, with the nearest name, for no such."""
+    """The reference run of a study; raises RequestError, with the nearest name, where there is no such."""
     known = references()
-    study = study or next(iter(known), "")
+    study = study or MAIN
     if study not in known:
         raise unknown("reference run", study, known)
     return read_kept(known[study])

@@ -91,7 +91,8 @@ def _missing(
     trained: Sequence[NetworkKey],
 ) -> list[NetworkKey]:
     """The networks of the whole that no part has; raises RequestError for one that the whole lacks."""
-    measured = {network_of(row) for row, _ in rows if row.objective_b is None and row.seed is not None}
+    of_one = (row for row, _ in rows if row.objective and row.objective_b is None and row.seed is not None)
+    measured = {network_of(row) for row in of_one}
     foreign = sorted(str(key) for key in measured - {*trained})
     if foreign:
         names = [

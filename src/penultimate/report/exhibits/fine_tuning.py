@@ -278,6 +278,7 @@ FIGURE_D3 = Exhibit(
                 Quantity(
                     "fine_tuned_layers",
                     target=TARGETS,
+                    setting=FRESH,
                     arrays=("matrix", "standard_error", "layers", "sizes"),
                 ),
             ),

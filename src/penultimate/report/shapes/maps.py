@@ -170,7 +170,8 @@ class MapsOverTransfer:
     """Maps of a network's layers before fine-tuning against those after it, a task each.
 
     Means over the networks of softmax, or of the first objective there is. The first quantity is the CKA of
-    corresponding layers, the second points to the arrays. The word {layers} says in captions what they are.
+    corresponding layers, the second points to the arrays, which hold it too. The word {layers} says in
+    captions what they are.
     """
 
     name: str
@@ -178,10 +179,10 @@ class MapsOverTransfer:
     missing: str
 
     def build(self, measurements: Measurements) -> Piece:
-        alike, pointing = self.quantities
+        pointing = self.quantities[1]
         read = measurements.results.arrays
         rows = {
-            target: measurements.rows(alike.metric, target=target).where(setting=alike.setting)
+            target: measurements.rows(pointing.metric, target=target).where(setting=pointing.setting)
             for target in measurements.targets
         }
         measured = {row.objective for of_target in rows.values() for row in of_target}
