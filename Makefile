@@ -35,7 +35,7 @@ REFERENCE := src/penultimate/reference
 STUDIES   := src/penultimate/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
-PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures full_measured
+PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures
 GLYPHS    := $(filter glyphs_%,$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
@@ -44,7 +44,7 @@ searches: $(READY)        ## the searches of hyperparameters, and the choices th
 	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
-parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs and what rests on its networks, each part kept when it is done: four hours
+parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs and what rests on its networks, each part kept when it is done: three hours
 
 $(OUT)/kept/%/kept.json: | $(READY)
 	$(BIN)/penultimate run $* --out $(OUT)
@@ -52,7 +52,7 @@ $(OUT)/kept/%/kept.json: | $(READY)
 
 reference: searches parts ## every run that the package keeps, in the order of what they rest on
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
-	cp -R $(OUT)/kept/shared_classes $(OUT)/kept/full_measured $(REFERENCE)/
+	cp -R $(OUT)/kept/shared_classes $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."
