@@ -140,6 +140,27 @@ def test_a_best_cell_on_the_edge_of_the_grid_is_said(
     assert ("grid's edge" in notes, "nothing was chosen" in notes) == (edges > 0, cells == 1)
 
 
+def test_a_wider_grid_is_a_command_where_all_networks_share_it(finished: StudyResults) -> None:
+    """Of a joined study that which runs it; what only some networks are asked for is set in a file."""
+    edged = with_choices(finished, 1, 4)
+    joined = described(edged, command="penultimate join smoke a b")
+    joined = dataclasses.replace(joined, provenance={**joined.provenance, "networks": [3, 3]})
+    for results in (edged, joined):
+        (note,) = (text for text in exhibit("table2", results).notes if "grid's edge" in text)
+        assert "`penultimate run smoke --set" in note.replace("\n", " ")
+    everywhere = list(edged.description["measure"])
+    own = [text for text in everywhere if text.startswith("fine_tuning(")]
+    shared = [text for text in everywhere if text not in own]
+    networks = [{**block, "measure": own} for block in edged.description["networks"]]
+    (note,) = (
+        text
+        for text in exhibit("table2", described(edged, measure=shared, networks=networks)).notes
+        if "grid's edge" in text
+    )
+    assert "for the file of a study: `fine_tuning(" in note
+    assert "penultimate run" not in note
+
+
 def cells_of(store: Path) -> set[tuple[float, float]]:
     """The learning rates and decays of all cells that a store holds."""
     configs = [

@@ -147,7 +147,7 @@ def _grid(measurements: Measurements) -> tuple[str, ...]:
 
 
 def _wider(measurements: Measurements) -> str:
-    """The command that widens the grid where a best cell lies on its edge."""
+    """How to widen the grid where a best cell lies on its edge: by a command, where all networks share it."""
     asked = _requested(measurements, "fine_tuning")
     if asked is None:
         return ""
@@ -155,14 +155,15 @@ def _wider(measurements: Measurements) -> str:
         name: widened(asked.settings[name], _chosen(measurements, quantity))
         for name, quantity in CHOSEN.items()
     }
+    wider = replace(asked, settings={**asked.settings, **grids})
+    description = measurements.results.description
+    if not any(text.partition("(")[0] == "fine_tuning" for text in description.get("measure") or ()):
+        return f" Wider by one value there, for the file of a study: `{wider.text}`."
     beside = (_requested(measurements, name) for name in ("linear", "from_scratch"))
-    texts = [
-        found.text
-        for found in (*beside, replace(asked, settings={**asked.settings, **grids}))
-        if found is not None
-    ]
+    texts = [found.text for found in (*beside, wider) if found is not None]
     wanted = ("measure=" + ", ".join(texts)).replace("'", '"')
-    command = measurements.results.description.get("command", "penultimate run")
+    joined = "networks" in measurements.results.provenance
+    command = f"penultimate run {description['name']}" if joined else description.get("command", "")
     return (
         " To widen the grid by one value there, which trains the new cells only:"
         f" `{command} --set {shlex.quote(wanted)}`"

@@ -57,7 +57,10 @@ def _by_policy(measurements: Measurements, quantity: Quantity, target: str) -> d
 
 
 def _build(measurements: Measurements) -> Piece:
-    """For each data set, split and policy: a table of areas, and one of their intervals."""
+    """For each data set, split and policy: a table of areas, and one of their intervals.
+
+    Folded are the intervals, and the areas where uncertain labels do not count as the paper has them.
+    """
     tables: list[ExhibitTable] = []
     notes: list[str] = []
     for target in measurements.several_labels:
@@ -72,7 +75,8 @@ def _build(measurements: Measurements) -> Piece:
                 where = f"{card(target).title}, {SPLITS[split]}{COUNTED[policy]}"
                 table = run_table(measurements, name, f"{where}: AUC, %", columns)
                 if table is not None:
-                    tables += [table, _intervals(measurements, f"{name}_intervals", where, of_policy)]
+                    ends = _intervals(measurements, f"{name}_intervals", where, of_policy)
+                    tables += [replace(table, folded=COUNTED[policy] != ""), replace(ends, folded=True)]
                     notes += _finding(measurements, by_label, where) if split == "test" else []
     if not tables:
         return Piece(missing=(Missing(WHAT),))
