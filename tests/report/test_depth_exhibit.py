@@ -127,7 +127,9 @@ def test_it_says_whether_those_that_transfer_worse_gain_more() -> None:
     none = "gain no more from an earlier layer than chance would explain (ρ = −0.80, p = "
     assert built.finding.startswith(f"Ours: by linear probes objectives that transfer worse {none}")
     assert f"); by kNN probes they {none}" in built.finding
-    assert built.finding.endswith("), over four objectives.")
+    assert built.finding.endswith("), over four objectives (two runs each: a direction, no more).")
+    several = exhibit("depth", with_depth(seeds=(0, 1, 2))).finding
+    assert several.endswith("), over four objectives.")
     names = ("softmax", "label_smoothing", "sigmoid", "final_layer_l2", "dropout", "logit_penalty")
     tested = {
         name: dict.fromkeys(TASKS, (10.0, 70.0 + place, 70.0 - 10 * place))

@@ -24,6 +24,7 @@ from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import short_title
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of, numbered
+from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
@@ -152,7 +153,9 @@ def _build(measurements: Measurements) -> Piece:
         for probe, of_each in found.items()
         for table in (_by_layer(measurements, probe, of_each), _best_layers(measurements, probe, of_each))
     ]
-    said = _said([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements))
+    counts = [len(one.last) for of_each in found.values() for one in of_each.values()]
+    few = "" if is_evaluation(measurements) else direction(counts)
+    said = _said([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements), few)
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
     return Piece(tuple(tables), (figure,), tuple(filter(None, (said, *notes))))
 
@@ -311,7 +314,7 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
     return ExhibitTable(f"depth_{probe.name}_layers", title, corner, columns, tuple(rows), notes=notes)
 
 
-def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str) -> str:
+def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> str:
     """Whether those that transfer worse gain more, in a sentence: by each probe."""
     told: list[str] = []
     for word, points in panels:
@@ -326,7 +329,8 @@ def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str) -> str:
         told.append(
             f"by {word} probes {who} {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})"
         )
-    return f"{OURS}: {'; '.join(told)}, over {counted(len(panels[0][1]), noun)}."
+    of_few = f" ({few})" if few else ""
+    return f"{OURS}: {'; '.join(told)}, over {counted(len(panels[0][1]), noun)}{of_few}."
 
 
 def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
