@@ -4,57 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penultimate.report.base import Built
 
 CLAIMS = "claims"
 """The exhibit, and the section of its own, that stands before the paper's."""
-PARTS = {
-    "": {CLAIMS: ("The claims", "Which of the paper’s claims hold here?")},
-    "Does it transfer?": {
-        "3.1": ("Accuracy and transfer", "Does a better classifier give features that transfer better?"),
-        "3.4": ("Class separation and transfer", "Does separation cost transfer?"),
-        "B": ("A second architecture", "Does another architecture say the same?"),
-        "D": (
-            "More on transfer",
-            "Does transfer look the same task by task, during training and after fine-tuning?",
-        ),
-        "F": ("Class overlap", "How far are the tasks’ classes those of pretraining?"),
-        "": ("Beyond the paper", "What else was measured?"),
-    },
-    "What is inside?": {
-        "3.2": ("Layer by layer", "In which layers do objectives differ?"),
-        "3.3": ("Class separation", "How far does each objective pull the classes apart?"),
-        "E": (
-            "More on class separation",
-            "Does another measure of separation, or another recipe, say the same?",
-        ),
-    },
-    "What does it predict?": {
-        "C.1": (
-            "Training accuracy and learning curves",
-            "Do objectives that fit worse do better on new images?",
-        ),
-        "C.2": (
-            "Robustness and calibration",
-            "How do the networks bear other images, and can their probabilities be believed?",
-        ),
-        "C.3": ("Similarity of predictions", "Do networks of one objective err alike?"),
-        "C.4": ("Combinations of objectives", "Do objectives that help alone help more together?"),
-        "C.5": (
-            "Augmentation and long training",
-            "Do objectives still differ under stronger augmentation and longer training?",
-        ),
-    },
-    "How was it chosen?": {
-        "A": ("Training and tuning", "What was trained on what, and how was it chosen?"),
-    },
-}
-"""The page's parts by what they ask, and in each the paper's sections, with a title and what each asks.
+TRANSFER, INSIDE, PREDICTS, CHOSEN = (
+    "Does it transfer?",
+    "What is inside?",
+    "What does it predict?",
+    "How was it chosen?",
+)
+"""The parts of the page, by what they ask."""
 
-A section that stands nowhere here is called by its number, and is with what goes beyond the paper.
-"""
-SECTIONS = {number: (part, *words) for part, sections in PARTS.items() for number, words in sections.items()}
+
+class Section(NamedTuple):
+    """In which part of the page a section of the paper stands ("": before all), its title, what it asks."""
+
+    part: str
+    title: str
+    question: str
+
+
+SECTIONS = {
+    CLAIMS: Section("", "The claims", "Which of the paper's claims hold here?"),
+    "3.1": Section(
+        TRANSFER, "Accuracy and transfer", "Does a better classifier give features that transfer better?"
+    ),
+    "3.4": Section(TRANSFER, "Class separation and transfer", "Does separation cost transfer?"),
+    "B": Section(TRANSFER, "A second architecture", "Does another architecture say the same?"),
+    "D": Section(
+        TRANSFER,
+        "More on transfer",
+        "Does transfer look the same task by task, during training and after fine-tuning?",
+    ),
+    "F": Section(TRANSFER, "Class overlap", "How far are the tasks' classes those of pretraining?"),
+    "": Section(TRANSFER, "Beyond the paper", "What else was measured?"),
+    "3.2": Section(INSIDE, "Layer by layer", "In which layers do objectives differ?"),
+    "3.3": Section(INSIDE, "Class separation", "How far does each objective pull the classes apart?"),
+    "E": Section(
+        INSIDE,
+        "More on class separation",
+        "Does another measure of separation, or another recipe, say the same?",
+    ),
+    "C.1": Section(
+        PREDICTS,
+        "Training accuracy and learning curves",
+        "Do objectives that fit worse do better on new images?",
+    ),
+    "C.2": Section(
+        PREDICTS,
+        "Robustness and calibration",
+        "How do the networks bear other images, and can their probabilities be believed?",
+    ),
+    "C.3": Section(PREDICTS, "Similarity of predictions", "Do networks of one objective err alike?"),
+    "C.4": Section(
+        PREDICTS, "Combinations of objectives", "Do objectives that help alone help more together?"
+    ),
+    "C.5": Section(
+        PREDICTS,
+        "Augmentation and long training",
+        "Do objectives still differ under stronger augmentation and longer training?",
+    ),
+    "A": Section(CHOSEN, "Training and tuning", "What was trained on what, and how was it chosen?"),
+}
+"""The page's sections in its order, by the paper's numbers; "" is what the paper does not have."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +80,9 @@ class Chapter:
     exhibits: tuple[Built, ...]
 
     @property
-    def part(self) -> str:
-        """What the part of the page asks in which it stands; "" of the claims, which stand before them."""
-        return SECTIONS.get(self.section, SECTIONS[""])[0]
-
-    @property
-    def title(self) -> str:
-        """What the page calls it."""
-        return SECTIONS.get(self.section, ("", f"Section {self.section}"))[1]
-
-    @property
-    def question(self) -> str:
-        """What it asks; "" of a section that has no name here."""
-        return SECTIONS[self.section][2] if self.section in SECTIONS else ""
+    def named(self) -> Section:
+        """What the page calls it; one without a name goes beyond the paper, and is called by its number."""
+        return SECTIONS.get(self.section, Section(SECTIONS[""].part, f"Section {self.section}", ""))
 
     @property
     def place(self) -> str:
