@@ -33,6 +33,11 @@ class StudyResults:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[str, str], Mapping[str, Any]] | None = None
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether it was run in parts that were joined: these count their networks."""
+        return "networks" in self.provenance
+
 
 @dataclass(frozen=True)
 class Column:

@@ -162,8 +162,8 @@ def _wider(measurements: Measurements) -> str:
     beside = (_requested(measurements, name) for name in ("linear", "from_scratch"))
     texts = [found.text for found in (*beside, wider) if found is not None]
     wanted = ("measure=" + ", ".join(texts)).replace("'", '"')
-    joined = "networks" in measurements.results.provenance
-    command = f"penultimate run {description['name']}" if joined else description.get("command", "")
+    again = f"penultimate run {description['name']}"
+    command = again if measurements.results.is_joined else description.get("command", again)
     return (
         " To widen the grid by one value there, which trains the new cells only:"
         f" `{command} --set {shlex.quote(wanted)}`"

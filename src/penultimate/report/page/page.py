@@ -166,7 +166,7 @@ def _page(
     in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
     return environment.get_template(template).render(
         **own,
-        command="" if "networks" in results.provenance else plain(results.provenance.get("command", "")),
+        command="" if results.is_joined else plain(results.provenance.get("command", "")),
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,

@@ -45,7 +45,7 @@ def provenance(results: StudyResults) -> list[tuple[str, Any]]:
     told = {**_settings(results.description.get("networks", ())), **results.provenance}
     told.pop("diverged_networks", None)  # `diverged` names their steps, with the reason
     order = [key for key in LABELS if key in told] + sorted(key for key in told if key not in LABELS)
-    joined = {key: f"{LABELS[key]} (in each part that needs it)" for key in OF_PARTS if "networks" in told}
+    joined = {key: f"{LABELS[key]} (in each part that needs it)" for key in OF_PARTS if results.is_joined}
     labels = {**LABELS, **joined}
     return [
         (labels.get(key, plain(key.replace("_", " ")).capitalize()), _record(told[key], key in SHARES))
