@@ -275,7 +275,6 @@ FIGURE_D3 = Exhibit(
         MapsOverTransfer(
             "figureD3",
             (
-                Quantity("fine_tuned_cka", target=TARGETS, setting=FRESH, over="layers"),
                 Quantity(
                     "fine_tuned_layers",
                     target=TARGETS,

@@ -169,17 +169,16 @@ class MapsOfLayers:
 class MapsOverTransfer:
     """Maps of a network's layers before fine-tuning against those after it, a task each.
 
-    Means over the networks of softmax, or of the first objective there is. The first quantity is the CKA of
-    corresponding layers, the second points to the arrays, which hold it too. The word {layers} says in
-    captions what they are.
+    Means over the networks of softmax, or of the first objective there is. The quantity points to the
+    arrays. The word {layers} says in captions what they are.
     """
 
     name: str
-    quantities: tuple[Quantity, Quantity]
+    quantities: tuple[Quantity]
     missing: str
 
     def build(self, measurements: Measurements) -> Piece:
-        pointing = self.quantities[1]
+        (pointing,) = self.quantities
         read = measurements.results.arrays
         rows = {
             target: measurements.rows(pointing.metric, target=target).where(setting=pointing.setting)
