@@ -78,6 +78,7 @@ def test_gpus_are_those_that_may_be_seen(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert gpus() == ()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_is_shared_by_no_more_than_it_has_shares(tmp_path: Path) -> None:
     on_gpus = [chore(f"gpu{number}", gpus=0.5, number=number, deed="stays") for number in range(8)]

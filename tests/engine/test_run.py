@@ -106,9 +106,9 @@ ROWS, SEAL = "linear.softmax*digits*/rows.jsonl", "linear.squared_error*digits*/
 @pytest.mark.parametrize(
     "patterns",
     [
-        (NETWORK,),
-        (FEATURES, DATA, ROWS, SEAL),
-        *(pytest.param((one,), marks=pytest.mark.long) for one in (FEATURES, DATA, ROWS, SEAL)),
+        (NETWORK, ROWS),
+        pytest.param((FEATURES, DATA, ROWS, SEAL), marks=pytest.mark.long),
+        *(pytest.param((one,), marks=pytest.mark.long) for one in (NETWORK, FEATURES, DATA, ROWS, SEAL)),
     ],
     ids=" ".join,
 )
