@@ -39,6 +39,8 @@ LOOPS = {
     "a loop": "x = 1\nwhile True: pass\n",
     "a pause": "import time\ntime.sleep(1e6)\n",
     "a loop that catches errors": "while True:\n    try: int('x')\n    except Exception: pass\n",
+    "a loop that goes on nine times": "for _ in 'nine more':\n    try:\n        while True: pass\n"
+    "    except BaseException as error: last = error\nraise last\n",
 }
 DEAF = "import time\nwhile True:\n    try: time.sleep(1)\n    except: pass\n"
 

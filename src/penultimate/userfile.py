@@ -31,6 +31,8 @@ ONLY = {
     "study file": "a study file only defines STUDY",
     "network file": "a network file only defines a function that builds the network",
 }
+AGAIN, PATIENCE = 0.1, 3.0
+"""Seconds between the attempts to stop a file, and until the command is stopped with it."""
 LARGEST = 10_000_000
 """Bytes."""
 UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'$")
@@ -186,8 +188,9 @@ def line_of(error: BaseException, path: Path | None) -> str:
 def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
     """Have a file executed in the block within LIMIT; raises RequestError with the line where it stands.
 
-    `who` names it in the message. A file that catches even this is stopped with the whole command. There is
-    no limit outside the main thread, for signals reach no other.
+    `who` names it in the message. One attempt can be in vain: an exception that is raised while Python
+    words another one, as `int('x')` does, is lost. A file that catches them all is stopped with the whole
+    command. There is no limit outside the main thread, for signals reach no other.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -198,16 +201,17 @@ def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal times
         times += 1
-        if times > 3:
+        if times * AGAIN > PATIENCE:
             os.write(2, f"penultimate: {who}: {late}\n".encode(errors="replace"))
             _LEAVE(2)
         raise _TooLongError
 
     handler = signal.signal(signal.SIGALRM, stop)
-    before = signal.setitimer(signal.ITIMER_REAL, LIMIT, 1.0)
+    before = signal.setitimer(signal.ITIMER_REAL, LIMIT, AGAIN)
     try:
         yield
     except _TooLongError as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         raise RequestError(f"{who}{line_of(error, path)}: {late}") from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, *before)

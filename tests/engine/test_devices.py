@@ -233,6 +233,7 @@ def curves(root: Path) -> list[float]:
     return [json.loads(line)["value"] for line in (step / "rows.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_two_gpus_share_a_training(alone: Path, tmp_path: Path) -> None:
     assert run(short(), untrained(alone, tmp_path)).complete

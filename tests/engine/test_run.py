@@ -178,9 +178,6 @@ def busiest(processes: set[int]) -> int:
     return max(processes, key=lambda pid: seconds.get(pid, 0))
 
 
-ON_RAY = pytest.param("ray", marks=pytest.mark.long)
-
-
 @pytest.mark.parametrize(
     ("how", "engine"),
     [
@@ -251,7 +248,8 @@ def test_what_is_to_survive_the_terminal_does(tmp_path: Path) -> None:
             process.terminate()
 
 
-@pytest.mark.parametrize("engine", ["local", ON_RAY])
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["local", "ray"])
 def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path, engine: str) -> None:
     process = start(tmp_path, "--set", "measure=accuracy", "--on", engine)
     wait_for(lambda: list((tmp_path / "runs/partial").glob("train.*/checkpoint*")))
