@@ -108,13 +108,17 @@ def test_the_share_of_softmaxs_lead_is_the_gain_over_the_lead() -> None:
     assert number(built, "softmax", "lead") is None
     assert (
         "By linear probes three objectives at least a point behind softmax at the penultimate layer recover"
-        " 12 % (Dropout) to 90 % (Squared error) of its lead by their own best layers; softmax itself gains"
-        " 0.0 points by its own." in built.notes
+        " 12 % (Dropout) to 90 % (Squared error) of softmax's lead by their own best layers; softmax itself"
+        " gains 0.0 points by its own." in built.notes
     )
     ahead = {**TESTED, "sigmoid": {"syllabics": (50, 75, 90), "newfaces": (30, 58, 90)}}
     shown = exhibit("depth", with_depth(ahead))
     assert number(shown, "sigmoid", "lead") == pytest.approx(75 - 90)
     assert number(shown, "sigmoid", "recovered_percent") is None
+    alone = exhibit("depth", with_depth({**ahead, "dropout": ahead["sigmoid"]}))
+    said = "By linear probes Squared error, the only objective at least a point behind softmax at the"
+    said += " penultimate layer, recovers 90 % of softmax's lead by its own best layers; softmax"
+    assert any(note.startswith(said) for note in alone.notes)
 
 
 def test_it_says_whether_those_that_transfer_worse_gain_more() -> None:

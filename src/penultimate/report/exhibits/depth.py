@@ -346,15 +346,17 @@ def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Ser
     if not shares:
         return f"By {probe.word} probes softmax is a point ahead of none of the others."
     least, most = (pick(shares, key=shares.__getitem__) for pick in (min, max))
-    spread = f"{fixed(shares[least], 0)} % ({least})"
-    if len(shares) > 1:
-        spread += f" to {fixed(shares[most], 0)} % ({most})"
-    behind = counted(len(shares), "objective")
-    return (
-        f"By {probe.word} probes {behind} at least a point behind softmax at the penultimate layer"
-        f" recover{'s' if len(shares) == 1 else ''} {spread} of its lead by their own best layers; softmax"
-        f" itself gains {_signed(_mean(softmax.gains))} points by its own."
-    )
+    behind = "at least a point behind softmax at the penultimate layer"
+    low, high = (fixed(shares[one], 0) for one in (least, most))
+    if len(shares) == 1:
+        said = f"{least}, the only objective {behind}, recovers {low} % of softmax's lead by its"
+    else:
+        said = (
+            f"{counted(len(shares), 'objective')} {behind} recover {low} % ({least}) to {high} % ({most}) of"
+            " softmax's lead by their"
+        )
+    gain = _signed(_mean(softmax.gains))
+    return f"By {probe.word} probes {said} own best layers; softmax itself gains {gain} points by its own."
 
 
 EXHIBIT = Exhibit(
