@@ -35,7 +35,8 @@ REFERENCE := src/penultimate/reference
 STUDIES   := src/penultimate/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
-PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures
+PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
+             full_measured full_backbones
 GLYPHS    := $(filter glyphs_%,$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
@@ -44,7 +45,7 @@ searches: $(READY)        ## the searches of hyperparameters, and the choices th
 	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
-parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs and what rests on its networks, each part kept when it is done: three hours
+parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs and what rests on its networks, each part kept when it is done: five hours
 
 $(OUT)/kept/%/kept.json: | $(READY)
 	$(BIN)/penultimate run $* --out $(OUT)
@@ -52,7 +53,7 @@ $(OUT)/kept/%/kept.json: | $(READY)
 
 reference: searches parts ## every run that the package keeps, in the order of what they rest on
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
-	cp -R $(OUT)/kept/shared_classes $(REFERENCE)/
+	cp -R $(filter-out $(GLYPHS:%=$(OUT)/kept/%),$(PARTS:%=$(OUT)/kept/%)) $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."

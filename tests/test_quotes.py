@@ -216,6 +216,35 @@ def test_what_the_readme_says_of_shared_classes() -> None:
     assert f"rho changes by {said.removesuffix(')')}" in text("README.md")
 
 
+def test_what_the_readme_says_of_the_parts_of_full() -> None:
+    page, part = text("README.md"), read_reference("full_measured")
+    tuned, depth = exhibit("table2", part), exhibit("depth", part)
+    apart = re.match(r"Ours: the highest mean is (\S+) points above.*; in the paper (\S+)[.]$", tuned.finding)
+    assert apart is not None
+    assert f"the best objective is {apart[1]} points above the worst (in the paper {apart[2]})" in page
+    (alike,) = exhibit("claims", part).tables[0].rows
+    assert "undecided" in {cell.text for cell in alike.cells}
+    edge = re.search(r"Of (\d+) best cells .* (\d+) lie on the grid's edge", " ".join(tuned.notes))
+    scratch = re.search(r"scratch reaches (\S+ %).* gains (\S+ to \S+) points on it", " ".join(tuned.notes))
+    assert edge is not None
+    assert scratch is not None
+    assert f"{edge[2]} of {edge[1]} best cells lie on the edge of a small grid" in page
+    assert f"gains {scratch[2]} points on training from scratch, {scratch[1]}." in page
+    gain = re.search(r"by linear probes .*? gain more from an earlier layer \((.*?);", depth.finding)
+    recovered = re.search(
+        r"By linear probes Squared error, the only .*? recovers (\d+) % of softmax's lead",
+        " ".join(depth.notes),
+    )
+    assert gain is not None
+    assert recovered is not None
+    assert f"gain more from an earlier layer ({gain[1]}, one run each)" in page
+    assert f"squared error by its own best layers recovers {recovered[1]} % of softmax's lead" in page
+    finding = exhibit("iclr_table1", read_reference("full_backbones")).finding
+    ranks = re.search(r"no relation beyond chance \((.*?), nine .* in the paper ρ = (\S+),", finding)
+    assert ranks is not None
+    assert f"do not rank the objectives alike beyond chance ({ranks[1]}; in the paper {ranks[2]})" in page
+
+
 def test_what_is_said_of_the_world_before() -> None:
     before = quantities(admit(glyphs()))
     rhos = [spearman(before["separation"], before[name]).rho for name in ("linear", "knn")]

@@ -25,8 +25,15 @@ from penultimate.tuning.conduct import plan_tuning
 from penultimate.tuning.words import chosen_source, kind_of
 
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
-RUNS = {"glyphs": 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3, "shared_classes": 9 * 3}
+RUNS = {
+    "glyphs": 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3,
+    "shared_classes": 9 * 3,
+    "full_measured": 9 * 3,
+    "full_backbones": 4 * 3 + 2 * 9 * 3,
+}
 """The runs that are kept, and how many networks each has."""
+WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
+WITHOUT_ROWS |= {f"{kind}_{part}" for kind in ("fine_tune", "scratch") for part in ("cell", "choice")}
 
 
 def test_the_reference_runs_are_glyphs_what_rests_on_it_and_the_searches() -> None:
@@ -46,13 +53,13 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     assert {row.source for row in kept.table} == {source}
     assert {row.step.partition(".")[0] for row in kept.table if row.step} == {
         name for name, (done, _) in kept.provenance["steps"].items() if done
-    } - {"data", "sheet", "extract", "corrupted", "hard"}
+    } - WITHOUT_ROWS
 
 
 @pytest.mark.parametrize(("name", "count"), RUNS.items())
 def test_a_reference_run_has_every_network_of_its_study_and_no_other(name: str, count: int) -> None:
     table = reference(name).table
-    of_one = [row for row in table if row.seed is not None and row.objective_b is None]
+    of_one = [row for row in table if row.objective and row.seed is not None and row.objective_b is None]
     measured = {network_of(row) for row in of_one if not str(row.step).startswith("train.")}
     trained = {network_of(row) for row in table.where(metric="top1", split="holdout")}
     assert len(trained) == count
