@@ -24,7 +24,7 @@ def said(results: StudyResults) -> dict[str, str]:
     """What exhibits say of means over fewer runs, by exhibit."""
     measurements = admit(results, allow_limited=True)
     notes = {each.name: assemble(each, measurements).notes for each in all_exhibits()}
-    found = {name: [note for note in of if note.startswith("Means over fewer")] for name, of in notes.items()}
+    found = {name: [note for note in of if note.startswith("Means over")] for name, of in notes.items()}
     return {name: note for name, (note, *more) in ((n, f) for n, f in found.items() if f) if not more}
 
 
@@ -34,7 +34,11 @@ def lost(results: StudyResults, gone: Callable[[Row], bool]) -> StudyResults:
 
 @pytest.mark.parametrize("name", references())
 def test_where_no_seed_is_missing_nothing_is_said_of_it(name: str) -> None:
-    assert said(read_reference(name)) == {}
+    """But where the study asks for fewer seeds than it has."""
+    of_one = {"depth", "figureD2"} if name == "full_measured" else set()
+    told = said(read_reference(name))
+    assert told.keys() == of_one
+    assert told.get("depth", "") in ("", "Means over one of the study's three runs of each objective.")
     assert said(study(SEEDS)) == {}
 
 
@@ -61,7 +65,7 @@ def test_a_run_that_is_missing_is_counted_wherever_its_numbers_would_stand(how: 
     }
     told = said(less)
     assert {"table1", "table3", "figure1", "figureC1", "tableE1"} <= showing <= told.keys()
-    assert set(told.values()) == {"Means over fewer runs than planned: Sigmoid 4 of 5."}
+    assert set(told.values()) == {"Means over fewer runs than the study has: Sigmoid 4 of 5."}
     shown = exhibit("table1", less)
     assert told["table1"] in " ".join(render_exhibit_text(shown).split())
 
@@ -70,7 +74,7 @@ def test_a_mean_over_targets_counts_the_runs_that_have_them_all() -> None:
     places = {("georgian", 1), ("digits", 2)}
     less = lost(study(SEEDS), lambda row: row.objective == SIGMOID and (row.target, row.seed) in places)
     told = said(less)
-    assert told["table1"] == "Means over fewer runs than planned: Sigmoid 3 of 5."
+    assert told["table1"] == "Means over fewer runs than the study has: Sigmoid 3 of 5."
     assert "table3" not in told
 
 

@@ -9,7 +9,7 @@ from penultimate.report.base import ExhibitTable
 from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.quantity import SWEEP, Quantity
 from penultimate.report.sets import is_embedded
-from penultimate.report.text import counted, plain
+from penultimate.report.text import counted, in_words, plain
 
 OF_DRAWS = (
     "Here another seed is another draw of the images, other first weights and another order; in the paper it"
@@ -60,7 +60,7 @@ def seed_in_words(measurements: Measurements) -> str:
 
 
 def fewer(measurements: Measurements, quantities: Iterable[Quantity], tables: Iterable[ExhibitTable]) -> str:
-    """Which means of these quantities and in these tables are over fewer runs than planned; or ""."""
+    """Which means of these quantities and in these tables are over fewer runs than the study has; or ""."""
     quantities = tuple(quantities)
     plans = {arm: _planned(measurements.in_arm(arm)) for arm in measurements.arms}
     found = [
@@ -78,8 +78,11 @@ def fewer(measurements: Measurements, quantities: Iterable[Quantity], tables: It
     for label, count, planned in found:
         if count < planned:
             fewest[label] = min((count, planned), fewest.get(label, (count, planned)))
+    if len(fewest) > 1 and len(set(fewest.values())) == 1 and fewest.keys() >= {label for label, *_ in found}:
+        ((count, planned),) = set(fewest.values())
+        return f"Means over {in_words(count)} of the study's {counted(planned, 'run')} of each objective."
     short = [f"{label} {count} of {planned}" for label, (count, planned) in fewest.items()]
-    return f"Means over fewer runs than planned: {', '.join(short)}." if short else ""
+    return f"Means over fewer runs than the study has: {', '.join(short)}." if short else ""
 
 
 def _planned(measurements: Measurements) -> dict[str, int]:
