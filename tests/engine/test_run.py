@@ -298,6 +298,7 @@ def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:
     assert weights_of(smoke) == before
 
 
+@pytest.mark.long
 def test_a_part_of_a_study_stands_beside_the_whole_and_says_how_far_it_has_come(smoke: Path) -> None:
     whole, part = smoke / "runs/studies/smoke", smoke / "runs/studies/smoke-softmax"
     before = {file: file.read_bytes() for file in whole.rglob("*") if file.is_file() and file.name != ".lock"}
