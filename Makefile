@@ -38,6 +38,7 @@ CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
              full_measured full_backbones
 GLYPHS    := $(filter glyphs_%,$(PARTS))
+ALONE     := $(filter-out $(GLYPHS),$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
 	set -e; for pair in $(CHOSEN); do search=$${pair%:*}; \
@@ -53,7 +54,7 @@ $(OUT)/kept/%/kept.json: | $(READY)
 
 reference: searches parts ## every run that the package keeps, in the order of what they rest on
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
-	cp -R $(filter-out $(GLYPHS:%=$(OUT)/kept/%),$(PARTS:%=$(OUT)/kept/%)) $(REFERENCE)/
+	cp -R $(ALONE:%=$(OUT)/kept/%) $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."

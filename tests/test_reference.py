@@ -21,6 +21,7 @@ from penultimate.studies import (
 )
 from penultimate.study import load_study
 from penultimate.study.blocks import runs_by_recipe
+from penultimate.study.unfold import unfold
 from penultimate.tuning.conduct import plan_tuning
 from penultimate.tuning.words import chosen_source, kind_of
 
@@ -34,6 +35,8 @@ RUNS = {
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
 WITHOUT_ROWS |= {f"{kind}_{part}" for kind in ("fine_tune", "scratch") for part in ("cell", "choice")}
+
+NETWORK = ("objective", "backbone", "arm", "seed", "draw")
 
 
 def test_the_reference_runs_are_glyphs_what_rests_on_it_and_the_searches() -> None:
@@ -57,13 +60,24 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
 
 
 @pytest.mark.parametrize(("name", "count"), RUNS.items())
-def test_a_reference_run_has_every_network_of_its_study_and_no_other(name: str, count: int) -> None:
-    table = reference(name).table
-    of_one = [row for row in table if row.objective and row.seed is not None and row.objective_b is None]
-    measured = {network_of(row) for row in of_one if not str(row.step).startswith("train.")}
-    trained = {network_of(row) for row in table.where(metric="top1", split="holdout")}
-    assert len(trained) == count
-    assert trained == measured == set(load_study(name).keys())
+def test_a_reference_run_has_what_its_study_asks_of_every_network_and_of_no_other(
+    name: str, count: int
+) -> None:
+    table, study = reference(name).table, load_study(name)
+    assert {network_of(row) for row in table.where(metric="top1", split="holdout")} == set(study.keys())
+    assert len(study.keys()) == count
+    asked = {
+        (step.name, *map(step.columns.get, NETWORK))
+        for step in unfold(study).steps.values()
+        if step.name not in WITHOUT_ROWS and step.columns.get("objective")
+    }
+    found = {
+        (str(row.step).partition(".")[0], *(getattr(row, column) for column in NETWORK))
+        for row in table
+        if row.objective and row.objective_b is None
+    }
+    compared = {place for place in found if place[0] == "similarity"}  # beside the step of all networks
+    assert found - compared == asked
 
 
 def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:

@@ -243,7 +243,9 @@ def test_arrays_of_two_steps_that_no_condition_tells_apart_are_refused(tmp_path:
         )
         for least, name in enumerate("ab")
     ]
-    with pytest.raises(RequestError, match="two arrays of one quantity"):
+    with pytest.raises(
+        RequestError, match=r"two arrays of one quantity: curve of '.*; Arrays\(\.\.\., setting"
+    ):
         keep(described(store, "mine", steps), tmp_path / "kept")
     keep(described(store, "alone", steps[:1]), tmp_path / "kept")
 

@@ -126,7 +126,10 @@ def _arrays(
         if row.unit == POINTING_UNIT and row.step:
             place = f"{_place(row, networks)}|{row.metric}"
             if steps.setdefault(place, row.step) != row.step:
-                raise RequestError(f"two arrays of one quantity: {row}")
+                raise RequestError(
+                    f"two arrays of one quantity: {row.metric} of '{network_of(row)}', {row.target},"
+                    f" {row.split}; Arrays(..., setting=...) tells apart what was taken under two conditions"
+                )
             for name, values in study.arrays(row.step, row.metric).items():
                 arrays[f"{place}|{name}"] = values
     return arrays

@@ -78,8 +78,9 @@ def fewer(measurements: Measurements, quantities: Iterable[Quantity], tables: It
     for label, count, planned in found:
         if count < planned:
             fewest[label] = min((count, planned), fewest.get(label, (count, planned)))
-    if len(fewest) > 1 and len(set(fewest.values())) == 1 and fewest.keys() >= {label for label, *_ in found}:
-        ((count, planned),) = set(fewest.values())
+    pairs = set(fewest.values())
+    if len(fewest) > 1 == len(pairs) and fewest.keys() == {label for label, *_ in found}:
+        ((count, planned),) = pairs
         return f"Means over {in_words(count)} of the study's {counted(planned, 'run')} of each objective."
     short = [f"{label} {count} of {planned}" for label, (count, planned) in fewest.items()]
     return f"Means over fewer runs than the study has: {', '.join(short)}." if short else ""
