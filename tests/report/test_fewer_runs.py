@@ -1,4 +1,4 @@
-"""A mean over fewer runs than the study planned says so, in every exhibit that shows it and in no other."""
+"""A mean over fewer runs than the study has says so, in every exhibit that shows it and in no other."""
 
 from __future__ import annotations
 
@@ -32,15 +32,28 @@ def lost(results: StudyResults, gone: Callable[[Row], bool]) -> StudyResults:
     return only(results, lambda row: not gone(row))
 
 
-OF_ONE = "Means over one of the study's three runs of each objective."
+ASKED = dict.fromkeys(("depth", "figureD2"), "Means over one of the study's three runs of each objective.")
+"""Where `full_measured` asks for fewer seeds than it has."""
 
 
 @pytest.mark.parametrize("name", references())
-def test_where_no_seed_is_missing_nothing_is_said_of_it(name: str) -> None:
-    """But where the study asks for fewer seeds than it has."""
-    asked = {"full_measured": dict.fromkeys(("depth", "figureD2"), OF_ONE)}
-    assert said(read_reference(name)) == asked.get(name, {})
+def test_where_no_seed_is_missing_it_is_said_how_many_are_asked_for(name: str) -> None:
+    assert said(read_reference(name)) == (ASKED if name == "full_measured" else {})
     assert said(study(SEEDS)) == {}
+
+
+@pytest.mark.parametrize(("step", "seed", "count"), [("fine_tuning", 1, "2 of 3")])
+def test_a_run_is_missing_where_the_study_asks_for_it(step: str, seed: int, count: str) -> None:
+    less = lost(
+        read_reference("full_measured"),
+        lambda row: (
+            (row.objective, row.seed, row.arm) == (SIGMOID, seed, None)
+            and (row.step or "").startswith(f"{step}.")
+        ),
+    )
+    told = said(less)
+    assert told["table2"] == f"Means over fewer runs than the study asks for: Sigmoid {count}."
+    assert told["depth"] == ASKED["depth"]
 
 
 @pytest.mark.parametrize("how", ["lost", "diverged", "not a number"])
@@ -66,7 +79,7 @@ def test_a_run_that_is_missing_is_counted_wherever_its_numbers_would_stand(how: 
     }
     told = said(less)
     assert {"table1", "table3", "figure1", "figureC1", "tableE1"} <= showing <= told.keys()
-    assert set(told.values()) == {"Means over fewer runs than the study has: Sigmoid 4 of 5."}
+    assert set(told.values()) == {"Means over fewer runs than the study asks for: Sigmoid 4 of 5."}
     shown = exhibit("table1", less)
     assert told["table1"] in " ".join(render_exhibit_text(shown).split())
 
@@ -75,7 +88,7 @@ def test_a_mean_over_targets_counts_the_runs_that_have_them_all() -> None:
     places = {("georgian", 1), ("digits", 2)}
     less = lost(study(SEEDS), lambda row: row.objective == SIGMOID and (row.target, row.seed) in places)
     told = said(less)
-    assert told["table1"] == "Means over fewer runs than the study has: Sigmoid 3 of 5."
+    assert told["table1"] == "Means over fewer runs than the study asks for: Sigmoid 3 of 5."
     assert "table3" not in told
 
 
