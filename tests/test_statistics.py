@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from penultimate import RequestError
 from penultimate import statistics as statistics_room
 from penultimate.statistics import (
+    Anova,
     Summary,
     bold,
     leave_two_out,
@@ -22,6 +24,7 @@ from penultimate.statistics import (
     spearman,
     standard_error,
     summarise,
+    two_way_anova,
 )
 from tests.oracles import claims as claims_oracle
 from tests.oracles import statistics as oracle
@@ -52,6 +55,64 @@ def test_one_run_has_no_standard_error_and_says_so() -> None:
     assert summarise([3.0]).is_single
     assert math.isnan(standard_error([3.0]))
     assert not summarise([3.0, 3.0]).is_single
+
+
+def crossed(seed: int, sizes: list[list[int]]) -> dict[str, dict[str, list[float]]]:
+    """As many runs of each objective on each task as said, objectives and tasks apart."""
+    return {
+        f"objective {a}": {
+            f"task {d}": runs(31 * seed + 7 * a + d, size, center=0.4 * a + 3 * d)
+            for d, size in enumerate(row)
+        }
+        for a, row in enumerate(sizes)
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "sizes", [[[3] * 4] * 3, [[2, 3], [4, 2], [3, 5]], [[1] * 5] * 3], ids=["equal", "unequal", "single"]
+)
+def test_two_way_analysis_of_variance_is_that_of_statsmodels(sizes: list[list[int]], seed: int) -> None:
+    """Type III, each factor coded to sum to 0; without runs to vary, the interaction is the error."""
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
+    cells = crossed(seed, sizes)
+    rows = [(a, d, y) for a, row in cells.items() for d, values in row.items() for y in values]
+    single = max(map(max, sizes)) == 1
+    frame = pd.DataFrame(rows, columns=["objective", "task", "y"])
+    fit = ols(f"y ~ C(objective, Sum) {'+' if single else '*'} C(task, Sum)", frame).fit()
+    table = anova_lm(fit, typ=3)
+    found = two_way_anova(cells)
+    assert found.f == pytest.approx(table["F"]["C(objective, Sum)"], rel=1e-8)
+    assert found.p == pytest.approx(table["PR(>F)"]["C(objective, Sum)"], rel=1e-7)
+    degrees = table["df"][["C(objective, Sum)", "Residual"]]
+    assert [found.degrees_of_freedom, found.error_degrees_of_freedom] == list(degrees)
+    assert found.error == ("interaction" if single else "within cells")
+
+
+def test_analysis_of_variance_of_runs_that_do_not_vary_and_of_one_task() -> None:
+    still = {"x": [1.0, 1.0], "y": [2.0, 2.0]}
+    assert two_way_anova({"a": still, "b": {"x": [2.0, 2.0], "y": [3.0, 3.0]}}).p == 0
+    assert two_way_anova({"a": still, "b": still}) == Anova(0.0, 1, 4, 1.0, "within cells")
+    one, other = runs(1, 5), runs(2, 4)
+    student = scipy.stats.ttest_ind(one, other)
+    assert two_way_anova({"a": {"x": one}, "b": {"x": other}}).p == pytest.approx(student.pvalue)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"a": {"x": [1.0]}, "b": {"y": [1.0]}}, "'a' has no run on 'y'"),
+        ({"a": {"x": [1.0, 2.0]}}, "two objectives or more"),
+        ({"a": {"x": [1.0]}, "b": {"x": [2.0]}}, "nothing to measure"),
+        ({"a": {"x": [1.0, math.nan]}, "b": {"x": [2.0, 3.0]}}, "the value nan: leave diverged runs out"),
+        ({}, "got none"),
+    ],
+)
+def test_what_cannot_be_analysed_is_told(cells: dict[str, dict[str, list[float]]], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        two_way_anova(cells)
 
 
 def columns(seed: int, names: int, n: int, spread: float) -> dict[str, dict[int, float]]:

@@ -118,47 +118,51 @@ def test_it_says_what_fine_tuning_gains_and_how_far_objectives_are_apart(finishe
     assert "two learning rates × two decays" in said
 
 
-def with_choices(results: StudyResults, edges: float, cells: float) -> StudyResults:
-    new = {"fine_tuned_edges": edges, "fine_tuned_cells": cells}
+def with_choices(results: StudyResults, edges: float, cells: float, scratch: float = 0) -> StudyResults:
+    new = {"fine_tuned_edges": edges, "fine_tuned_cells": cells, "from_scratch_edges": scratch}
     rows = [dataclasses.replace(row, value=new.get(row.metric, row.value)) for row in results.table]
     return with_rows(only(results, lambda row: False), rows)
 
 
 @pytest.mark.parametrize(
-    ("edges", "cells", "said"),
+    ("edges", "cells", "scratch", "said"),
     [
-        (1, 4, "Of six best cells (one for each objective and task) six lie on the grid's edge"),
-        (0, 4, ""),
-        (0, 1, "One learning rate and decay only: nothing was chosen."),
+        (
+            1,
+            4,
+            0,
+            "Of six best cells (one for each objective and task) six lie on the grid's edge; from",
+        ),
+        (0, 4, 2, "task) none lie on the grid's edge; from scratch two of two. There"),
+        (0, 4, 0, ""),
+        (0, 1, 0, "One learning rate and decay only: nothing was chosen."),
     ],
 )
 def test_a_best_cell_on_the_edge_of_the_grid_is_said(
-    finished: StudyResults, edges: int, cells: int, said: str
+    finished: StudyResults, edges: int, cells: int, scratch: int, said: str
 ) -> None:
-    notes = " ".join(exhibit("table2", with_choices(finished, edges, cells)).notes)
+    notes = " ".join(exhibit("table2", with_choices(finished, edges, cells, scratch)).notes)
     assert said in notes
-    assert ("grid's edge" in notes, "nothing was chosen" in notes) == (edges > 0, cells == 1)
+    assert ("grid's edge" in notes, "nothing was chosen" in notes) == (edges + scratch > 0, cells == 1)
 
 
-def test_a_wider_grid_is_a_command_where_all_networks_share_it(finished: StudyResults) -> None:
-    """Of a joined study that which runs it; what only some networks are asked for is set in a file."""
+def test_a_wider_grid_is_a_command(finished: StudyResults) -> None:
+    """Of a joined study that which runs it; also of what only some networks are asked for."""
     edged = with_choices(finished, 1, 4)
     joined = described(edged, command="penultimate join smoke a b")
     joined = dataclasses.replace(joined, provenance={**joined.provenance, "networks": [3, 3]})
-    for results in (edged, joined):
-        (note,) = (text for text in exhibit("table2", results).notes if "grid's edge" in text)
-        assert "`penultimate run smoke --set" in note.replace("\n", " ")
     everywhere = list(edged.description["measure"])
     own = [text for text in everywhere if text.startswith("fine_tuning(")]
-    shared = [text for text in everywhere if text not in own]
     networks = [{**block, "measure": own} for block in edged.description["networks"]]
-    (note,) = (
-        text
-        for text in exhibit("table2", described(edged, measure=shared, networks=networks)).notes
-        if "grid's edge" in text
-    )
-    assert "for the file of a study: `fine_tuning(" in note
-    assert "penultimate run" not in note
+    of_some = described(edged, measure=[text for text in everywhere if text not in own], networks=networks)
+    commands = set()
+    for results in (edged, joined, of_some):
+        (note,) = (text for text in exhibit("table2", results).notes if "grid's edge" in text)
+        commands.add(note.partition("`")[2].rstrip("`"))
+    (command,) = commands
+    program, *words = shlex.split(command)
+    assert (program, words[:3]) == ("penultimate", ["run", "smoke", "--set"])
+    assert words[3].startswith("fine_tuning.")
 
 
 def cells_of(store: Path) -> set[tuple[float, float]]:
@@ -200,6 +204,14 @@ def test_a_final_layer_that_was_trained_first_stands_beside_the_fresh_one(finish
     for slug, cell in probe.items():
         assert cell.value == pytest.approx((fresh[slug].value or 0) + 25)
     assert len(table_of(built, "table2_starts").columns) == 3
+    by_task = table_of(built, "table2_probe")
+    assert by_task.folded
+    of_fresh = table_of(built, "table2")
+    for row, other in zip(by_task.rows, of_fresh.rows[:-1], strict=True):
+        assert (row.label, *(cell.value for cell in row.cells)) == (
+            other.label,
+            *(pytest.approx((cell.value or 0) + 25) for cell in other.cells),
+        )
 
 
 def test_another_length_from_scratch_is_told(finished: StudyResults) -> None:

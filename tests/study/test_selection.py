@@ -114,6 +114,9 @@ def test_other_objectives_are_the_first_grids_and_further_grids_keep_theirs(two_
         ("longer=7", "'longer' is an arm; set one of longer.objectives, longer.recipe, "),
         ("longer.arm=other", "'arm' is not one of"),
         ("=7", "no setting ''"),
+        ("linear.grids=3", "no setting 'linear.grids'; 'linear' is a measurement: set "),
+        ("fine_tuning.head=()", "head is empty"),
+        ("lineer.shots=3", "Did you mean 'linear'"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_the_nearest_fix(
@@ -122,6 +125,25 @@ def test_a_wrong_setting_is_refused_with_the_nearest_fix(
     with pytest.raises(RequestError) as error:
         override(two_arms, [assignment])
     assert answer in str(error.value)
+
+
+def test_a_measurements_setting_is_changed_wherever_it_is_asked_for() -> None:
+    full = load_study("full")
+    before, after = full.measured(), override(full, ["fine_tuning.decay=(0.0, 0.01)"]).measured()
+    asked = [
+        {one.measurement.name: one.settings for one in of}["fine_tuning"]
+        for of in after.values()
+        if "fine_tuning" in str(of)
+    ]
+    assert len(asked) > 20
+    assert {settings["decay"] for settings in asked} == {(0.0, 0.01)}
+    assert {settings["head"] for settings in asked} == {("fresh",), ("fresh", "probe")}
+    for key, of in before.items():
+        others = [
+            [one.text for one in each if one.measurement.name != "fine_tuning"] for each in (of, after[key])
+        ]
+        assert others[0] == others[1]
+    assert override(full, ["relearning.shots=(5,)"]).measure != full.measure
 
 
 # -- some of the networks -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penultimate.statistics.anova import Anova, two_way_anova
     from penultimate.statistics.comparison import Bold, bold, holm
     from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, spearman
     from penultimate.statistics.planning import pooled_spread, power, seeds_needed
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "summary": ("Summary", "mean", "standard_error", "summarise"),
+    "anova": ("Anova", "two_way_anova"),
     "comparison": ("Bold", "bold", "holm"),
     "planning": ("pooled_spread", "power", "seeds_needed"),
     "correlation": ("Correlation", "WithoutTwo", "leave_two_out", "spearman"),
@@ -23,6 +25,7 @@ _MODULES = {
 _LOCATIONS = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "Anova",
     "Bold",
     "Correlation",
     "Summary",
@@ -37,6 +40,7 @@ __all__ = [
     "spearman",
     "standard_error",
     "summarise",
+    "two_way_anova",
 ]
 
 

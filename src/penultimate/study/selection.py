@@ -16,8 +16,9 @@ from typing import Any
 from penultimate import plugins, registry, userfile
 from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes
+from penultimate.measures.catalogue import measurement
 from penultimate.objectives.presets import resolve
-from penultimate.registry import Entry
+from penultimate.registry import Entry, Spec
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
@@ -158,8 +159,9 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
 
     What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
     those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
-    grids keep what they have of them. What a training is expected to cost is forgotten where its data, recipe
-    or architecture changes, unless it is set as well.
+    grids keep what they have of them. A measurement's setting is changed wherever the study asks for it:
+    "fine_tuning.learning_rate=(0.01, 0.1)". What a training is expected to cost is forgotten where its data,
+    recipe or architecture changes, unless it is set as well.
     """
     before = _trained(study)
     for assignment in assignments:
@@ -234,8 +236,11 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
         raise RequestError(
             f"'{path}' is an arm; set one of {', '.join(f'{path}.{name}' for name in OF_RUNS)}"
         )
+    measured = dict.fromkeys(registry.parse(text).name for text in _measurements(study))
+    if keys[0] in measured:
+        return _measured_under(study, keys, value, path)
     if keys[0] not in OF_RUNS:
-        known = [*OF_RUNS, *OF_STUDY, *(name for name in dict.fromkeys(arms) if name)]
+        known = [*OF_RUNS, *OF_STUDY, *(name for name in dict.fromkeys(arms) if name), *measured]
         raise RequestError(
             f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
         )
@@ -246,6 +251,33 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
         return dataclasses.replace(block, **{keys[0]: _new(block, keys, value, path)})
 
     return study.with_runs(change)
+
+
+def _measurements(study: Study) -> list[str]:
+    """Every measurement that a study asks for, of whichever networks."""
+    return [*study.measure, *(text for block in study.networks for text in block.measure or ())]
+
+
+def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Study:
+    """The study with a setting of a measurement changed wherever it asks for it."""
+    name, *parts = keys
+    known = [setting.name for setting in measurement(name).settings]
+    if len(parts) != 1 or parts[0] not in known:
+        settings = ", ".join(f"{name}.{setting}" for setting in known) or "nothing: it has no settings"
+        raise RequestError(f"no setting '{path}'; '{name}' is a measurement: set {settings}")
+
+    def change(text: str) -> str:
+        spec = registry.parse(text)
+        return text if spec.name != name else str(Spec(name, {**spec.arguments, parts[0]: value}))
+
+    def changed(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(change, texts))
+
+    networks = tuple(
+        block if block.measure is None else dataclasses.replace(block, measure=changed(block.measure))
+        for block in study.networks
+    )
+    return dataclasses.replace(study, measure=changed(study.measure), networks=networks)
 
 
 def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:

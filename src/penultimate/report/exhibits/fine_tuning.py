@@ -28,19 +28,21 @@ from penultimate.report.shapes.table import (
     run_table,
 )
 from penultimate.report.spec import Exhibit, Piece
-from penultimate.report.text import counted, fixed
+from penultimate.report.text import counted, fixed, in_words, listed, p_value
+from penultimate.statistics import two_way_anova
+from penultimate.statistics.comparison import LEVEL
 
 FRESH, PROBE = "head=fresh", "head=probe"
 FINE_TUNED = percent("fine_tuned_{accuracy}", target=TARGETS, setting=FRESH)
 FROM_PROBE = replace(FINE_TUNED, setting=PROBE)
 LINEAR = percent("linear_{accuracy}", target=TARGETS)
 FROM_SCRATCH = percent("from_scratch_{accuracy}", target=TARGETS)
-EDGES, CELLS, *_CHOSEN = (
-    Quantity(f"fine_tuned_{name}", "train", target=TARGETS, setting=FRESH)
-    for name in ("edges", "cells", "learning_rate", "decay")
-)
-CHOSEN = dict(zip(("learning_rate", "decay"), _CHOSEN, strict=True))
-"""What was chosen of the settings that make the grid."""
+STARTS = {
+    "": ("fine_tuning", "fine_tuned", FRESH),
+    "with the final layer trained first": ("fine_tuning", "fine_tuned", PROBE),
+    "from scratch": ("from_scratch", "from_scratch", ""),
+}
+"""From where all weights are trained: by which measurement, how its metrics begin, and its setting."""
 SCRATCH = "From scratch"
 GROUP = "Transfer, fine-tuned"
 
@@ -80,9 +82,20 @@ class FineTuned:
         return replace(piece, tables=(replace(table, rows=(*table.rows, TableRow(SCRATCH, cells))),))
 
 
+FROM_PROBE_BY_TASK = TableOfRuns(
+    "table2_probe",
+    "All weights fine-tuned, the final layer trained first, %",
+    (replace(FROM_PROBE, key="{target}_percent", group=GROUP, best="high"),),
+    missing="Fine-tuned networks whose final layer was trained first",
+)
+
+
 @dataclass(frozen=True)
 class Starts:
-    """The means over tasks of what is trained, and from where; nothing where there is but one of them."""
+    """The means over tasks of what is trained, and from where; nothing where there is but one of them.
+
+    Behind them, task by task, what is fine-tuned with a final layer that was trained first.
+    """
 
     quantities: tuple[Quantity, ...] = tuple(
         replace(quantity, label=label, key=key, group="Mean over tasks, %", best="high")
@@ -100,7 +113,8 @@ class Starts:
         if not tuned or len(columns) < 2:
             return Piece()
         table = run_table(measurements, "table2_starts", "What is trained, and from where", columns, tuned)
-        return Piece((table,)) if table else Piece()
+        by_task = FROM_PROBE_BY_TASK.build(measurements).tables
+        return Piece((table, *(replace(one, folded=True) for one in by_task))) if table else Piece()
 
 
 def _mean_column(measurements: Measurements, quantity: Quantity) -> RunColumn:
@@ -122,58 +136,88 @@ def _gained(measurements: Measurements) -> str:
     )
 
 
+def _by_variance(measurements: Measurements) -> str:
+    """What the paper's own test of averages says: a two-way analysis of variance of objective and task."""
+    cells: dict[str, dict[str, list[float]]] = {}
+    for target in measurements.targets:
+        for spec, runs in measurements.on_target(FINE_TUNED, target).items():
+            cells.setdefault(measurements.objective(spec).label, {})[target] = list(runs.values())
+    cells = {label: of for label, of in cells.items() if of.keys() == {*measurements.targets}}
+    if len(cells) < 2 or any(len(runs) < 2 for of in cells.values() for runs in of.values()):
+        return ""
+    found = two_way_anova(cells)
+    means = {label: average([average(runs) for runs in of.values()]) for label, of in cells.items()}
+    best = max(means, key=means.__getitem__)
+    worse = [
+        label
+        for label in cells
+        if label != best and two_way_anova({label: cells[label], best: cells[best]}).p < LEVEL
+    ]
+    return (
+        "By the paper's test of averages, a two-way analysis of variance of objective and task, the"
+        f" objectives {'differ' if found.p < LEVEL else 'do not differ'} beyond chance"
+        f" (F({found.degrees_of_freedom}, {found.error_degrees_of_freedom}) = {found.f:.2f},"
+        f" {p_value(found.p)}); two at a time, worse than the best of them, {best}: {listed(worse)}. It"
+        " takes a network's accuracies on several tasks to be independent, which bold here does not."
+    )
+
+
+def _choices(measurements: Measurements, start: str, name: str) -> dict[tuple[str | None, str], float]:
+    """A number of the chosen cell of each objective and task, or, trained from scratch, of each task."""
+    _, prefix, setting = STARTS[start]
+    found: dict[tuple[str | None, str], float] = {}
+    for target in measurements.targets:
+        for row in measurements.rows(f"{prefix}_{name}", "train", target):
+            if (row.setting or "") == setting:
+                key = (row.objective, target)
+                found[key] = max(row.value, found.get(key, row.value))
+    return found
+
+
 def _grid(measurements: Measurements) -> tuple[str, ...]:
     """Where the best cell lies at the edge of the grid, or the grid holds one cell."""
-    edges = {
-        (spec, target): max(runs.values())
-        for target in measurements.targets
-        for spec, runs in measurements.on_target(EDGES, target).items()
-    }
-    of_one = {
-        max(runs.values())
-        for target in measurements.targets
-        for runs in measurements.on_target(CELLS, target).values()
-    } == {1}
-    if of_one:
+    if set(_choices(measurements, "", "cells").values()) == {1}:
         return ("One learning rate and decay only: nothing was chosen.",)
-    on_edge = sum(count > 0 for count in edges.values())
-    if not on_edge:
+    edges = {start: list(_choices(measurements, start, "edges").values()) for start in STARTS}
+    on_edge = {start: sum(count > 0 for count in counts) for start, counts in edges.items()}
+    if not any(on_edge.values()):
         return ()
-    at_edge = f"{counted(on_edge, 'lies', 'lie')} on"
+    said = [
+        f"{start} {in_words(on_edge[start], none='none')} of {in_words(len(counts))}"
+        for start, counts in edges.items()
+        if counts and start
+    ]
+    best = f"Of {counted(len(edges['']), 'best cell')} (one for each objective and task)"
+    lie = f"{in_words(on_edge[''], none='none')} {'lies' if on_edge[''] == 1 else 'lie'} on the grid's edge"
     return (
-        f"Of {counted(len(edges), 'best cell')} (one for each objective and task) {at_edge} the grid's edge,"
-        f" so that a learning rate or decay beyond it may be better.{_wider(measurements)}",
+        f"{'; '.join((f'{best} {lie}', *said))}. There a learning rate or decay beyond it may be better."
+        f"{_wider(measurements)}",
     )
 
 
 def _wider(measurements: Measurements) -> str:
-    """How to widen the grid where a best cell lies on its edge: by a command, where all networks share it."""
-    asked = _requested(measurements, "fine_tuning")
-    if asked is None:
+    """The command that widens each grid where a best cell lies on its edge."""
+    changes = []
+    for name in dict.fromkeys(measurement for measurement, *_ in STARTS.values()):
+        asked = _requested(measurements, name)
+        if asked is None:
+            continue
+        starts = [start for start, (measurement, *_) in STARTS.items() if measurement == name]
+        for setting in ("learning_rate", "decay"):
+            values = asked.settings[setting]
+            chosen = [value for start in starts for value in _choices(measurements, start, setting).values()]
+            wider = widened(values, chosen)
+            if wider != tuple(values):
+                changes.append(f" --set {shlex.quote(f'{name}.{setting}={wider}')}")
+    if not changes:
         return ""
-    grids = {
-        name: widened(asked.settings[name], _chosen(measurements, quantity))
-        for name, quantity in CHOSEN.items()
-    }
-    wider = replace(asked, settings={**asked.settings, **grids})
     description = measurements.results.description
-    if not any(text.partition("(")[0] == "fine_tuning" for text in description.get("measure") or ()):
-        return f" Wider by one value there, for the file of a study: `{wider.text}`."
-    beside = (_requested(measurements, name) for name in ("linear", "from_scratch"))
-    texts = [found.text for found in (*beside, wider) if found is not None]
-    wanted = ("measure=" + ", ".join(texts)).replace("'", '"')
     again = f"penultimate run {description['name']}"
     command = again if measurements.results.is_joined else description.get("command", again)
     return (
         " To widen the grid by one value there, which trains the new cells only:"
-        f" `{command} --set {shlex.quote(wanted)}`"
+        f" `{command}{''.join(changes)}`"
     )
-
-
-def _chosen(measurements: Measurements, quantity: Quantity) -> list[float]:
-    """Every value of a setting that was chosen."""
-    of_targets = (measurements.on_target(quantity, target) for target in measurements.targets)
-    return [value for by_run in of_targets for runs in by_run.values() for value in runs.values()]
 
 
 def widened(values: Sequence[float], chosen: Collection[float]) -> tuple[float, ...]:
@@ -214,12 +258,15 @@ def _protocol(measurements: Measurements) -> tuple[str, ...]:
         return ()
     asked, scratch = tuning.settings, scratch_tuning.settings if scratch_tuning else None
     rates, decays = len(asked["learning_rate"]), len(asked["decay"])
+    by = (
+        "one network" if asked["seeds"] == 1 else f"the mean over at most {in_words(asked['seeds'])} networks"
+    )
     differs = [name for name in ("steps", "batch_size") if scratch and scratch[name] != asked[name]]
     said = (
         f"Ours: {counted(asked['steps'], 'step')} of {asked['batch_size']} images, SGD with momentum 0.9, the"
         f" learning rate to zero as a cosine, softmax cross-entropy; {counted(rates, 'learning rate')} ×"
-        f" {counted(decays, 'decay')}, chosen on a fifth of the training images by the mean over at most"
-        f" {counted(asked['seeds'], 'network')} of the objective; then trained on all of them."
+        f" {counted(decays, 'decay')}, chosen on a fifth of the training images by"
+        f" {by} of the objective; then trained on all of them."
     )
     if scratch and differs:
         said += f" From scratch: {counted(scratch['steps'], 'step')} of {scratch['batch_size']} images."
@@ -254,6 +301,7 @@ TABLE2 = Exhibit(
             Asked("fine-tuned transfer", FINE_TUNED, ("neurips_table2_finetune", "avg_percent")),
             replace(LINEAR_TRANSFER, words="linear transfer"),
         ),
+        _by_variance,
         _gained,
         _grid,
     ),
