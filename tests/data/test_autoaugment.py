@@ -1,4 +1,4 @@
-"""AutoAugment against torchvision's operations, table and draws; Mixup against its literal equation."""
+"""AutoAugment and Mixup against torchvision's on the same draws, and Mixup against its literal equation."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.oracles.data import mixed
 from torchvision.transforms import AutoAugment, AutoAugmentPolicy
 from torchvision.transforms.autoaugment import _apply_op
 from torchvision.transforms.functional import InterpolationMode
+from torchvision.transforms.v2 import MixUp
 
 from penultimate import RequestError
 from penultimate.data import Augmentation, augment, mixup
@@ -130,6 +131,22 @@ def test_mixup_is_its_equation(alpha: float) -> None:
     expected, distributions = mixed(images.numpy(), labels.tolist(), 4, share, order)
     np.testing.assert_allclose(out, expected, atol=1e-6)
     np.testing.assert_allclose(targets, distributions, atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 0.8, 1.0])
+def test_mixup_is_torchvisions_on_the_same_draws(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    class Drawn:
+        def beta(self, a: float, b: float) -> float:
+            return share
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Drawn())
+    monkeypatch.setattr(torch, "randperm", lambda n, generator: torch.arange(n).roll(1))
+    images, labels = torch.rand(9, 3, 5, 4), torch.tensor([0, 3, 1, 1, 2, 0, 3, 2, 1])
+    ours = mixup(images, labels, 4, 0.4, torch.Generator())
+    reference = MixUp(alpha=0.4, num_classes=4)
+    monkeypatch.setattr(reference, "make_params", lambda inputs: {"lam": share})
+    for one, other in zip(ours, reference(images, labels), strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("alpha", [0.4, 1.0, 3.0])
