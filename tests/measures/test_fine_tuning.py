@@ -168,25 +168,36 @@ def test_from_scratch_is_the_same_from_first_weights(parents: Parents) -> None:
     assert value(outcome.rows, "from_scratch_top1", objective=None) == right(parents.root / "oracle", test)
 
 
-def test_a_class_that_does_not_validate_is_named(parents: Parents) -> None:
+@pytest.mark.parametrize(
+    ("what", "choice", "metric", "head"),
+    [
+        ("fine_tuning", "fine_tune_choice", "fine_tuned_top1", {"head": "fresh"}),
+        ("from_scratch", "scratch_choice", "from_scratch_top1", {}),
+        ("given_fine_tuning", "given_tune_choice", "given_fine_tuned_top1", {}),
+    ],
+)
+def test_a_class_that_does_not_validate_is_named(
+    parents: Parents, what: str, choice: str, metric: str, head: dict[str, str]
+) -> None:
     images = squares(60, 60)
     once = np.flatnonzero((images.labels != 3) | (np.arange(60) == 3))
     save_images(parents.root / "rare", "train", images.subset(once))
     save_images(parents.root / "rare", "test", squares(40, 40))
     told = list[dict[str, Any]]()
-    made = Parents(parents.root, target="digits").network(parents.root / "network")
+    made = Parents(parents.root / "rare", target="digits").network(parents.root / "network")
     made.images("train", parents.root / "rare").images("test", parents.root / "rare")
+    made.bank("train", extract(load_network(parents.root / "network"), images.subset(once)))
     outcome = measured(
-        "fine_tuning",
-        chosen(made, learning_rate=0.02, decay=0.0),
-        {"head": "fresh", **BRIEF},
+        what,
+        chosen(made, choice, learning_rate=0.02, decay=0.0),
+        {**head, **BRIEF},
         progress=told.append,
         **HERE,
     )
     assert outcome.facts["classes_not_validated"] == ["d"]
     notices = [news["notice"] for news in told if "notice" in news]
     assert notices[-1] == "no validation image of 'digits' is of d: they had no say in the choice"
-    assert value(outcome.rows, "fine_tuned_top1") >= 0
+    assert value(outcome.rows, metric) >= 0
 
 
 def test_what_diverges_everywhere_has_no_value_and_says_so(parents: Parents) -> None:

@@ -25,7 +25,6 @@ from penultimate.measures.further_training import (
     accuracy_on,
     choose,
     chosen_by,
-    classes_without,
     numbers_of,
     start_of,
     train_on,
@@ -141,14 +140,8 @@ def fine_tuning(
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
     after = train_on(inputs, train, start_of(inputs, str(head), len(train.class_names)), rates)
     setting = {"head": str(head)}
-    yield from numbers_of("fine_tuned", inputs, accuracy_on(inputs, test, after), chosen, setting)
+    yield from numbers_of("fine_tuned", inputs, train, accuracy_on(inputs, test, after), chosen, setting)
     yield from _likeness(inputs.network, after, inputs.shown("test", most=images), setting)
-    unseen = classes_without(train, validating(train, inputs.seed))
-    if unseen:
-        some = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more classes" if unseen[5:] else "")
-        told = f"no validation image of '{inputs.target}' is of {some}: they had no say in the choice"
-        inputs.progress({"notice": told})
-        yield Fact("classes_not_validated", unseen)
 
 
 def _likeness(

@@ -91,13 +91,14 @@ def from_scratch(
     steps: int = STEPS,
     batch_size: int = BATCH_SIZE,
     seeds: int = SEEDS,
-) -> Iterator[Number]:
+) -> Iterator[Number | Fact]:
     """Test accuracy of the architecture trained on a target alone, as `fine_tuning` trains.
 
     Once for each seed and draw, whatever the objectives; the grid is searched anew.
     """
     chosen = chosen_by(inputs.made("scratch_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
-    trained = train_on(inputs, inputs.images("train"), None, rates)
+    train = inputs.images("train")
+    trained = train_on(inputs, train, None, rates)
     score = accuracy_on(inputs, inputs.images("test"), trained)
-    yield from numbers_of("from_scratch", inputs, score, chosen, {})
+    yield from numbers_of("from_scratch", inputs, train, score, chosen, {})

@@ -50,12 +50,6 @@ def validating(images: Examples, seed: int) -> np.ndarray:
     return split_off(images.labels, seed=seed)
 
 
-def classes_without(images: Examples, validation: np.ndarray) -> list[str]:
-    """The classes of training images of which none validates."""
-    lacking = {*images.labels.tolist()} - {*images.labels[validation].tolist()}
-    return [images.class_names[label] for label in sorted(lacking)]
-
-
 def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = slice(None)) -> Start:
     """The network to start from, with the final layer of the linear probe on some images where asked for.
 
@@ -188,9 +182,9 @@ def chosen_by(folder: Path | None) -> dict[str, Any]:
 
 
 def numbers_of(
-    what: str, inputs: Inputs, score: float, chosen: dict[str, Any], setting: Setting
-) -> Iterator[Number]:
-    """The test accuracy, and how the learning rate and decay were chosen."""
+    what: str, inputs: Inputs, train: Examples, score: float, chosen: dict[str, Any], setting: Setting
+) -> Iterator[Number | Fact]:
+    """The test accuracy, how the learning rate and decay were chosen, and which classes had no say in it."""
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
     of_choice = (
         ("validation_accuracy", chosen["mean"], "fraction"),
@@ -201,3 +195,16 @@ def numbers_of(
     )
     for name, value, unit in of_choice:
         yield Number(f"{what}_{name}", float(value), unit, "train", setting=setting)
+    yield from _classes_without(inputs, train)
+
+
+def _classes_without(inputs: Inputs, images: Examples) -> Iterator[Fact]:
+    """Tell of the classes of training images of which none validates, if there are any."""
+    validation = images.labels[validating(images, inputs.seed)]
+    lacking = {*images.labels.tolist()} - {*validation.tolist()}
+    unseen = [images.class_names[label] for label in sorted(lacking)]
+    if unseen:
+        some = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more classes" if unseen[5:] else "")
+        told = f"no validation image of '{inputs.target}' is of {some}: they had no say in the choice"
+        inputs.progress({"notice": told})
+        yield Fact("classes_not_validated", unseen)

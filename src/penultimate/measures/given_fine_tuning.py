@@ -99,7 +99,7 @@ def given_fine_tuning(
     decay: tuple[float, ...] = DECAYS,
     steps: int = STEPS,
     batch_size: int = BATCH_SIZE,
-) -> Iterator[Number | Arrays]:
+) -> Iterator[Number | Arrays | Fact]:
     """Test accuracy of a network whose weights were all trained further on a target, and what it predicts.
 
     From the linear probe as its final layer: SGD, momentum 0.9, the learning rate to zero as a cosine, in
@@ -115,7 +115,7 @@ def given_fine_tuning(
     tuned = train_on(inputs, train, start, _rates(steps, batch_size, **chosen["rates"]))
     predicted = classified(tuned, test)
     score = accuracy_of(inputs.accuracy)(predicted, test.labels)
-    yield from numbers_of("given_fine_tuned", inputs, score, chosen, {})
+    yield from numbers_of("given_fine_tuned", inputs, train, score, chosen, {})
     predictions = dict(zip(PREDICTIONS, (test.ids, test.labels, predicted), strict=True))
     yield Arrays("tuned_predictions", predictions, "test")
 
