@@ -76,8 +76,10 @@ def test_a_label_without_an_example_and_uncertain_ones_are_named() -> None:
     features, labels = drawn()
     none = labels.copy()
     none[:, 1] = 0
-    with pytest.raises(UndefinedError, match="label 1: y holds one class only"):
-        pu.MultiLabelProbe().fit(features, none)
+    with pytest.raises(UndefinedError, match="label 'Fracture' has no positive example among 300"):
+        pu.MultiLabelProbe(names=("Edema", "Fracture", "Lesion")).fit(features, none)
+    with pytest.raises(UndefinedError, match="label 1 has no negative example among 300"):
+        pu.MultiLabelProbe().fit(features, np.where([False, True, False], 1, labels), features, labels)
     uncertain = labels.copy()
     uncertain[3, 2] = -1
     with pytest.raises(RequestError, match="y holds 0 and 1, not -1; say first what an uncertain label"):
@@ -88,8 +90,11 @@ def test_a_label_without_an_example_and_uncertain_ones_are_named() -> None:
         pu.MultiLabelProbe().fit(features, labels, features, np.zeros_like(labels))
     rare = labels.copy()
     rare[:, 0] = np.arange(300) < 1
-    with pytest.raises(RequestError, match="label 0 has 1 examples of one kind, too few for any of them"):
+    with pytest.raises(RequestError, match="label 0 has one example of one kind, too few for any to be"):
         pu.MultiLabelProbe().fit(features, rare)
+    rare[:, 0] = np.arange(300) < 2
+    with pytest.raises(RequestError, match="label 0 has 2 examples of one kind, too few for any to be"):
+        pu.MultiLabelProbe(validation_fraction=0.01).fit(features, rare)
     with pytest.raises(RequestError, match="with a 0 or 1 in every place"):
         pu.MultiLabelProbe().fit(features, [["a"], ["b", "c"]] * 150)
     fitted = pu.MultiLabelProbe().fit(features, labels)
@@ -99,6 +104,15 @@ def test_a_label_without_an_example_and_uncertain_ones_are_named() -> None:
         fitted.predict(features[:, :5])
     with pytest.raises(RequestError, match="is not fitted yet"):
         pu.MultiLabelProbe().predict(features)
+
+
+@pytest.mark.parametrize("names", [("Edema",), ("Edema", "Fracture", "Lesion", "Cyst"), "Edema"])
+def test_there_are_as_many_names_as_labels(names: tuple[str, ...] | str) -> None:
+    features, labels = drawn()
+    labels[:, 1] = 0
+    listed = rf"names has {len(names)} \({', '.join(names)}\): name each column of y, or leave names out"
+    with pytest.raises(RequestError, match=f"y has 3 labels, and {listed}"):
+        pu.MultiLabelProbe(names=names).fit(features, labels)
 
 
 def test_the_linear_probe_may_choose_by_auc_where_there_are_two_classes() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, counted
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.auc import auc
 from penultimate.probes.arrays import NumpyFloats, to_numpy
@@ -65,10 +65,16 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Data, y: Data, X_val: Data = None, y_val: Data = None) -> MultiLabelProbe:
         """Fit every label on X [n p], y [n l]; lambda by (X_val, y_val), or by a fifth of (X, y) split off.
 
-        Raises RequestError for what `LinearProbe.fit` refuses and for labels other than 0 and 1;
-        UndefinedError for a label without a positive or without a negative example. Both name the label.
+        Raises RequestError for what `LinearProbe.fit` refuses, for labels other than 0 and 1 and for more or
+        fewer names than labels; UndefinedError for a label without a positive or without a negative example.
+        Errors of one label name it.
         """
         labels = _as_binary(y, "y")
+        if self.names is not None and len(self.names) != labels.shape[1]:
+            raise RequestError(
+                f"y has {counted(labels.shape[1], 'label')}, and names has {len(self.names)}"
+                f" ({', '.join(map(str, self.names))}): name each column of y, or leave names out"
+            )
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
         of_validation = None if y_val is None else _as_binary(y_val, "y_val", labels.shape[1])
@@ -84,8 +90,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
                 seed=self.seed,
             )
             val = None if of_validation is None else of_validation[:, place]
-            if val is None:
-                self._expect_both_to_validate(place, labels[:, place])
+            self._expect_both(place, labels[:, place], splits=val is None)
             probes.append(self._of_label(place, probe.fit, X, labels[:, place], X_val, val))
         self.probes_ = probes
         self.lambda_ = np.array([probe.lambda_ / 2 for probe in probes])
@@ -93,12 +98,18 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         self.intercept_ = np.array([probe.intercept_[1] - probe.intercept_[0] for probe in probes])
         return self
 
-    def _expect_both_to_validate(self, place: int, label: npt.NDArray[np.int64]) -> None:
-        rarest = min(np.bincount(label, minlength=2))
-        if rarest and len(np.unique(label[split_off(label, self.validation_fraction, self.seed)])) < 2:
+    def _expect_both(self, place: int, label: npt.NDArray[np.int64], splits: bool) -> None:
+        """Raise UndefinedError without positives or negatives, also among those that `splits` takes off."""
+        if len(label) == 0:
+            return  # which is told of X
+        rarest, kind = min(zip(np.bincount(label, minlength=2), ("negative", "positive"), strict=True))
+        if rarest == 0:
+            raise UndefinedError(f"{self._called(place)} has no {kind} example among {len(label)}")
+        if splits and len(np.unique(label[split_off(label, self.validation_fraction, self.seed)])) < 2:
+            few = "one example" if rarest == 1 else f"{rarest} examples"
             raise UndefinedError(
-                f"{self._called(place)} has {rarest} examples of one kind, too few for any of them to be"
-                " among those that validate; pass X_val and y_val, or leave the label out"
+                f"{self._called(place)} has {few} of one kind, too few for any to be among those that"
+                " validate; pass X_val and y_val, or leave the label out"
             )
 
     def decision_function(self, X: Data) -> NumpyFloats:
