@@ -86,6 +86,30 @@ def test_areas_are_those_of_scikit_learn_at_the_chosen_lambda(tmp_path: Path, un
     assert max(gaps) <= 1e-4
 
 
+@pytest.mark.parametrize("thresholds", [3, 1000])
+def test_areas_over_thresholds_are_those_of_the_probabilities(tmp_path: Path, thresholds: int) -> None:
+    train, test = bank(200, 0), bank(90, 1)
+    asked = {"uncertain": "zeros", "thresholds": thresholds}
+    made = parents(tmp_path, train=train, test=test)
+    outcome, usual = (measured("multilabel", made, each) for each in (asked, {"uncertain": "zeros"}))
+    areas = []
+    for place, name in enumerate(NAMES):
+        setting = f"label={name}, uncertain=zeros"
+        chosen = value(outcome.rows, "multilabel_lambda", setting=setting)
+        fitted = LogisticRegression(C=1 / chosen, solver="newton-cholesky", tol=1e-8)
+        fitted.fit(*as_counted(train, place, "zeros"))
+        features, labels = as_counted(test, place, "zeros")
+        found = value(outcome.rows, "multilabel_auc", setting=setting)
+        probabilities = fitted.predict_proba(features)[:, 1]
+        assert found == pytest.approx(oracle.binned(probabilities, labels, thresholds), abs=5e-3)
+        exact = value(usual.rows, "multilabel_auc", setting=setting)
+        assert found != exact
+        ends = [value(rows, "multilabel_auc_low", setting=setting) for rows in (outcome.rows, usual.rows)]
+        assert ends[0] == ends[1] < exact
+        areas.append(found)
+    assert value(outcome.rows, "multilabel_mean_auc") == pytest.approx(np.mean(areas))
+
+
 def test_a_label_without_an_example_costs_its_own_areas_and_the_mean(tmp_path: Path) -> None:
     train, test = bank(200, 0), bank(90, 1)
     labels = train.labels.copy()
@@ -99,7 +123,7 @@ def test_a_label_without_an_example_costs_its_own_areas_and_the_mean(tmp_path: P
         ("multilabel_auc", "test", "Edema")
     }
     assert {row.settings.get("label") for row in outcome.rows} == {"Edema"}
-    assert "label 'Pleural Effusion': y holds one class only" in outcome.facts["undefined"]
+    assert "label 'Pleural Effusion' has no positive example among 200" in outcome.facts["undefined"]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +195,11 @@ def test_policies_are_steps_of_their_own_and_others_are_refused() -> None:
         if step.name == "multilabel"
     )
     assert usual.id == steps[0].id
+    assert requested("multilabel(thresholds=None)").text == "multilabel"
+    assert requested("multilabel(thresholds=1000)").text == "multilabel(thresholds=1000)"
+    for wrong in ("1", "99.5", "'many'", "(10, 100)"):
+        with pytest.raises(RequestError, match=r"thresholds must be an integer in \[2, inf\), got"):
+            requested(f"multilabel(thresholds={wrong})")
     with pytest.raises(RequestError, match=r"uncertain of multilabel 'zero'\. Did you mean 'zeros'"):
         requested("multilabel(uncertain='zero')")
 

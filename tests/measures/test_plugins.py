@@ -273,7 +273,8 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
         ("feature_scale(powr=3)", "Did you mean 'power'"),
         ("feature_scale(power='three')", "power must be a number"),
         ("feature_scale(3)", "by name"),
-        ("accuracy(k=5)", "accuracy has no hyperparameter 'k'"),
+        ("accuracy(k=5)", "accuracy has no setting 'k'"),
+        ("fine_tuning(step=5)", "fine_tuning has no setting 'step'. Did you mean 'steps'?"),
         ("neural_collapse", "penultimate.metrics has 'neural_collapse' for one's own arrays"),
         ("mine", "--plugin FILE"),
         ("nearest_mean(order=1", "not of the form"),
@@ -290,7 +291,7 @@ def test_one_measure_has_one_name() -> None:
     assert requested("feature_scale(power=3.0)").text == "feature_scale(power=3)"
     with pytest.raises(RequestError, match="twice"):
         dataclasses.replace(load_study("smoke"), measure=("feature_scale", "feature_scale(power=2.0)"))
-    with pytest.raises(RequestError, match="Did you mean 'features'"):
+    with pytest.raises(RequestError, match=r"Tiny has no setting 'featurs'\. Did you mean 'features'"):
         override(load_study("smoke"), ["backbones=Tiny(featurs=3)"])
 
 

@@ -205,18 +205,23 @@ class Measurement:
     def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every setting, as given or by default; raises RequestError for one that it does not have.
 
-        Or for a value that is not in its range; each of several is a whole number where the usual ones are.
+        Or for a value that is not in its range; each of several is a whole number where the usual ones are,
+        and so is one that is None by default.
         """
-        bound = bind(self.name, [self._ranged(setting) for setting in self.settings], given)
+        bound = bind(self.name, [self._ranged(setting) for setting in self.settings], given, "setting")
         for setting in self.settings:
-            if setting.name in self.several and setting.name in self.ranges:
-                values = bound[setting.name]
+            values = bound[setting.name]
+            if setting.name not in self.ranges:
+                continue
+            if setting.name in self.several:
                 for value in values if isinstance(values, tuple | list) else (values,):
                     self._check_one(setting, value)
+            elif setting.default is None and values is not None:
+                self._check_one(setting, values)
         return bound
 
     def _check_one(self, setting: Hyperparameter, value: Any) -> None:
-        """Raises RequestError for one of several values that is not what it may be."""
+        """Raises RequestError for a value that is not what it may be."""
         allowed = self.ranges[setting.name]
         if isinstance(allowed, tuple):
             if value not in allowed:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penultimate.measures.declaration import ClassNames, Features, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
+from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
@@ -37,18 +38,21 @@ POLICIES = ("zeros", "ignore", "ones")
         Yield("multilabel_certified_gap", "ratio"),
     ),
     each=("uncertain",),
-    ranges={"uncertain": POLICIES},
+    ranges={"uncertain": POLICIES, "thresholds": Interval(2, closed="left")},
     seconds=1.0,
     paper="Kornblith et al., 2021, appendix D.3; policies: Irvin et al., 2019",
 )
 def multilabel(
-    inputs: Inputs, *, uncertain: tuple[str, ...] | str = ("zeros",)
+    inputs: Inputs, *, uncertain: tuple[str, ...] | str = ("zeros",), thresholds: int | None = None
 ) -> Iterator[Number | Undefined]:
     """AUC of each label by itself and their mean, on test images and on a validation split, if there is one.
 
     Each label's lambda is chosen by its AUC on a fifth of the training images. An uncertain label counts the
     same, as `uncertain` says, in training, choosing and testing. Intervals are DeLong's, of 95 %. A label
     with fewer than two positive or two negative test images has no value, nor have the means with it.
+
+    With `thresholds` an area is trapezoidal over so many thresholds of the probability, in the paper 1,000;
+    its interval stays that of the exact one.
     """
     from penultimate.probes.multilabel import MultiLabelProbe
 
@@ -74,7 +78,7 @@ def multilabel(
         yield Number("multilabel_certified_gap", gap, "ratio", "train", setting=setting)
         for split, bank in tested.items():
             try:
-                area = _area(probe, *counted(bank, place, name, uncertain), name)
+                area = _area(probe, *counted(bank, place, name, uncertain), name, thresholds)
             except UndefinedError as error:
                 yield Undefined(f"multilabel_auc ({split}): {error}")
                 continue
@@ -105,11 +109,19 @@ def counted(
 
 
 def _area(
-    probe: MultiLabelProbe, features: npt.NDArray[np.float32], labels: npt.NDArray[np.int64], name: str
+    probe: MultiLabelProbe,
+    features: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.int64],
+    name: str,
+    thresholds: int | None,
 ) -> AUC:
-    from penultimate.metrics.auc import auc_interval
+    from scipy.special import expit
 
+    from penultimate.metrics.auc import auc, auc_interval
+
+    scores = probe.decision_function(features)[:, 0]
     try:
-        return auc_interval(probe.decision_function(features)[:, 0], labels)
+        area = auc_interval(scores, labels)
+        return area if thresholds is None else area._replace(value=auc(expit(scores), labels, thresholds))
     except UndefinedError as error:
         raise UndefinedError(f"label '{name}': {error}") from None

@@ -78,11 +78,14 @@ class Hyperparameter:
         return RequestError(f"{owner}: {self.name} must be {expected}{where}{meaning}, got {value!r}")
 
 
-def bind(owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any]) -> dict[str, Any]:
+def bind(
+    owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any], called: str = "hyperparameter"
+) -> dict[str, Any]:
     """Every hyperparameter of `owner`, in declared order: the given value, checked, or the default.
 
-    Raises RequestError for a name that `owner` does not have, a value of the wrong type or out of range, and
-    a missing required value.
+    `called` is what errors call one: those of measurements and architectures are settings. Raises
+    RequestError for a name that `owner` does not have, a value of the wrong type or out of range, and a
+    missing required value.
 
     >>> bind("dropout", [Hyperparameter("keep", 0.7)], {})
     {'keep': 0.7}
@@ -95,7 +98,7 @@ def bind(owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any]) 
         if name not in names:
             known_names = ", ".join(names) or "none"
             raise RequestError(
-                f"{owner} has no hyperparameter '{name}'.{nearest(name, names)} Known: {known_names}."
+                f"{owner} has no {called} '{name}'.{nearest(name, names)} Known: {known_names}."
             )
     bound = {}
     for hyperparameter in known:

@@ -33,7 +33,7 @@ def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) 
 
 
 def canonical_backbone(text: str) -> str:
-    """The canonical spec of an architecture, its hyperparameters checked where a plug-in declares them."""
+    """The canonical spec of an architecture, its settings checked where a plug-in declares them."""
     spec = registry.parse(str(text))
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:
@@ -42,7 +42,7 @@ def canonical_backbone(text: str) -> str:
         settings = of_function(entry.resolve(), 0)
     except (TypeError, ValueError):
         raise RequestError(f"the backbone '{spec.name}' has no signature to read") from None
-    values = bind(spec.name, settings, spec.arguments)
+    values = bind(spec.name, settings, spec.arguments, "setting")
     usual = bind(spec.name, [setting for setting in settings if setting.default is not REQUIRED], {})
     changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
     return str(registry.Spec(spec.name, changed))
