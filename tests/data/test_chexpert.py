@@ -150,7 +150,7 @@ PATH_OF = "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg"
             TRAIN,
             VALID,
             (*COLUMNS, "Pneumonitis"),
-            "'Pneumonitis', which CheXpert has not. Did you mean 'Pneu",
+            "'Pneumonitis', which CheXpert does not have. Did you mean 'Pneu",
         ),
         (TRAIN, VALID, (*COLUMNS, "Edema"), "has the column 'Edema' twice"),
         (first(Edema="2.0"), VALID, COLUMNS, "line 2: Edema is 1.0, 0.0, -1.0 or blank, not '2.0'"),
@@ -174,7 +174,7 @@ def test_what_is_not_as_it_should_be_is_told(
     tmp_path: Path, train: Rows, valid: Rows, columns: Sequence[str], said: str
 ) -> None:
     source = Chexpert(chexpert_files(tmp_path, train, valid, columns), held_out=20)
-    with pytest.raises(RequestError) as told:
+    with pytest.raises(PenultimateError) as told:
         source.listing("test")
     assert said in str(told.value)
 

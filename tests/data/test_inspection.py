@@ -13,6 +13,7 @@ from tests.data import published
 from tests.data.published import MAKERS, put, put_image
 
 from penultimate.cli import main
+from penultimate.data.chexpert import COLUMNS
 from penultimate.data.entries import ENTRIES, Entry
 
 
@@ -48,6 +49,28 @@ def test_missing_and_damaged_images_are_named(tmp_path: Path, capsys: pytest.Cap
     assert "missing: 4, which its lists name" in out
     assert "download/images/Alder_Flycatcher/31.jpg" in out
     assert f"'{image}' is not a complete image" in out
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        (tuple(column for column in COLUMNS if column != "Edema"), "has no column 'Edema'."),
+        (
+            (*COLUMNS, "Oedema"),
+            "has the column 'Oedema', which CheXpert does not have. Did you mean 'Edema'?",
+        ),
+    ],
+)
+def test_a_table_of_other_columns_cannot_be_read_and_is_not_to_be_got_again(
+    columns: tuple[str, ...], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, valid = (published.chexpert_rows(part, range(1, 9)) for part in ("train", "valid"))
+    folder = published.chexpert_files(tmp_path, train, valid, columns)
+    code, out, err = command(capsys, "data", "check", "chexpert", "--root", tmp_path)
+    assert (code, err) == (1, "")
+    assert f"cannot be read: 3 of 3 splits (train, test, validation)\n  '{folder}/train.csv' {why}\n" in out
+    for words in ("not there", "What goes where", "To get it"):
+        assert words not in out
 
 
 def test_a_whole_copy_passes(

@@ -77,15 +77,23 @@ def misfit(state: State, net: nn.Module | None = None) -> str:
 def test_what_does_not_fit_is_named() -> None:
     state = small().state_dict()
     without = {name: value for name, value in state.items() if name != "head.bias"}
-    assert "1 missing (head.bias)" in misfit(without)
-    assert "1 not its own (tail.bias)" in misfit({**state, "tail.bias": torch.zeros(3)})
+    start = "'best.pth' does not hold weights of this network (Sequential): "
+    assert misfit(without) == f"{start}of its 9 tensors 8 fit, 1 is missing (head.bias)"
+    more = {**state, **{f"tail.{place}": torch.zeros(3) for place in range(6)}}
+    beside = "6 more are there that it does not have (tail.0, tail.1, tail.2, tail.3, ...)"
+    assert misfit(more) == f"{start}all 9 of its tensors fit, and {beside}"
+    renamed = {**without, "tail.bias": torch.zeros(4)}
+    assert misfit(renamed).endswith("(head.bias), and 1 more is there that it does not have (tail.bias)")
     said = misfit({**state, "head.weight": torch.zeros(9, 6), "head.bias": torch.zeros(9)})
-    assert "2 of another shape (head.weight is [9, 6], not [4, 6], head.bias is [9], not [4])" in said
+    shapes = "head.weight is [9, 6], not [4, 6], head.bias is [9], not [4]"
+    assert f"of its 9 tensors 7 fit, 2 are of another shape ({shapes})" in said
     assert "a final layer for 9 classes? num_classes=9" in said
     assert "is it of another architecture?" not in said
     other = nn.Sequential(nn.Conv2d(3, 8, 1), nn.BatchNorm2d(8), nn.Linear(8, 2)).state_dict()
-    assert "is it of another architecture?" in misfit(other)
-    assert misfit(other).count("stem.") <= 4
+    said = misfit(other)
+    assert "of its 8 tensors none fits, 8 are missing (stem.0.weight, " in said
+    assert said.endswith("; is it of another architecture?")
+    assert said.count("stem.") <= 4
 
 
 def test_a_network_without_a_value_is_told(tmp_path: Path) -> None:

@@ -88,9 +88,10 @@ class Chexpert:
     side      of the images of a call: the shorter side is resized to it, and the middle square cut out. They
               are held in memory, 150 kB each at 224: all of CheXpert at that size is read by its listings
 
-    Raises RequestError for what is not laid out so: a folder without tables, columns that are missing or
-    unknown, a row of another form, a path that leads elsewhere, an image that is listed twice, a patient in
-    both tables, and fewer images than are to be held out.
+    Raises RequestError for a folder without tables, tables without an image of these views, fewer images than
+    are to be held out, and an image that is a link out of the folder; DamagedFileError for tables that are
+    not as published: columns that are missing or unknown, a row of another form, a path that leads elsewhere,
+    an image that is listed twice, a patient in both tables.
     """
 
     root: Path | str
@@ -133,7 +134,7 @@ class Chexpert:
         tables = {part: self._read(part) for part in TABLES}
         shared = set(tables["train"].patients) & set(tables["valid"].patients)
         if shared:
-            raise RequestError(
+            raise DamagedFileError(
                 f"'{self.folder}': {min(shared)} is in {TABLES['train']} and in {TABLES['valid']}"
                 f" ({len(shared)} patients are); what is tested on may not be trained on"
             )
@@ -151,13 +152,13 @@ class Chexpert:
                 for row in rows:
                     where = f"'{file}', line {rows.line_num}"
                     if len(row) != len(header):
-                        raise RequestError(f"{where}: {len(row)} values for {len(header)} columns")
+                        raise DamagedFileError(f"{where}: {len(row)} values for {len(header)} columns")
                     named = {name: row[place].strip() for name, place in places.items()}
                     path, patient = self._place(where, part, named[PATH])
                     if paths.setdefault(path, rows.line_num) != rows.line_num:
-                        raise RequestError(f"{where}: '{path}' stands on line {paths[path]} already")
+                        raise DamagedFileError(f"{where}: '{path}' stands on line {paths[path]} already")
                     if named[VIEW] not in VIEWS["all"]:
-                        raise RequestError(f"{where}: {VIEW} is Frontal or Lateral, not '{named[VIEW]}'")
+                        raise DamagedFileError(f"{where}: {VIEW} is Frontal or Lateral, not '{named[VIEW]}'")
                     if named[VIEW] not in VIEWS[self.views]:
                         del paths[path]
                         continue
@@ -167,7 +168,7 @@ class Chexpert:
             listed = " and ".join(TABLES.values())
             raise RequestError(f"'{file}' is not there: CheXpert has {listed}") from None
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise RequestError(f"'{file}' cannot be read as a table: {error}") from None
+            raise DamagedFileError(f"'{file}' cannot be read as a table: {error}") from None
         if not labels:
             raise RequestError(f"'{file}' lists no image of the views '{self.views}'")
         return _Table(tuple(paths), tuple(patients), np.array(labels, np.int64))
@@ -177,20 +178,20 @@ class Chexpert:
         for name in needed:
             if name not in names:
                 hint = nearest(name, set(names) - set(COLUMNS))
-                raise RequestError(f"'{file}' has no column '{name}'.{hint}")
+                raise DamagedFileError(f"'{file}' has no column '{name}'.{hint}")
         for name in names:
             if name not in COLUMNS:
-                raise RequestError(
-                    f"'{file}' has the column '{name}', which CheXpert has not.{nearest(name, COLUMNS)}"
+                raise DamagedFileError(
+                    f"'{file}' has the column '{name}', which CheXpert does not have.{nearest(name, COLUMNS)}"
                 )
             if names.count(name) > 1:
-                raise RequestError(f"'{file}' has the column '{name}' twice")
+                raise DamagedFileError(f"'{file}' has the column '{name}' twice")
         return {name: names.index(name) for name in needed}
 
     def _place(self, where: str, part: str, text: str) -> tuple[str, str]:
         found = PLACE.fullmatch(text)
         if found is None or found[2] != part:
-            raise RequestError(
+            raise DamagedFileError(
                 f"{where}: '{text}' is no path to an image of CheXpert's folder '{part}', such as"
                 f" {FOLDERS[1]}/{EXAMPLE.replace('train', part)}; nothing else is read"
             )
@@ -198,7 +199,7 @@ class Chexpert:
 
     def _value(self, where: str, name: str, text: str) -> int:
         if text not in VALUES:
-            raise RequestError(f"{where}: {name} is 1.0, 0.0, -1.0 or blank, not '{text}'")
+            raise DamagedFileError(f"{where}: {name} is 1.0, 0.0, -1.0 or blank, not '{text}'")
         return VALUES[text]
 
     @cached_property

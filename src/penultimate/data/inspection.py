@@ -105,25 +105,30 @@ def check(
     for note in opened.notes:
         say(f"note: {note}")
     absent: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     sound = True
     for split in opened.splits:
         try:
             listing = opened.splits[split]
-        except (RequestError, DamagedFileError) as error:
+        except RequestError as error:
             absent[split] = str(error)
             continue
+        except DamagedFileError as error:
+            unreadable[split] = str(error)
+            continue
         sound &= _check_split(opened, split, listing, say, progress)
-    if absent:
-        listed = ", ".join(list(absent)[:3]) + (", ..." if len(absent) > 3 else "")
-        say(f"not there: {len(absent)} of {len(opened.splits)} splits ({listed})")
-        for reason in list(dict.fromkeys(absent.values()))[:3]:
-            say(f"  {reason.removesuffix(what_goes_where(name))}")
-        if opened.entry is not None:
-            say(f"What goes where, in {Path(root or '.') / opened.entry.folder}:")
-            for line in opened.entry.layout:
-                say(f"  {line}")
-            say(_how(opened.entry, root))
-    return sound and not absent
+    for what, reasons in (("cannot be read", unreadable), ("not there", absent)):
+        if reasons:
+            listed = ", ".join(list(reasons)[:3]) + (", ..." if len(reasons) > 3 else "")
+            say(f"{what}: {len(reasons)} of {len(opened.splits)} splits ({listed})")
+            for reason in list(dict.fromkeys(reasons.values()))[:3]:
+                say(f"  {reason.removesuffix(what_goes_where(name))}")
+    if absent and opened.entry is not None:
+        say(f"What goes where, in {Path(root or '.') / opened.entry.folder}:")
+        for line in opened.entry.layout:
+            say(f"  {line}")
+        say(_how(opened.entry, root))
+    return sound and not absent and not unreadable
 
 
 def _check_split(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,10 @@ def _switched_off(module: nn.Module, name: str) -> bool:
     return hasattr(module, part) and getattr(module, part) is None
 
 
+def _first(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
+
+
 def _misfit(
     module: nn.Module,
     path: Path,
@@ -135,16 +139,21 @@ def _misfit(
     shapes: list[str],
 ) -> str:
     differ = [f"{name} is {list(tensors[name].shape)}, not {list(own[name].shape)}" for name in shapes]
-    parts = [
-        f"{len(names)} {what} ({', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''})"
-        for what, names in (("missing", missing), ("not its own", extra), ("of another shape", differ))
+    fitting = sum(name in tensors and tensors[name].shape == value.shape for name, value in own.items())
+    total = fitting + len(missing) + len(shapes)
+    parts = [f"of its {total} tensors {fitting or 'none'} {'fit' if fitting > 1 else 'fits'}"]
+    if fitting == total:
+        parts = [f"all {total} of its tensors fit"]
+    parts += [
+        f"{before}{len(names)}{more} {'is' if len(names) == 1 else 'are'} {what} ({_first(names)})"
+        for before, names, more, what in (
+            ("", missing, "", "missing"),
+            ("", differ, "", "of another shape"),
+            ("and ", extra, " more", "there that it does not have"),
+        )
         if names
     ]
-    fitting = sum(name in tensors and tensors[name].shape == value.shape for name, value in own.items())
-    text = (
-        f"'{path}' does not hold weights of this network ({type(module).__name__}), whose"
-        f" {len(own)} tensors are {fitting} there as they should be, " + ", ".join(parts)
-    )
+    text = f"'{path}' does not hold weights of this network ({type(module).__name__}): {', '.join(parts)}"
     rows = {int(tensors[name].shape[0]) for name in shapes if tensors[name].ndim and own[name].ndim}
     if not missing and not extra and len(rows) == 1 and len(shapes) <= 4:
         classes = rows.pop()
@@ -153,4 +162,4 @@ def _misfit(
                 f"{text}; a final layer for {classes} classes? num_classes={classes} makes one, as in"
                 f" timm:NAME(num_classes={classes})"
             )
-    return text if 2 * fitting >= len(own) else f"{text}; is it of another architecture?"
+    return text if 2 * fitting >= total else f"{text}; is it of another architecture?"
