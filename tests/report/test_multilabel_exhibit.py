@@ -125,6 +125,13 @@ def test_labels_without_a_value_are_said_and_leave_no_mean() -> None:
     assert f"No value: {why}." in built.notes
 
 
+def test_areas_over_thresholds_are_said_to_be() -> None:
+    made, said = results(), "Areas are over 1,000 thresholds of the probability"
+    asked = {**made.description, "measure": ["multilabel(thresholds=1000)"]}
+    for study, there in ((made, False), (dataclasses.replace(made, description=asked), True)):
+        assert any(note.startswith(said) for note in exhibit("tableD1", study).notes) == there
+
+
 def test_what_was_not_measured_is_said_and_the_paper_s_stays() -> None:
     built = exhibit("tableD1", planted({"softmax": {"linear": 80.0}}))
     (missing,) = built.missing

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.base import TableRow
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
 from penultimate.report.quantity import TARGETS, Quantity, percent
@@ -199,7 +198,7 @@ def _wider(measurements: Measurements) -> str:
     """The command that widens each grid where a best cell lies on its edge."""
     changes = []
     for name in dict.fromkeys(measurement for measurement, *_ in STARTS.values()):
-        asked = _requested(measurements, name)
+        asked = measurements.requested(name)
         if asked is None:
             continue
         starts = [start for start, (measurement, *_) in STARTS.items() if measurement == name]
@@ -243,17 +242,8 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _requested(measurements: Measurements, name: str) -> Requested | None:
-    """A measurement as the study asks for it."""
-    description = measurements.results.description
-    blocks = (description, *description.get("networks", ()))
-    texts = (text for block in blocks for text in block.get("measure") or ())
-    found = next((text for text in texts if text.partition("(")[0] == name), None)
-    return requested(found) if found else None
-
-
 def _protocol(measurements: Measurements) -> tuple[str, ...]:
-    tuning, scratch_tuning = (_requested(measurements, name) for name in ("fine_tuning", "from_scratch"))
+    tuning, scratch_tuning = (measurements.requested(name) for name in ("fine_tuning", "from_scratch"))
     if tuning is None:
         return ()
     asked, scratch = tuning.settings, scratch_tuning.settings if scratch_tuning else None

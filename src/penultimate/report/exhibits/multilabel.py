@@ -83,7 +83,12 @@ def _build(measurements: Measurements) -> Piece:
     reasons = measurements.results.provenance.get("undefined", {}).values()
     lacking = [str(why) for why in reasons if str(why).startswith("multilabel_auc")]
     notes += [f"No value: {plain(why)}." for why in dict.fromkeys(lacking)]
-    return Piece(tuple(tables), notes=(*bold_notes(measurements), *notes))
+    asked = measurements.requested("multilabel")
+    thresholds = asked and asked.settings["thresholds"]
+    said = (
+        f"Areas are over {in_words(thresholds or 0)} thresholds of the probability, intervals of exact ones."
+    )
+    return Piece(tuple(tables), notes=(*bold_notes(measurements), *notes), method=(said,) * bool(thresholds))
 
 
 def _column(quantity: Quantity, label: str, runs: ByRun) -> RunColumn:
