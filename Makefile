@@ -36,9 +36,9 @@ STUDIES   := src/penultimate/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
-             full_measured full_backbones
+             full_measured full_otherwise full_backbones
 GLYPHS    := $(filter glyphs_%,$(PARTS))
-ALONE     := $(filter-out $(GLYPHS),$(PARTS))
+FULL      := $(filter full_%,$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
 	set -e; for pair in $(CHOSEN); do search=$${pair%:*}; \
@@ -46,7 +46,7 @@ searches: $(READY)        ## the searches of hyperparameters, and the choices th
 	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
-parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs and what rests on its networks, each part kept when it is done: five hours
+parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, full and what rests on their networks, each part kept when it is done: six hours
 
 $(OUT)/kept/%/kept.json: | $(READY)
 	$(BIN)/penultimate run $* --out $(OUT)
@@ -54,7 +54,8 @@ $(OUT)/kept/%/kept.json: | $(READY)
 
 reference: searches parts ## every run that the package keeps, in the order of what they rest on
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
-	cp -R $(ALONE:%=$(OUT)/kept/%) $(REFERENCE)/
+	$(BIN)/penultimate join full $(REFERENCE)/glyphs $(FULL:%=$(OUT)/kept/%) --to $(REFERENCE)/full
+	cp -R $(OUT)/kept/shared_classes $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."

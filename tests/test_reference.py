@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import runpy
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ import pytest
 
 from penultimate.records.archive import network_of, read_kept, reference, references
 from penultimate.records.reading import reference_tuning
+from penultimate.records.table import COLUMNS
 from penultimate.report import exhibit, read_reference
 from penultimate.studies import (
     chosen_matched,
@@ -24,19 +26,18 @@ from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.unfold import unfold
 from penultimate.tuning.conduct import plan_tuning
 from penultimate.tuning.words import chosen_source, kind_of
+from tests.report.test_contract import IN_THE_PAPERS
 
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
-RUNS = {
-    "glyphs": 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3,
-    "shared_classes": 9 * 3,
-    "full_measured": 9 * 3,
-    "full_backbones": 4 * 3 + 2 * 9 * 3,
-}
+GLYPHS = 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3
+OTHERWISE, BACKBONES = 4 * 3 + 4 * 3 + 4 + 2 + 7 * 3, 4 * 1 + 2 * 9 * 3
+RUNS = {"glyphs": GLYPHS, "full": GLYPHS + OTHERWISE + BACKBONES, "shared_classes": 9 * 3}
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
 WITHOUT_ROWS |= {f"{kind}_{part}" for kind in ("fine_tune", "scratch") for part in ("cell", "choice")}
-
 NETWORK = ("objective", "backbone", "arm", "seed", "draw")
+
+place_of = operator.attrgetter(*(name for name in COLUMNS if name not in ("step", "value")))
 
 
 def test_the_reference_runs_are_glyphs_what_rests_on_it_and_the_searches() -> None:
@@ -161,7 +162,21 @@ def test_a_search_is_shown_from_the_package(name: str) -> None:
 
 
 def test_without_a_name_the_main_reference_run_is_read() -> None:
-    assert read_reference().provenance == read_reference("glyphs").provenance
+    assert read_reference().provenance == read_reference("full").provenance
+
+
+def test_the_whole_reference_run_lacks_nothing_of_any_exhibit_of_the_paper() -> None:
+    whole = read_reference("full")
+    assert {name: exhibit(name, whole).missing for name in IN_THE_PAPERS} == dict.fromkeys(IN_THE_PAPERS, ())
+
+
+def test_the_whole_reference_run_has_the_numbers_of_glyphs() -> None:
+    part, whole = (
+        {(str(row.step).partition(".")[0], *place_of(row)): row.value for row in reference(name).table}
+        for name in ("glyphs", "full")
+    )
+    assert len(part) > 10_000
+    assert part.items() <= whole.items()
 
 
 def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:
