@@ -171,8 +171,12 @@ class Display:
             self.progress.remove_task(self.tasks.pop(step.id))
 
     def _name(self, step: Step) -> str:
-        """The network of a step, with what tells it from the others: its arm, architecture and seed."""
-        parts = [self.slugs.get(step.columns["objective"], step.columns["objective"])]
+        """The network of a step, with what tells it from the others: its arm, architecture and seed.
+
+        What is trained from scratch has no objective: it is named by its step and target.
+        """
+        objective = step.columns.get("objective")
+        parts = [self.slugs.get(objective, objective)] if objective else [step.name, step.columns["target"]]
         for name in self.distinctive:
             value = step.columns.get(name)
             if value is not None:
