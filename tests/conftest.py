@@ -16,6 +16,7 @@ from jaxtyping import install_import_hook
 import tests.typechecker  # noqa: F401  (the hook finds it by name)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+ROOT = Path(__file__).parents[1]
 # Only modules whose functions take arrays: elsewhere a wrong type is answered by an error written for people.
 SHAPED = ["metrics", "probes", "backbones", "data.transforms", "networks.trained", "networks.given"]
 SHAPED += ["features.extraction"]
@@ -75,6 +76,22 @@ def finished_given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return (
         made_once(tmp_path_factory, "finished-given", lambda folder: run_with_given(folder / "runs")) / "runs"
     )
+
+
+@pytest.fixture(scope="session")
+def finished_miniature(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which the study of `tests.miniature` has been run (do not write to it).
+
+    In a process of its own, where warnings are errors too, but the shapes of arrays are not checked: for its
+    probes that takes longer than all else.
+    """
+
+    def run(folder: Path) -> None:
+        paths = {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+        command = [sys.executable, "-W", "error", "-c", "from tests.miniature import run; run()"]
+        subprocess.run(command, cwd=folder, env={**os.environ, **paths}, check=True)
+
+    return made_once(tmp_path_factory, "finished-miniature", run) / "runs"
 
 
 @pytest.fixture

@@ -1,69 +1,24 @@
-"""Tables C.4, C.5, C.6 and E.3 from a small study that was run, cell by cell; the paper's beside them."""
+"""Tables C.4, C.5, C.6 and E.3 of `full` in small, cell by cell; the paper's beside them."""
 
 from __future__ import annotations
 
-import dataclasses
+from pathlib import Path
 from statistics import fmean
 
 import pytest
 
-import penultimate as pu
 from penultimate.published import printed
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
-from penultimate.studies import full
-from penultimate.studies.quickstart import TARGETS
-from penultimate.study import Runs, Study
-from penultimate.training.recipe import Recipe
-from tests.inprocess import InProcess
 from tests.report.reading import described, glyphs, only, table_of
 from tests.report.synthetic import study as without_arms
 
 NAMES = ("tableC4", "tableC5", "tableC6", "tableE3")
-SMALL = Recipe(epochs=1, batch_size=32, learning_rate=0.1)
-
-
-LONG = full.FOUR[:2]
-COMBINED = full.COMBINED[1::3][:2]
-"""Dropout with sigmoid, and the logit penalty with it."""
-
-
-def shrunk(block: Runs) -> Runs | None:
-    """The grid on small networks, for an epoch or two; two seeds of the main ones."""
-    recipe = dataclasses.replace(
-        SMALL,
-        augmentation=block.recipe.augmentation,
-        epochs=SMALL.epochs * block.recipe.epochs // full.RECIPE.epochs,
-    )
-    kept = {"long": LONG, "combinations": COMBINED}.get(block.arm, block.objectives)
-    objectives = tuple(text for text in block.objectives if text in kept)
-    if not objectives:
-        return None
-    seeds = (0,) if block.arm else (0, 1)
-    small = ("glyphnet(width=4, features=16)",)
-    return dataclasses.replace(
-        block, objectives=objectives, recipe=recipe, seeds=seeds, draws=0, backbones=small, measure=None
-    )
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
-    out = tmp_path_factory.mktemp("arms") / "runs"
-    main = dataclasses.replace(full.STUDY.main, objectives=(*full.FOUR, full.SMOOTHING, full.DROPOUT))
-    small: Study = dataclasses.replace(
-        full.STUDY,
-        name="small",
-        source="glyphs_smoke",
-        targets=TARGETS,
-        networks=(
-            main,
-            *(block for block in full.STUDY.runs if block.arm and block.measure == full.ACCURACY),
-        ),
-        measure=full.ACCURACY,
-        limited=True,
-    ).with_runs(shrunk)
-    assert pu.run(small, out, engine=InProcess()).complete
-    return read_study(out, "small")
+def results(finished_miniature: Path) -> StudyResults:
+    return read_study(finished_miniature, "miniature")
 
 
 def built(name: str, results: StudyResults) -> Built:
@@ -71,11 +26,13 @@ def built(name: str, results: StudyResults) -> Built:
 
 
 def measured(results: StudyResults, metric: str, split: str, arm: str, objective: str) -> list[float]:
-    """The final values of an objective of an arm."""
+    """The final values of an objective of an arm, of the main architecture."""
+    (backbone,) = results.description["networks"][0]["backbones"]
     return [
         row.value
         for row in results.table
         if (row.metric, row.split, row.arm or "", row.objective) == (metric, split, arm, objective)
+        and row.backbone == backbone
         and row.epoch is None
         and row.target == "glyphs_smoke"
     ]
