@@ -276,8 +276,9 @@ def test_what_the_readme_says_of_augmentation_and_scores(reference: StudyResults
         f" (in the paper it gains {changed[2]} and changes R² by {changed[4]})"
     ) in page
     picked = re.match(
-        r"Ours: right most often is a pick by TransRate, LEEP and Pretraining accuracy, for (.*?); least is lost"
-        r" by Pretraining accuracy, (\S+) points .*; a pick at random loses (\S+), softmax throughout (\S+) [(]",
+        r"Ours: right most often is a pick by TransRate, LEEP and Pretraining accuracy, for (.*?); least is"
+        r" lost by Pretraining accuracy, (\S+) points .*; a pick at random loses (\S+),"
+        r" softmax throughout (\S+) [(]",
         exhibit("scores", reference).finding,
     )
     assert picked is not None

@@ -83,6 +83,21 @@ def test_a_network_is_named_by_what_tells_it_from_the_others(
     assert said() == [f"{name} {'loaded' if name == 'ours' else 'trained'} in 3 s" for name in names]
 
 
+def test_what_is_trained_from_scratch_is_named_by_its_step_and_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penultimate.engine.display.LOG_EVERY", -1.0)
+    graph = graph_of(Runs(("softmax",), backbones=(NET,), measure=("from_scratch",)))
+    display, said = opened(graph, Store(tmp_path))
+    step = next(step for step in graph.steps.values() if step.name == "scratch_cell")
+    display.started(step)
+    display.progressed(
+        step, {"epoch": 1, "epochs": 2, "loss": 0.5, "images_per_second": 9.0, "seconds_left": 3.0}
+    )
+    name = f"scratch_cell {step.columns['target']}"
+    assert f"{name} epoch 1 of 2, loss 0.500, 9 img/s, 3 s left" in said()
+
+
 @pytest.mark.parametrize("several", [True, False])
 def test_of_several_architectures_a_failure_names_its_own(tmp_path: Path, several: bool) -> None:
     graph = graph_of(Runs(("softmax",), backbones=(NET, PLAIN) if several else (PLAIN,)))
