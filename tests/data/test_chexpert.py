@@ -14,7 +14,7 @@ from penultimate import register, registry
 from penultimate.data.chexpert import COLUMNS, COMPETITION, HELD_OUT, OBSERVATIONS, Chexpert
 from penultimate.data.generation import generate
 from penultimate.data.images import load_images
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.errors import DamagedFileError, RequestError
 
 Rows = list[dict[str, str]]
 
@@ -166,15 +166,27 @@ PATH_OF = "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg"
             COLUMNS,
             "patient00001 is in train.csv and in valid.csv (1",
         ),
-        (TRAIN, [], COLUMNS, "lists no image of the views 'all'"),
-        (TRAIN[:3], VALID, COLUMNS, "20 images of whole patients cannot be held out of the 3 that"),
     ],
 )
 def test_what_is_not_as_it_should_be_is_told(
     tmp_path: Path, train: Rows, valid: Rows, columns: Sequence[str], said: str
 ) -> None:
     source = Chexpert(chexpert_files(tmp_path, train, valid, columns), held_out=20)
-    with pytest.raises(PenultimateError) as told:
+    with pytest.raises(DamagedFileError) as told:
+        source.listing("test")
+    assert said in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("train", "valid", "said"),
+    [
+        (TRAIN, [], "lists no image of the views 'all'"),
+        (TRAIN[:3], VALID, "20 images of whole patients cannot be held out of the 3 that"),
+    ],
+)
+def test_what_its_tables_cannot_give_is_told(tmp_path: Path, train: Rows, valid: Rows, said: str) -> None:
+    source = Chexpert(chexpert_files(tmp_path, train, valid), held_out=20)
+    with pytest.raises(RequestError) as told:
         source.listing("test")
     assert said in str(told.value)
 
@@ -202,21 +214,23 @@ def latin(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "error", "said"),
     [
-        (cut_row, "line 62: 2 values for 19 columns"),
-        (link_out, "leads out of"),
-        (folder_link_out, "leads out of"),
-        (latin, "valid.csv' cannot be read as a table"),
-        (lambda folder: (folder / "valid.csv").unlink(), "valid.csv' is not there"),
-        (lambda folder: (folder / "train.csv").unlink(), "holds no train.csv: give the folder CheXpert-v1.0"),
-        (lambda folder: (folder / "valid.csv").write_text(""), "has no column 'Path'."),
+        (cut_row, DamagedFileError, "line 62: 2 values for 19 columns"),
+        (link_out, RequestError, "leads out of"),
+        (folder_link_out, RequestError, "leads out of"),
+        (latin, DamagedFileError, "valid.csv' cannot be read as a table"),
+        (lambda folder: (folder / "valid.csv").unlink(), RequestError, "valid.csv' is not there"),
+        (lambda folder: (folder / "train.csv").unlink(), RequestError, "holds no train.csv: give the folder"),
+        (lambda folder: (folder / "valid.csv").write_text(""), DamagedFileError, "has no column 'Path'."),
     ],
 )
-def test_what_was_spoilt_is_told(folder: Path, spoil: Callable[[Path], object], said: str) -> None:
+def test_what_was_spoilt_is_told(
+    folder: Path, spoil: Callable[[Path], object], error: type[Exception], said: str
+) -> None:
     spoil(folder)
     source = Chexpert(folder, held_out=20)
-    with pytest.raises(PenultimateError) as told:
+    with pytest.raises(error) as told:
         [source.listing(split) for split in ("train", "test", "validation")]
     assert said in str(told.value)
 

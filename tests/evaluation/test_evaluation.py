@@ -228,8 +228,9 @@ def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path:
     assert {*rows} == {*NETWORKS}
     assert rows["vit"]["accuracy"] == pytest.approx(row.value)
     assert rows["vit"]["low"] <= row.value <= rows["vit"]["high"]
-    names = [table.name for table in exhibit("ranking", tmp_path / "runs").tables]
-    assert names == ["ranking_linear", "ranking_knn", "ranking_tuned"]
+    assert exhibit("tuned", tmp_path / "runs").notes == ()
+    ranking = exhibit("ranking", tmp_path / "runs")
+    assert [table.name for table in ranking.tables] == ["ranking_linear", "ranking_knn", "ranking_tuned"]
     names = [table.name for table in exhibit("comparisons", tmp_path / "runs").tables]
     assert names == ["comparisons", "comparisons_tuned"]
     wider = replace(tuned, measure=("probed", short.replace("(0.001,)", "(0.001, 0.01)")))
@@ -237,6 +238,7 @@ def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path:
     assert again.computed == 6, (
         "of either network the further cell, the choice, and the network with what was chosen"
     )
+    assert exhibit("tuned", tmp_path / "runs").notes[0].startswith("For two of two (one for each network")
 
 
 ODD = """

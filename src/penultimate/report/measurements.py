@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from penultimate.data.catalog import SHIFTS, card, remember, shifted
 from penultimate.errors import RequestError
-from penultimate.measures.catalogue import Requested, built_in_metrics, requested
+from penultimate.measures.catalogue import built_in_metrics
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
@@ -60,13 +60,6 @@ class Measurements:
         """The objectives of this arm as the study lists them, then any that only its rows know."""
         measured = dict.fromkeys(filter(None, self._of_arm.column("objective")))
         return self.networks.objectives(self.arm, measured)
-
-    def requested(self, name: str) -> Requested | None:
-        """A measurement as the study asks for it, of whichever networks first."""
-        blocks = (self.results.description, *self.results.description.get("networks", ()))
-        texts = (text for block in blocks for text in block.get("measure") or ())
-        found = next((text for text in texts if text.partition("(")[0] == name), None)
-        return requested(found) if found else None
 
     def objective(self, spec: str) -> StudyObjective:
         """The objective of a spec."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from penultimate import registry
 from penultimate.errors import RequestError
+from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.text import plain
 
 FURTHER = ("inception_v3", "allcnnc", "wrn16_8")
@@ -93,6 +94,11 @@ class StudyNetworks:
         """Everything that is measured of whichever networks, as spec strings."""
         blocks = (self.description, *self.description.get("networks", ()))
         return tuple(dict.fromkeys(str(text) for block in blocks for text in block.get("measure") or ()))
+
+    def requested(self, name: str) -> Requested | None:
+        """A measurement as it is asked for, under its first settings; None where it is not."""
+        found = next((text for text in self.asked if name_in(text) == name), None)
+        return requested(found) if found else None
 
     @property
     def of_plugins(self) -> tuple[str, ...]:

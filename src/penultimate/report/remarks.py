@@ -8,6 +8,7 @@ from typing import NamedTuple
 from penultimate.data.catalog import shifted
 from penultimate.report.base import ExhibitTable
 from penultimate.report.measurements import Measurements, Seed
+from penultimate.report.networks import name_in
 from penultimate.report.quantity import SWEEP, Quantity
 from penultimate.report.sets import is_embedded
 from penultimate.report.text import counted, in_words, listed, plain
@@ -133,11 +134,7 @@ def _planned(measurements: Measurements, kind: str = "") -> dict[str, int]:
     every = measurements.results.description.get("measure") or ()
     seeds: dict[str, set[int]] = {}
     grids = measurements.networks.grids(measurements.arm, measurements.backbone)
-    asking = [
-        block
-        for block in grids
-        if kind in {str(text).partition("(")[0] for text in block.get("measure") or every}
-    ]
+    asking = [block for block in grids if kind in map(name_in, block.get("measure") or every)]
     for block in asking or grids:  # what training records by itself no grid asks for
         for spec in block.get("objectives", ()):
             seeds.setdefault(spec, set()).update(block["seeds"])

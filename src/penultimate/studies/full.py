@@ -21,8 +21,8 @@ large as three hours allow, and larger where a claim rests on them:
   seeds. Learning rate, decay and the objectives' hyperparameters are the first architecture's, not tuned for
   them.
 - Class overlap, scores of transferability, and images of several labels, uncertain ones counted in three
-  ways (tables F.1 and D.1): three seeds. Transfer through training (figure D.2) of four
-  objectives, and from every block of nine: one seed.
+  ways (tables F.1 and D.1): three seeds. Transfer through training (figure D.2) of four objectives, and
+  from every block of nine: one seed.
 """
 
 from __future__ import annotations

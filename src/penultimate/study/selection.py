@@ -270,14 +270,11 @@ def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Stu
         spec = registry.parse(text)
         return text if spec.name != name else str(Spec(name, {**spec.arguments, parts[0]: value}))
 
-    def changed(texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(change, texts))
-
     networks = tuple(
-        block if block.measure is None else dataclasses.replace(block, measure=changed(block.measure))
+        dataclasses.replace(block, measure=block.measure and tuple(map(change, block.measure)))
         for block in study.networks
     )
-    return dataclasses.replace(study, measure=changed(study.measure), networks=networks)
+    return dataclasses.replace(study, measure=tuple(map(change, study.measure)), networks=networks)
 
 
 def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:

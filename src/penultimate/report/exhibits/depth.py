@@ -135,7 +135,7 @@ def _build(measurements: Measurements) -> Piece:
     """For each probe its lines and tables; whom an earlier layer helps; and that in a sentence."""
     found = {probe: served(measurements, probe) for probe in PROBES}
     if not all(found.values()):
-        asked = any(text.partition("(")[0] == "depth" for text in measurements.networks.asked)
+        asked = measurements.networks.requested("depth") is not None
         return Piece(missing=(Missing("Transfer from earlier layers"),), wanted=asked)
     panels = [_lines(measurements, probe, of_each) for probe, of_each in found.items()]
     gains = {probe: _gains(measurements, probe, of_each) for probe, of_each in found.items()}

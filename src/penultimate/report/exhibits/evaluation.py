@@ -11,12 +11,12 @@ from penultimate.report.drawing.rasters import raster_size
 from penultimate.report.evaluated import arrays_of, board_of, is_evaluation, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import as_name, fixed
+from penultimate.report.text import as_name, fixed, in_words
 
 FEATURES = (
     Quantity("width", label="Features", key="width", digits=0),
@@ -39,6 +39,7 @@ SCORES = (
     Quantity("leep", "train", label="LEEP"),
 )
 TUNED = percent("given_fine_tuned_{accuracy}", "Fine-tuned, %", best="")
+TUNED_EDGES = Quantity("given_fine_tuned_edges", "train", target=TARGETS)
 FROZEN = percent("linear_{accuracy}", "Frozen, %")
 SCALED = "Temperature-scaled"
 AS_CLASSIFIERS = (
@@ -184,7 +185,17 @@ def _tuned(measurements: Measurements) -> Piece:
     table = run_table(measurements, "tuned", title, columns, needs)
     if table is None or not is_evaluation(measurements):
         return Piece(wanted=False)
-    return Piece((replace(table, corner="Network"),))
+    on_edge = [
+        count > 0
+        for target in measurements.targets
+        for runs in measurements.on_target(TUNED_EDGES, target).values()
+        for count in runs.values()
+    ]
+    note = (
+        f"For {in_words(sum(on_edge))} of {in_words(len(on_edge))} (one for each network and task) the"
+        " learning rate or decay that was chosen is the lowest or highest tried; one beyond may be better."
+    )
+    return Piece((replace(table, corner="Network"),), notes=(note,) if any(on_edge) else ())
 
 
 def _classifiers(measurements: Measurements) -> Piece:

@@ -198,7 +198,7 @@ def _wider(measurements: Measurements) -> str:
     """The command that widens each grid where a best cell lies on its edge."""
     changes = []
     for name in dict.fromkeys(measurement for measurement, *_ in STARTS.values()):
-        asked = measurements.requested(name)
+        asked = measurements.networks.requested(name)
         if asked is None:
             continue
         starts = [start for start, (measurement, *_) in STARTS.items() if measurement == name]
@@ -243,7 +243,9 @@ def _rounded(value: float) -> float:
 
 
 def _protocol(measurements: Measurements) -> tuple[str, ...]:
-    tuning, scratch_tuning = (measurements.requested(name) for name in ("fine_tuning", "from_scratch"))
+    tuning, scratch_tuning = (
+        measurements.networks.requested(name) for name in ("fine_tuning", "from_scratch")
+    )
     if tuning is None:
         return ()
     asked, scratch = tuning.settings, scratch_tuning.settings if scratch_tuning else None

@@ -83,12 +83,15 @@ def _build(measurements: Measurements) -> Piece:
     reasons = measurements.results.provenance.get("undefined", {}).values()
     lacking = [str(why) for why in reasons if str(why).startswith("multilabel_auc")]
     notes += [f"No value: {plain(why)}." for why in dict.fromkeys(lacking)]
-    asked = measurements.requested("multilabel")
-    thresholds = asked and asked.settings["thresholds"]
-    said = (
-        f"Areas are over {in_words(thresholds or 0)} thresholds of the probability, intervals of exact ones."
-    )
-    return Piece(tuple(tables), notes=(*bold_notes(measurements), *notes), method=(said,) * bool(thresholds))
+    return Piece(tuple(tables), notes=(*bold_notes(measurements), *notes), method=_thresholds(measurements))
+
+
+def _thresholds(measurements: Measurements) -> tuple[str, ...]:
+    asked = measurements.networks.requested("multilabel")
+    if asked is None or asked.settings["thresholds"] is None:
+        return ()
+    thresholds = in_words(asked.settings["thresholds"])
+    return (f"Areas are over {thresholds} thresholds of the probability, intervals of the exact ones.",)
 
 
 def _column(quantity: Quantity, label: str, runs: ByRun) -> RunColumn:

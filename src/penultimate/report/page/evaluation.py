@@ -11,6 +11,7 @@ from penultimate.report.base import Built
 from penultimate.report.cautions import cautions
 from penultimate.report.evaluated import Board, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
+from penultimate.report.networks import name_in
 from penultimate.report.text import counted, listed, plain
 
 DEPTH = "depth"
@@ -121,7 +122,7 @@ def _share(ends: tuple[int, int], value: float) -> float:
 
 def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
     """What a reader might look for and does not find, and why."""
-    asked = {text.partition("(")[0] for text in measurements.networks.asked}
+    asked = set(map(name_in, measurements.networks.asked))
     given = measurements.results.description.get("networks", ())
     gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]
     provenance = measurements.results.provenance
