@@ -167,7 +167,7 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
     assert f"differ {ratio[1]} times as much as in transfer" in page
     erased = re.search(r"ratio (\S+) [(](.*?), 99 %[)]", by_key["fine_tuning_erases"]["ours"])
     assert erased is not None
-    assert f"open (their spread falls to {erased[1]} times as much, {erased[2]})" in page
+    assert f"open (their spread is {erased[1]} times as wide as with linear classifiers, {erased[2]})" in page
     combined = re.match(r"(\S+) points .* mean of seven combinations;", by_key["combinations"]["ours"])
     assert combined is not None
     assert (
@@ -217,6 +217,21 @@ def test_what_the_readme_says_of_temperatures(reference: StudyResults) -> None:
     assert rises(separation, ".01", ".03", -1)
     assert rises(separation, ".03", ".08")
     assert f"rises from there to .08, from {separation['.03'].text} to {separation['.08'].text}" in page
+
+
+def test_what_the_readme_says_of_a_second_architecture(reference: StudyResults) -> None:
+    (table,) = (one for one in exhibit("tableB1", reference).tables if one.source == "ours")
+    keys = [column.label for column in table.columns]
+    separation, transfer = (
+        {row.label: row.cells[keys.index(name)] for row in table.rows} for name in ("R²", "Mean")
+    )
+    assert len(table.rows) == 9
+    assert max(separation, key=lambda name: separation[name].value or 0) == "Squared error"
+    assert min(transfer, key=lambda name: transfer[name].value or 0) == "Squared error"
+    assert (
+        f"squared error again separates furthest (R² = {separation['Squared error'].text})"
+        f" and transfers worst ({transfer['Squared error'].text} %, softmax {transfer['Softmax'].text} %)"
+    ) in text("README.md")
 
 
 def test_what_the_readme_says_of_shared_classes() -> None:
