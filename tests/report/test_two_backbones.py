@@ -59,7 +59,7 @@ def test_networks_of_two_architectures_are_never_mixed(
     assert (beside.tables, beside.figures, beside.caption) == (alone.tables, alone.figures, alone.caption)
     others = [note for note in beside.notes if note not in alone.notes]
     assert others == [
-        f"Only the first architecture, {FIRST}, is shown; also measured: {SECOND} (Figure B.1)."
+        f"Only the first architecture, {FIRST}, is shown; also measured: {SECOND} (Table B.1, Figure B.1)."
     ]
 
 

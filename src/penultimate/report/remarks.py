@@ -34,7 +34,7 @@ def remarks(measurements: Measurements, of_one_arm: bool, of_another: bool) -> t
     if others:
         said.append(
             f"Only the first architecture, {plain(measurements.backbone)}, is shown; also measured: {others}"
-            " (Figure B.1)."
+            " (Table B.1, Figure B.1)."
         )
     further = len(measurements.in_arm(SWEEP).objectives) if of_one_arm and not measurements.arm else 0
     if further:
