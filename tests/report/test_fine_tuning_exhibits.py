@@ -165,31 +165,40 @@ def test_a_wider_grid_is_a_command(finished: StudyResults) -> None:
     assert words[3].startswith("fine_tuning.")
 
 
-def cells_of(store: Path) -> set[tuple[float, float]]:
+def cells_of(store: Path, step: str) -> set[tuple[float, float]]:
     """The learning rates and decays of all cells that a store holds."""
-    configs = [
-        json.loads(meta.read_text())["config"] for meta in store.glob("steps/fine_tune_cell.*/meta.json")
-    ]
+    configs = [json.loads(meta.read_text())["config"] for meta in store.glob(f"steps/{step}.*/meta.json")]
     return {(config["learning_rate"], config["decay"]) for config in configs}
 
 
 @pytest.mark.long
-def test_the_command_that_widens_the_grid_trains_the_new_cells_only(smoke: Path) -> None:
+def test_the_command_that_widens_the_grids_trains_the_new_cells_only(smoke: Path) -> None:
     (note,) = [
         text for text in exhibit("table2", read_study(smoke / "runs", "smoke")).notes if "grid's edge" in text
     ]
-    before, steps = cells_of(smoke / "runs"), {path.name for path in (smoke / "runs/steps").iterdir()}
+    kinds = {"fine_tuned": "fine_tune_cell", "from_scratch": "scratch_cell"}
+    before = {kind: cells_of(smoke / "runs", kind) for kind in kinds.values()}
+    steps = {path.name for path in (smoke / "runs/steps").iterdir()}
     program, *words = shlex.split(note.partition("`")[2].rstrip("`"))
     assert (program, words[:2]) == ("penultimate", ["run", "smoke"])
     answer = penultimate(*words, cwd=smoke)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     new = {path.name for path in (smoke / "runs/steps").iterdir()} - steps
-    assert {name.partition(".")[0] for name in new} <= {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
-    assert cells_of(smoke / "runs") > before
+    of_fine_tuning = {"fine_tune_cell", "fine_tune_choice", "fine_tuning"}
+    from_scratch = {"scratch_cell", "scratch_choice", "from_scratch"}
+    assert {name.partition(".")[0] for name in new} == of_fine_tuning | from_scratch
     wider = next(path for path in (smoke / "runs/studies").iterdir() if path.name != "smoke")
     table = read_study(smoke / "runs", wider.name).table
-    cells = {row.value for row in table.where(metric="fine_tuned_cells")}
-    assert cells == {len(cells_of(smoke / "runs"))}
+    for metric, kind in kinds.items():
+        cells = cells_of(smoke / "runs", kind)
+        assert cells > before[kind]
+        assert {row.value for row in table.where(metric=f"{metric}_cells")} == {len(cells)}
+        configs = [
+            json.loads((smoke / "runs/steps" / name / "meta.json").read_text())["config"]
+            for name in new
+            if name.startswith(f"{kind}.")
+        ]
+        assert {(config["learning_rate"], config["decay"]) for config in configs} == cells - before[kind]
     again = exhibit("table2", read_study(smoke / "runs", wider.name))
     assert column(again, "table2_starts", "linear_mean_percent")
 

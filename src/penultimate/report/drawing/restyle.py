@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -27,6 +27,11 @@ IN_FILE = {
 }
 FONT = re.compile(r"font: (?P<before>[^;]*?)(?P<size>[\d.]+)px [^;]*")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+UNTURNED = re.compile(r"rotate[(]-?0 [^)]*[)]")
+REFERENCE = re.compile(r"#([^)]+)")
+GROUP, DEFINITIONS, TITLE, PATH, USE, TEXT = (
+    f"{{{SVG}}}{name}" for name in ("g", "defs", "title", "path", "use", "text")
+)
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,12 @@ def restyle(
     for index, note in enumerate(notes):
         group = by_id.get(f"{prefix}-note{index}")
         if group is not None:
-            title = ElementTree.Element(f"{{{SVG}}}title")
+            title = ElementTree.Element(TITLE)
             title.text = note.text
             group.insert(0, title)
             if note.objective and page:
                 group.set("data-mark", marks[note.objective].key)
+    _thin(root, {name for element in root.iter() for name in _referred(element)})
     for size in ("width", "height"):
         root.attrib.pop(size, None)
     root.set("role", "img")
@@ -84,14 +90,55 @@ def _own(element: ElementTree.Element, prefix: str, colours: Mapping[str, str], 
     for key in ("d", "x", "y", "transform"):
         if key in element.attrib:
             element.set(key, LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", element.attrib[key]))
+    if UNTURNED.fullmatch(element.attrib.get("transform", "")):
+        del element.attrib["transform"]
     style = element.attrib.get("style")
     if style is not None:
         style = FONT.sub(r"font-size: \g<size>px", style)
         style = re.sub(r"font-family: [^;]*;?\s*", "", style)
         style = re.sub(r"#[0-9a-f]{6}\b", lambda found: colours.get(found[0], found[0]), style)
         element.set("style", style)
-    if element.tag == f"{{{SVG}}}text" and "fill" not in element.attrib.get("style", ""):
+    if element.tag == TEXT and "fill" not in element.attrib.get("style", ""):
         element.set("style", f"{element.attrib.get('style', '')}; fill: {colours[INK]}".removeprefix("; "))
+
+
+def _referred(element: ElementTree.Element) -> list[str]:
+    """The ids that an element refers to."""
+    named = (element.get(key, "") for key in ("href", "clip-path"))
+    return [found[1] for value in named if (found := REFERENCE.search(value))]
+
+
+def _thin(element: ElementTree.Element, referred: Collection[str]) -> None:
+    """Take out what nobody sees: idle groups, ids that none refers to, blanks between elements."""
+    seen: list[ElementTree.Element] = []
+    for child in element:
+        _thin(child, referred)
+        if child.get("id") not in referred:
+            child.attrib.pop("id", None)
+        if child.tag == GROUP:
+            seen += _opened(child)
+        elif len(child) or child.tag != DEFINITIONS:
+            seen.append(child)
+    element[:] = seen
+    if element.tag not in (TEXT, TITLE):
+        for blank in seen:
+            blank.tail = None
+        element.text = None
+
+
+def _opened(group: ElementTree.Element) -> list[ElementTree.Element]:
+    """What a group holds, where nothing is said of it; what is said of one shape is said of that itself."""
+    said, shapes = group.findall(TITLE), [child for child in group if child.tag != TITLE]
+    if not shapes or not (said or group.attrib):
+        return shapes
+    first = shapes[0]
+    if len(shapes) > 1 or first.tag not in (GROUP, PATH, USE) or len(first.findall(TITLE)):
+        return [group]
+    if not set(group.attrib) <= {"data-mark"}:
+        return [group]
+    first.attrib |= group.attrib
+    first[:0] = said
+    return [first]
 
 
 ElementTree.register_namespace("svg", SVG)

@@ -1,4 +1,4 @@
-"""The training curves: a panel an objective, its own curves before those of all others."""
+"""The training curves: a panel an objective, its own curves before those of all others of its arm."""
 
 from __future__ import annotations
 
@@ -17,34 +17,42 @@ def training_curves(measurements: Measurements) -> Figure | None:
     The first run of each objective is drawn, since lines of several would hide each other; one that was
     trained in several arms has a panel in each.
     """
-    drawn: dict[str, tuple[Curve, ...]] = {}
+    drawn: dict[str, dict[str, tuple[Curve, ...]]] = {}
     for arm in measurements.arms:
         of_arm = measurements.in_arm(arm)
+        above = {title for others in drawn.values() for title in others}
         for objective in of_arm.objectives:
             curves = _curves(of_arm, objective)
-            title = f"{objective.label}, {plain(arm)}" if objective.label in drawn else objective.label
+            title = f"{objective.label}, {plain(arm)}" if objective.label in above else objective.label
             if curves:
-                drawn[title] = curves
+                drawn.setdefault(arm, {})[title] = curves
     if not drawn:
         return None
-    everything = [point for curves in drawn.values() for curve in curves for point in curve.points]
-    xs, ys = [x for x, _ in everything], [y for _, y in everything]
-    panels = tuple(
-        Panel(
-            f"curves-{index}",
-            title,
-            "",
-            "",
-            curves=(*_behind(drawn, title), *curves),
-            labelled=False,
-            size=SIZE,
-            x_limits=(min(0.0, *xs), max(xs)),
-            y_limits=(min(ys), max(100.0, *ys)) if max(ys) > 90 else (min(ys), max(ys)),
-        )
-        for index, (title, curves) in enumerate(drawn.items())
-    )
+    ys = [y for of_arm in drawn.values() for _, y in _points(of_arm)]
+    y_limits = (min(ys), max(100.0, *ys)) if max(ys) > 90 else (min(ys), max(ys))
+    panels: list[Panel] = []
+    for by_title in drawn.values():
+        xs = [x for x, _ in _points(by_title)]
+        for title, curves in by_title.items():
+            panels.append(
+                Panel(
+                    f"curves-{len(panels)}",
+                    title,
+                    "",
+                    "",
+                    curves=(*_behind(by_title, title), *curves),
+                    labelled=False,
+                    size=SIZE,
+                    x_limits=(min(0.0, *xs), max(xs)),
+                    y_limits=y_limits,
+                )
+            )
     description = "Small multiples of accuracy over epochs, a panel an objective, the others in grey behind."
-    return Figure("curves", "Accuracy over training", description, panels)
+    return Figure("curves", "Accuracy over training", description, tuple(panels))
+
+
+def _points(drawn: dict[str, tuple[Curve, ...]]) -> list[tuple[float, float]]:
+    return [point for curves in drawn.values() for curve in curves for point in curve.points]
 
 
 def _curves(measurements: Measurements, objective: StudyObjective) -> tuple[Curve, ...]:
