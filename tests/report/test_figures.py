@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +18,7 @@ from penultimate.report.drawing import palette
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import PRESET_MARKS, SHAPES, marks
 from penultimate.report.drawing.placement import Box, crosses, overlap, place
+from penultimate.report.drawing.restyle import GROUP, TITLE
 from tests.oracles.report import MACHADO, contrast, oklab
 
 MARKS = marks(list(PRESET_MARKS))
@@ -65,11 +67,34 @@ def test_marks_say_what_they_are_and_whose() -> None:
 
 def test_prefixes_keep_drawings_apart() -> None:
     drawing = draw_panel(PANEL, MARKS)
-    ids = [set(re.findall(r'id="([^"]*)"', drawing.styled(prefix))) for prefix in ("a", "b")]
-    assert ids[0].isdisjoint(ids[1])
     for prefix in ("a", "b"):
-        for target in re.findall(r'(?:href="#|url\(#)([^")]*)', drawing.styled(prefix)):
-            assert target.startswith(f"{prefix}-")
+        svg = drawing.styled(prefix)
+        ids = re.findall(r'id="([^"]*)"', svg)
+        assert len(ids) == len(set(ids))
+        assert set(ids) == set(re.findall(r'(?:href="#|url\(#)([^")]*)', svg))
+        assert ids
+        assert all(name.startswith(f"{prefix}-") for name in ids)
+
+
+@pytest.mark.parametrize("page", [True, False])
+def test_a_drawing_holds_all_that_was_drawn_and_no_idle_group(page: bool) -> None:
+    curve = Curve(((0.4, 80), (0.5, 84), (0.5, 81)), "sigmoid", "sigmoid")
+    panel = replace(PANEL, curves=(curve, replace(curve, dashed=True), replace(curve, faint=True)))
+    drawing = draw_panel(panel, MARKS)
+
+    def shapes(svg: str) -> list[str]:
+        drawn = (element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter())
+        return [tag for tag in drawn if tag not in ("svg", "g", "defs", "metadata", "style", "title")]
+
+    svg = drawing.styled("x", page)
+    raw = re.sub(r"(?s)<metadata>.*?</metadata>", "", drawing.raw)
+    assert shapes(svg) == shapes(raw)
+    titles = [element.text for element in ElementTree.fromstring(svg).iter(TITLE)]
+    assert sorted(filter(None, titles)) == sorted(note.text for note in drawing.notes)
+    for group in ElementTree.fromstring(svg).iter(GROUP):
+        assert len(group) > 0
+        assert group.attrib or group[0].tag == TITLE
+    assert not re.search(r">\s+<", svg)
 
 
 @pytest.mark.parametrize("label", ["$x^2$ & <b>", "日本語 ∀x", "a\nb\x00c", "\\frac{1}{2}$", "x" * 400])

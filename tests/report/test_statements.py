@@ -9,6 +9,7 @@ import pytest
 
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.records.table import Table
+from penultimate.report import read_reference
 from penultimate.report.base import StudyResults
 from penultimate.report.drawing.palette import PRESET_MARKS
 from penultimate.report.measurements import admit
@@ -174,6 +175,27 @@ def test_curves_are_drawn_where_they_were_recorded() -> None:
     assert [curve.dashed for curve in own] == [True, False]
     assert [x for x, _ in own[0].points] == [1, 2, 3, 4, 5]
     assert training_curves(admit(study(epochs=0))) is None
+
+
+def test_the_grey_curves_of_a_panel_are_those_of_its_own_arm() -> None:
+    figure = training_curves(admit(read_reference("full")))
+    assert figure is not None
+    drawn = {panel.title: panel for panel in figure.panels}
+    assert len(drawn) == len(figure.panels)
+    of_long = [panel for title, panel in drawn.items() if title.endswith(", long")]
+    own = {
+        curve.points for panel in of_long for curve in panel.curves if not curve.faint and not curve.dashed
+    }
+    assert len(own) == len(of_long) == 4
+    for panel in of_long:
+        grey = {curve.points for curve in panel.curves if curve.faint}
+        assert grey < own
+        assert len(grey) == 3
+        assert panel.x_limits == (0, max(x for points in own for x, _ in points))
+    first = drawn["Softmax"]
+    assert first.x_limits is not None
+    assert first.x_limits[1] < of_long[0].x_limits[1]
+    assert sum(curve.faint for curve in first.curves) == 8
 
 
 def test_all_nine_objectives_are_explained_and_marked() -> None:
