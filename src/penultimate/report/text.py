@@ -52,10 +52,14 @@ def percent(fraction: float, digits: int = 1) -> str:
 def fixed(value: float, digits: int) -> str:
     """A number with a fixed count of decimals and a true minus sign; zero has no sign.
 
+    What lies half-way but for noise in its last digits, such as a kept row's, is half-way.
+
     >>> fixed(-0.934, 2), fixed(-0.001, 2)
     ('−0.93', '0.00')
+    >>> fixed(3.75, 1), fixed(3.7499999, 1), fixed(3.7500001, 1)
+    ('3.8', '3.8', '3.8')
     """
-    rounded = f"{value:.{digits}f}"
+    rounded = f"{round(value, digits + 4):.{digits}f}"
     return f"{0:.{digits}f}" if float(rounded) == 0 else rounded.replace("-", MINUS)
 
 

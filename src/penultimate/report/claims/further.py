@@ -84,7 +84,7 @@ def further_digest() -> str:
 
 def further_spoken() -> tuple[str, ...]:
     """These rules in sentences; what the first set says of level, runs and objectives holds for them too."""
-    expected = fixed(len(FURTHER_CLAIMS) * CRITERIA.one_sided, 1)
+    expected = fixed(len(FURTHER_CLAIMS) * CRITERIA.one_sided, 2)
     return (
         f"The rules on fine-tuning, layers, augmentation, combinations and robustness are a set of their own,"
         f" of {FURTHER_RULES} (sha256 {further_digest()[:12]}). Of these {len(FURTHER_CLAIMS)} claims up to"

@@ -231,7 +231,7 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         " Holm's method, and where most of the tasks must agree, by Benjamini and Heller's; where it"
         " disagrees with"
         " an interval, p governs. Nothing is corrected over the claims: of"
-        f" {len(CLAIMS)}, up to {fixed(len(CLAIMS) * criteria.one_sided, 1)} may be decided wrongly by"
+        f" {len(CLAIMS)}, up to {fixed(len(CLAIMS) * criteria.one_sided, 2)} may be decided wrongly by"
         " chance.",
         "A rank correlation has its exact p, and the wider of two intervals: over objectives (Fisher; Bonett"
         " and Wright) and over seeds (bootstrap). For a verdict p and interval must agree. Its range with any"
