@@ -145,23 +145,31 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
     points = {key: by_key[key]["ours"].partition(" points")[0] for key in by_key}
     gain, dropout, squared, final = (points[key] for key in list(verdicts)[:4])
     assert (
-        f"better than softmax ({gain} points), dropout and squared error worse ({dropout} and {squared})"
-        in page
+        f"better than softmax ({gain} points), squared error worse ({squared}), dropout and more final-layer"
+        f" L² do not gain what counts ({dropout} and {final}), the other four are open" in page
     )
-    assert f"more final-layer L² does not gain what counts ({final}), the other four are open" in page
-    assert f"({by_key['calibration']['ours'].partition(' (')[0]} now)" in page
+    turned = {key for key in by_key if by_key[key]["reason"].endswith("it is the other way round.")}
+    assert {key for key in turned if key.startswith("accuracy_")} == {"accuracy_squared_error"}
+    error = re.match(r"With the calibration error .*?: (ρ = \S+) ", by_key["calibration"]["ours"])
+    assert error is not None
+    assert f"the more accurate, the larger the calibration error ({error[1]} now)" in page
     excluded = by_key["separation_linear"]["reason"]
     assert re.fullmatch(
         r"Excluded: ρ = −0.50 or stronger \(p = 0.04\d\), and less does not count\.", excluded
     )
     kept_back = by_key["softmax_best_knn"]
     assert kept_back["reason"].endswith("over Sigmoid.")
-    assert f"{re.findall(r'[+]0[.][0-9]+', kept_back['ours'])[0]} points better" in page
+    ahead = re.search(r"Sigmoid, ([+]0[.]\d+) points of kNN transfer \((.*?)\)", kept_back["ours"])
+    assert ahead is not None
+    assert f"is excluded (sigmoid {ahead[1]} points, {ahead[2]})" in page
     alike = by_key["mistakes"]["ours"].partition(" points")[0]
     assert f"more often than two of different ones, as in the paper ({alike} points)" in page
     last = re.search(r"[+](\S+) [(](\S+ to \S+)[)] in penultimate", by_key["last_layers"]["ours"])
     assert last is not None
-    assert f"by {last[1]} of CKA, but over nine objectives that may be chance ({last[2]})" in page
+    of_nine = re.search(r"between for (nine of nine objectives); ", by_key["last_layers"]["reason"])
+    assert of_nine is not None
+    assert f"for {of_nine[1]}, by {last[1]} of CKA" in page
+    assert f"for objectives at large is open ({last[2]})" in page
     ratio = re.search(r"ratio (\d\.\d\d)", by_key["robustness"]["ours"])
     assert ratio is not None
     assert f"differ {ratio[1]} times as much as in transfer" in page
@@ -257,12 +265,18 @@ def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(
         f"the best objective is {apart[1]} points above the worst (in the paper {apart[3]}), where with"
         f" linear classifiers it is {apart[2]} (in the paper {apart[4]})"
     ) in page
-    edge = re.search(r"Of (\d+) best cells .* (\d+) lie on the grid's edge", " ".join(tuned.notes))
-    scratch = re.search(r"scratch reaches (\S+ %).* gains (\S+ to \S+) points on it", " ".join(tuned.notes))
+    edge = re.search(r"On the grid's edge, .* lie (\d+) of (\d+) best cells", " ".join(tuned.notes))
+    scratch = re.search(
+        r"In the same 400 steps .* scratch reaches (\S+ %).* gains (\S+ to \S+) points on it",
+        " ".join(tuned.notes),
+    )
     assert edge is not None
     assert scratch is not None
-    assert f"{edge[2]} of {edge[1]} best cells lie on the edge of a small grid" in page
-    assert f"gains {scratch[2]} points on training from scratch, {scratch[1]}." in page
+    assert f"{edge[1]} of {edge[2]} best cells lie on the edge of a small grid" in page
+    assert (
+        f"In the same 400 steps fine-tuning gains {scratch[2]} points on training from scratch, {scratch[1]}."
+        in page
+    )
     gain = re.search(r"by linear probes .*? gain more from an earlier layer \((.*?);", depth.finding)
     recovered = re.search(
         r"By linear probes Squared error, the only .*? recovers (\d+) % of softmax's lead",
@@ -271,11 +285,20 @@ def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(
     assert gain is not None
     assert recovered is not None
     assert f"gain more from an earlier layer ({gain[1]}, one run each)" in page
-    assert f"squared error by its own best layers recovers {recovered[1]} % of softmax's lead" in page
-    finding = exhibit("iclr_table1", reference).finding
+    assert (
+        "squared error, the only one a point behind, by its own best layers recovers"
+        f" {recovered[1]} % of softmax's lead" in page
+    )
+    small = exhibit("iclr_table1", reference)
+    finding = small.finding
     ranks = re.search(r"no relation beyond chance \((.*?), nine .* in the paper ρ = (\S+),", finding)
+    by_medians = re.search(r"By medians ρ = (\S+),", " ".join(small.notes))
     assert ranks is not None
-    assert f"do not rank the objectives alike beyond chance ({ranks[1]}; in the paper {ranks[2]})" in page
+    assert by_medians is not None
+    assert (
+        f"do not rank the objectives alike beyond chance ({ranks[1]}; in the paper {ranks[2]}; by medians,"
+        f" which late starters do not move, {by_medians[1]})" in page
+    )
 
 
 def test_what_the_readme_says_of_augmentation_and_scores(reference: StudyResults) -> None:
@@ -290,21 +313,21 @@ def test_what_the_readme_says_of_augmentation_and_scores(reference: StudyResults
         f"AutoAugment costs {changed[1]} points of accuracy here and lowers R² by {changed[3]}"
         f" (in the paper it gains {changed[2]} and changes R² by {changed[4]})"
     ) in page
+    scores = exhibit("scores", reference)
     picked = re.match(
-        r"Ours: right most often is a pick by TransRate, LEEP and Pretraining accuracy, for (.*?); least is"
-        r" lost by Pretraining accuracy, (\S+) points .*; a pick at random loses (\S+),"
-        r" softmax throughout (\S+) [(]",
-        exhibit("scores", reference).finding,
+        r"Ours: least is lost by a pick by TransRate and Pretraining accuracy, (\S+) points .*; a pick at"
+        r" random loses (\S+), softmax throughout (\S+)\. .*, softmax on eight\.$",
+        scores.finding,
     )
     assert picked is not None
-    assert (
-        f"TransRate and LEEP pick the right objective for {picked[1]}, and so does pretraining accuracy"
-        in page
-    )
-    assert (
-        f"loses least ({picked[2]} points; a pick at random loses {picked[3]}, softmax throughout"
-        f" {picked[4]})" in page
-    )
+    assert f"TransRate loses least by its picks, {picked[1]} points, as does pretraining accuracy" in page
+    assert f"A pick at random loses {picked[2]}, softmax throughout {picked[3]}, and three seeds" in page
+    picks, ranks = ({row.label: row.cells for row in scores.tables[at].rows} for at in (1, 0))
+    for score in ("TransRate", "Pretraining accuracy"):
+        assert {cell.text for cell in picks[score][2:]} == {"Sigmoid"}
+    *of_tasks, overall = (cell.value or 0 for cell in ranks["LEEP"])
+    assert sum(rho < 0 for rho in of_tasks) > 4
+    assert f"on most tasks (ρ = {overall:.2f} in the mean)".replace("-", "−") in page
 
 
 def test_what_is_said_of_the_world_before() -> None:

@@ -112,6 +112,34 @@ def plug_in() -> Iterator[Callable[[dict[str, Sequence[int]]], None]]:
     registry.forget("dataset", "own_images")
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("Mass, solid", "Edema"), "holds neither '=' nor ','; rename 'Mass, solid'"),
+        (("Edema", "Edema"), "two labels are called 'Edema'; give each a name of its own"),
+    ],
+)
+def test_labels_whose_names_no_row_could_hold_are_refused_before_training(
+    tmp_path: Path, names: tuple[str, ...], message: str
+) -> None:
+    def own_findings(draw: int) -> dict[str, ImageSet]:
+        pixels, labels = np.zeros((2, 4, 4, 3), np.uint8), np.eye(2, dtype=np.int64)
+        return {
+            split: ImageSet(pixels, labels, np.arange(2) + 2 * place, names)
+            for place, split in enumerate(("train", "test"))
+        }
+
+    own_findings.card = DatasetCard(  # type: ignore[attr-defined]
+        "own_findings", "Own", 2, {"train": 2, "test": 2}, "auc", "", "", ""
+    )
+    register.dataset(own_findings)
+    try:
+        with pytest.raises(RequestError, match=message):
+            generate("own_findings", 0, tmp_path)
+    finally:
+        registry.forget("dataset", "own_findings")
+
+
 def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable[..., None]) -> None:
     plug_in({"train": range(4), "test": (4, 5)})
     generate("own_images", 9, tmp_path)

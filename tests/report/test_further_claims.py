@@ -325,6 +325,23 @@ def test_objectives_differ_in_the_last_layers_or_elsewhere(gaps: Sequence[float]
     assert "in penultimate, nine objectives" in ours.ours
 
 
+def test_one_objective_apart_leaves_open_how_far_objectives_are_apart_and_says_of_how_many() -> None:
+    """A large difference that is one objective's alone: a jackknife over objectives cannot show it."""
+    rows = likeness((0.0, 0.0, 0.0, 0.0), size=0.001)
+    alone = NINE[-1]
+    apart = [
+        dataclasses.replace(one, value=one.value - 0.3)
+        if one.layer == LAYERS[-1]
+        and one.objective != one.objective_b
+        and resolve(alone).canonical in (one.objective, one.objective_b)
+        else one
+        for one in rows
+    ]
+    ours = judged(study(apart))["last_layers"].ours
+    assert ours.verdict == "undecided"
+    assert "In the last layers CKA is higher within than between for nine of nine objectives; " in ours.reason
+
+
 def test_layers_are_judged_by_the_jackknife_over_objectives() -> None:
     rows = likeness((0.01, 0.0, 0.1, 0.05), size=0.05)
     by_layer = {

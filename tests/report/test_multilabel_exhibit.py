@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from penultimate import published
+from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
 from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit
@@ -123,6 +124,22 @@ def test_labels_without_a_value_are_said_and_leave_no_mean() -> None:
     built = exhibit("tableD1", made)
     assert [column.label for column in table_of(built, "tableD1_findings_test").columns] == ["Ya", "Yab"]
     assert f"No value: {why}." in built.notes
+
+
+def test_faint_letters_are_spoken_of_where_there_are_any() -> None:
+    made = results()
+    assert " a faint letter is uncertain" in exhibit("tableD1", made).caption
+    rows = [
+        dataclasses.replace(row, target="chests") if row.target == "findings" else row for row in made.table
+    ]
+    of_chests = {
+        **made.description,
+        "targets": ["chests"],
+        "cards": [{**card("findings").described(), "name": "chests"}],
+    }
+    built = exhibit("tableD1", StudyResults(of_chests, type(made.table)(rows)))
+    assert table_of(built, "tableD1_chests_test").rows
+    assert built.caption.endswith("means over runs.")
 
 
 def test_areas_over_thresholds_are_said_to_be() -> None:

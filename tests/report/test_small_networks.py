@@ -61,6 +61,25 @@ def test_it_says_whether_they_rank_alike() -> None:
     assert turned.startswith(f"Ours: {higher.format('lower', '−1.00')}")
 
 
+def test_a_run_far_from_its_siblings_is_named_and_moves_no_median() -> None:
+    """Of softmax's three runs in one architecture one started late: ten points lower."""
+    whole = with_small((1.0, 0.9))
+    assert not any(note.startswith("More than 5 points") for note in exhibit("iclr_table1", whole).notes)
+    late = {
+        row: dataclasses.replace(row, value=row.value - 0.1)
+        for row in whole.table
+        if (row.backbone, row.objective, row.seed, row.metric) == ("glyphwide", "softmax", 1, "top1")
+    }
+    ((row, moved),) = late.items()
+    results = with_rows(only(whole, lambda one: one != row), [moved])
+    (note,) = (one for one in exhibit("iclr_table1", results).notes if one.startswith("More than 5 points"))
+    shown = f"{100 * moved.value:.1f}"
+    assert note == (
+        f"More than 5 points from the median of its objective: Softmax seed 1, {shown} % (glyphwide). By"
+        " medians ρ = 1.00, p < 0.0001."
+    )
+
+
 def test_how_the_arm_was_trained_is_read_from_its_recipe() -> None:
     built = exhibit("iclr_table1", with_small())
     notes = built.notes

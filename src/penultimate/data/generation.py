@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,9 @@ def _check(
             f"{where}: its card says accuracy='{described.accuracy}', for images with"
             f" {forms[described.has_several_labels]}; these have {forms[several]}"
         )
+    unfit = _unfit_labels(images.class_names) if several else ""
+    if unfit:
+        raise RequestError(f"{where}: {unfit}")
     absent = [] if several else sorted(set(range(described.classes)) - set(images.labels.tolist()))
     if absent:
         raise RequestError(f"{where}: no image of the class '{images.class_names[absent[0]]}'")
@@ -101,6 +104,16 @@ def _check(
                 f"{where}: the id {shared[0]} is in '{other}' too ({len(shared)} of {len(images)} do); ids"
                 " are unique across the splits, and show that no test image is trained on"
             )
+
+
+def _unfit_labels(names: Sequence[str]) -> str:
+    """Why labels cannot bear these names, each of which stands in the rows of its label; "" if they can."""
+    for name in names:
+        if "=" in name or "," in name:
+            return f"a label's name holds neither '=' nor ','; rename '{name}'"
+        if names.count(name) > 1:
+            return f"two labels are called '{name}'; give each a name of its own"
+    return ""
 
 
 def generate(

@@ -204,7 +204,15 @@ def _classes_without(inputs: Inputs, images: Examples) -> Iterator[Fact]:
     lacking = {*images.labels.tolist()} - {*validation.tolist()}
     unseen = [images.class_names[label] for label in sorted(lacking)]
     if unseen:
-        some = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more classes" if unseen[5:] else "")
-        told = f"no validation image of '{inputs.target}' is of {some}: they had no say in the choice"
-        inputs.progress({"notice": told})
+        inputs.progress({"notice": had_no_say(str(inputs.target), unseen)})
         yield Fact("classes_not_validated", unseen)
+
+
+def had_no_say(target: str, classes: Sequence[str]) -> str:
+    """That no validation image is of some classes of a target.
+
+    >>> had_no_say("pets", ["Abyssinian"])
+    "no validation image of 'pets' is of Abyssinian: they had no say in the choice"
+    """
+    some = ", ".join(classes[:5]) + (f" and {len(classes) - 5} more classes" if classes[5:] else "")
+    return f"no validation image of '{target}' is of {some}: they had no say in the choice"

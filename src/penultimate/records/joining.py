@@ -117,7 +117,7 @@ def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "processor": ", ".join(dict.fromkeys(str(each.get("processor", "")) for each in provenances)),
         **{
             name: {key: value for each in provenances for key, value in each.get(name, {}).items()}
-            for name in ("data", "diverged", "diverged_networks", "undefined")
+            for name in ("data", "diverged", "diverged_networks", "undefined", "classes_not_validated")
         },
         "seconds": dict(sum((Counter(each.get("seconds", {})) for each in provenances), Counter())),
         "steps": {

@@ -210,6 +210,11 @@ class StudyFolder:
         }
         diverged = self.diverged()
         undefined = {step_id: facts.get("undefined") for step_id, facts in contents.items()}
+        not_validated = {
+            content["columns"]["target"]: content["classes_not_validated"]
+            for content in contents.values()
+            if "classes_not_validated" in content
+        }
         return {
             "command": self.description["command"],
             "commit": sorted({content["commit"] for content in contents.values() if content["commit"]}),
@@ -221,6 +226,7 @@ class StudyFolder:
             **{what: told for what, told in of_images.items() if told},
             **({"prepared": prepared} if prepared else {}),
             **({"failed": failed} if failed else {}),
+            **({"classes_not_validated": not_validated} if not_validated else {}),
             "seconds": {name: round(value, 1) for name, value in seconds.items()},
             "steps": {name: list(pair) for name, pair in self.counts().items()},
             "diverged": diverged,

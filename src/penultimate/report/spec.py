@@ -24,7 +24,8 @@ from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missin
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import is_further
 from penultimate.report.quantity import ONE_DRAW, Quantity
-from penultimate.report.remarks import fewer, remarks, seed_in_words
+from penultimate.report.remarks import remarks, seed_in_words
+from penultimate.report.runs import fewer, shared_seeds
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -93,6 +94,9 @@ class Exhibit:
     of_another   whether it shows other architectures than all others do
     of_one_draw  whether it compares networks of several seeds, and so shows those that saw the same images,
                  where the study has an arm of such
+    of_same_runs whether its columns are compared with each other, and so are means over the seeds of which
+                 every objective has all of its quantities, where there are such
+    seeds        those seeds, once a study is known (`among`); none where all are shown
     summary      its line in `penultimate list exhibits`
     short        its line in the page's contents; by default the title
     """
@@ -109,6 +113,8 @@ class Exhibit:
     measured_by: str = "quickstart"
     of_another: bool = False
     of_one_draw: bool = False
+    of_same_runs: bool = False
+    seeds: frozenset[int] = frozenset()
     summary: str = ""
     short: str = ""
 
@@ -119,7 +125,15 @@ class Exhibit:
 
     def shows(self, row: Row, backbone: str) -> bool:
         """Whether it shows a row of a study whose main architecture is `backbone`."""
-        return self.is_of(row, backbone) and any(self.covers(quantity, row) for quantity in self.quantities)
+        is_among = not self.seeds or {row.seed, row.seed_b} - {None} <= self.seeds
+        of_quantity = any(self.covers(quantity, row) for quantity in self.quantities)
+        return is_among and of_quantity and self.is_of(row, backbone)
+
+    def among(self, measurements: Measurements) -> Exhibit:
+        """The exhibit of a study, which knows the seeds that it shows."""
+        if not self.of_same_runs:
+            return self
+        return dataclasses.replace(self, seeds=shared_seeds(measurements, self.quantities))
 
     def covers(self, quantity: Quantity, row: Row) -> bool:
         """Whether a row holds a quantity of it, of whichever network."""
@@ -170,6 +184,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     """The exhibit of measurements that are admitted."""
     if exhibit.of_one_draw:
         measurements = measurements.of_one_draw
+    exhibit, every = exhibit.among(measurements), measurements
+    if exhibit.seeds:
+        measurements = every.of_seeds(exhibit.seeds)
     pieces = [part.build(measurements) for part in exhibit.parts]
     words = measurements.words
     for piece in pieces:
@@ -182,7 +199,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     said = [finding(measurements) for finding in exhibit.findings if is_measured]
     findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
     of_parts = [note for piece in pieces for note in piece.notes]
-    of_architectures = measurements.of_others if exhibit.of_another else (measurements,)
+    of_architectures = every.of_others if exhibit.of_another else (every,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
     sentences = [
         *(str(gap) for gap in missing),
@@ -192,7 +209,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
         seed_in_words(measurements) if is_measured and exhibit.quantities else "",
-        *(fewer(one, exhibit.quantities, tables) for one in of_architectures),
+        *(fewer(one, exhibit.quantities, tables, len(exhibit.seeds)) for one in of_architectures),
         *remarks(measurements, of_one_arm, exhibit.of_another),
     ]
     return Built(

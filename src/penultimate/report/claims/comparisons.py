@@ -47,7 +47,7 @@ from penultimate.report.claims.wording import (
 )
 from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
 from penultimate.report.text import counted
-from penultimate.statistics import mean, pooled_spread, seeds_needed
+from penultimate.statistics import holm, mean, pooled_spread, seeds_needed
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,9 @@ def better(evidence: Evidence, aspect: Aspect, slug: str, criteria: Criteria, bl
         return compared.untested(compared.text(slug), [slug])
     family = corrected(corrected(list(effects.values()), "p_for"), "p_against")
     effect = dict(zip(effects, family, strict=True))[slug]
+    opposite = dict(zip(effects, holm([1 - one.p_for for one in effects.values()]), strict=True))[slug]
     verdict = decide(effect, criteria)
-    why = reason(effect, verdict, least_gain(compared.margin, aspect), criteria, len(family))
+    why = reason(effect, verdict, least_gain(compared.margin, aspect), criteria, len(family), opposite)
     gain = paper(aspect)[slug] - paper(aspect)[BASELINE]
     seeds = compared.seeds_to_find(slug, gain) if verdict == "undecided" else None
     enough = enough_seeds(gain, seeds, aspect) if seeds else ""

@@ -13,7 +13,7 @@ from penultimate.report.claims.wording import range_text, signed, too_few
 from penultimate.report.measurements import Measurements
 from penultimate.report.shapes.depth import in_order
 from penultimate.report.shapes.pairs import Pairs, pairs_of
-from penultimate.report.text import counted, fixed, listed
+from penultimate.report.text import counted, fixed, in_words, listed
 
 
 def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria) -> Assessment:
@@ -53,7 +53,7 @@ def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria
     of_last: dict[Verdict, str] = {
         "holds": "They differ in the last layers beyond chance",
         "does not hold": f"a difference of {fixed(margin, 3)} or more in the last layers is excluded",
-        "undecided": "in the last layers a difference is neither shown nor excluded",
+        "undecided": "in the last layers a difference of objectives at large is neither shown nor excluded",
     }
     of_first: dict[Verdict, str] = {
         "holds": f"in the first, {quarter} of that or more is excluded",
@@ -61,6 +61,12 @@ def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria
         "undecided": f"in the first, {quarter} of that is neither reached nor excluded",
     }
     why = f"{of_last[verdicts['last']]}; {of_first[verdicts['first']]}."
+    if verdicts["last"] == "undecided":
+        alike = in_words(_more_alike(ends["last"], objectives), "none")
+        why += (
+            f" In the last layers CKA is higher within than between for {alike} of"
+            f" {counted(len(objectives), 'objective')}; one that is far ahead widens the interval over them."
+        )
     return Assessment(ours, all_of(verdicts.values()), f"{why[0].upper()}{why[1:]}")
 
 
@@ -105,6 +111,19 @@ def _pseudo_values(layers: list[Pairs], objectives: list[str]) -> list[float]:
 
     n, whole = len(objectives), gap(objectives)
     return [n * whole - (n - 1) * gap([other for other in objectives if other != one]) for one in objectives]
+
+
+def _more_alike(layers: list[Pairs], objectives: list[str]) -> int:
+    """For how many objectives two networks of one are more alike than one of them and one of another."""
+
+    def gap(one: str) -> float:
+        of_one = (
+            {(a, b): value for (a, b), value in pairs.items() if one in (a.objective, b.objective)}
+            for pairs in layers
+        )
+        return math.fsum(same - apart for same, apart in (_likeness(pairs, objectives) for pairs in of_one))
+
+    return sum(gap(one) > 0 for one in objectives)
 
 
 def _numbered(values: list[float]) -> BySeed:

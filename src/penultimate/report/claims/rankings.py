@@ -72,7 +72,7 @@ def ranked(
         why = f"No rank correlation: {counted(len(chosen), noun)}, or all alike; {enough} are needed."
         return not_judged(MISSING, why)
     labels = [evidence.among(over).objective(spec).label for spec in chosen]
-    ours = f"{rank_text(effect, sign or 1, len(chosen), noun)}, {runs_each(counts)}"
+    ours = f"{_with_error(x, y)}{rank_text(effect, sign or 1, len(chosen), noun)}, {runs_each(counts)}"
     ours += _shots_text(evidence, x, y, criteria, tuple(chosen)) + without_two(*means, labels)
     if len(pairs) < enough:
         return not_judged(ours, too_few(len(pairs), enough, noun))
@@ -204,7 +204,13 @@ def ranked_in_paper(x: Aspect, y: Aspect, criteria: Criteria, over: Among = "obj
     effect = rank_effect(*values, 1, None, criteria)
     assert effect is not None
     labels = [PRESETS[key].label if over == "objectives" else f"τ = {float(key):g}" for key in keys]
-    return rank_text(effect, 1, len(keys), over.removesuffix("s")) + without_two(*values, labels)
+    ranked = rank_text(effect, 1, len(keys), over.removesuffix("s"))
+    return f"{_with_error(x, y)}{ranked}{without_two(*values, labels)}"
+
+
+def _with_error(x: Aspect, y: Aspect) -> str:
+    """What stands before a correlation with an error, of which more is worse."""
+    return "With the calibration error (ECE, higher is worse): " if "ece" in (x, y) else ""
 
 
 def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> Assessment:

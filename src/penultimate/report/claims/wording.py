@@ -52,20 +52,36 @@ def least_correlation(sign: int, criteria: Criteria) -> Least:
     return Least(f"at least as strong as {rho}", f"{rho} or stronger")
 
 
-def reason(effect: Effect, verdict: Verdict, least: Least, criteria: Criteria, several: int = 1) -> str:
+def reason(
+    effect: Effect,
+    verdict: Verdict,
+    least: Least,
+    criteria: Criteria,
+    several: int = 1,
+    opposite: float | None = None,
+) -> str:
     """Why the verdict is what it is; `several` is the number of comparisons that p is corrected for.
+
+    `opposite` is the one-sided p of an effect the other way round, corrected too; of one comparison it
+    follows.
 
     >>> from penultimate.report.claims.criteria import CRITERIA
     >>> effect = Effect(0.9, 0.7, 1.1, 0.23, p_for=0.002, p_against=1)
     >>> reason(effect, "holds", least_gain(0.23, "linear"), CRITERIA, several=8)
     'Beyond chance (p = 0.004, corrected for eight comparisons), and the estimate is at least 0.23 ...'
+    >>> turned = Effect(-0.4, -0.7, -0.1, 0.23, p_for=1, p_against=0.001)
+    >>> for opposite in (0.02, 0.03):
+    ...     reason(turned, "does not hold", least_gain(0.23, "linear"), CRITERIA, 8, opposite)
+    'Excluded: a gain of 0.23 points or more (p = 0.002, ...); it is the other way round.'
+    'Excluded: a gain of 0.23 points or more (p = 0.002, ...), and less does not count.'
     """
     note = f", corrected for {counted(several, 'comparison')}" if several > 1 else ""
     p = f"{p_value(effect.p)}{note}"
     if verdict == "holds":
         return f"Beyond chance ({p}), and the estimate is {least.reached}, the least that counts."
     if verdict == "does not hold":
-        tail = "; it is the other way round." if effect.high < 0 else ", and less does not count."
+        turned = (1 - effect.p_for if opposite is None else opposite) <= criteria.one_sided
+        tail = "; it is the other way round." if effect.high < 0 and turned else ", and less does not count."
         return f"Excluded: {least.excluded} ({p_value(min(1, 2 * effect.p_against))}{note}){tail}"
     if effect.low > 0 and effect.p_for <= criteria.one_sided:
         return f"Beyond chance ({p}), but the estimate is not {least.reached}, the least that counts."

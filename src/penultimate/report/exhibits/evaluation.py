@@ -9,6 +9,7 @@ from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import raster_size
 from penultimate.report.evaluated import arrays_of, board_of, is_evaluation, tasks_of
+from penultimate.report.exhibits.fine_tuning import not_validated
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import TARGETS, Quantity, percent
@@ -195,7 +196,8 @@ def _tuned(measurements: Measurements) -> Piece:
         f"For {in_words(sum(on_edge))} of {in_words(len(on_edge))} (one for each network and task) the"
         " learning rate or decay that was chosen is the lowest or highest tried; one beyond may be better."
     )
-    return Piece((replace(table, corner="Network"),), notes=(note,) if any(on_edge) else ())
+    notes = (*([note] if any(on_edge) else ()), *not_validated(measurements))
+    return Piece((replace(table, corner="Network"),), notes=notes)
 
 
 def _classifiers(measurements: Measurements) -> Piece:

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from penultimate.data.catalog import card
+from penultimate.measures.further_training import had_no_say
 from penultimate.report.base import TableRow
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
 from penultimate.report.quantity import TARGETS, Quantity, percent
@@ -27,7 +29,7 @@ from penultimate.report.shapes.table import (
     run_table,
 )
 from penultimate.report.spec import Exhibit, Piece
-from penultimate.report.text import counted, fixed, in_words, listed, p_value
+from penultimate.report.text import counted, fixed, in_words, listed, p_value, plain
 from penultimate.statistics import two_way_anova
 from penultimate.statistics.comparison import LEVEL
 
@@ -72,7 +74,7 @@ class FineTuned:
         scratch = [from_scratch(measurements, target) for target in measurements.targets]
         if not piece.tables:
             return piece
-        piece = replace(piece, method=_protocol(measurements))
+        piece = replace(piece, method=(*_protocol(measurements), *not_validated(measurements)))
         if not any(scratch):
             return piece
         shown = (*scratch, _scratch_on_average(measurements))
@@ -129,8 +131,11 @@ def _gained(measurements: Measurements) -> str:
         return ""
     base = 100 * average(list(scratch.values()))
     gains = dict.fromkeys(fixed(end - base, 1) for end in (min(means), max(means)))
+    asked = [measurements.networks.requested(name) for name in ("fine_tuning", "from_scratch")]
+    steps = [*{one.settings["steps"] for one in asked if one}]
+    begins = f"In the same {counted(steps[0], 'step')} training" if len(steps) == 1 else "Training"
     return (
-        f"Training from scratch reaches {fixed(base, 1)} % in the mean over tasks; fine-tuning gains"
+        f"{begins} from scratch reaches {fixed(base, 1)} % in the mean over tasks; fine-tuning gains"
         f" {' to '.join(gains)} points on it."
     )
 
@@ -152,11 +157,12 @@ def _by_variance(measurements: Measurements) -> str:
         for label in cells
         if label != best and two_way_anova({label: cells[label], best: cells[best]}).p < LEVEL
     ]
+    told = f"worse than the best of them, {best}: {listed(worse)}" if worse else f"none is worse than {best}"
     return (
         "By the paper's test of averages, a two-way analysis of variance of objective and task, the"
         f" objectives {'differ' if found.p < LEVEL else 'do not differ'} beyond chance"
         f" (F({found.degrees_of_freedom}, {found.error_degrees_of_freedom}) = {found.f:.2f},"
-        f" {p_value(found.p)}); two at a time, worse than the best of them, {best}: {listed(worse)}. It"
+        f" {p_value(found.p)}); two at a time, {told}. It"
         " takes a network's accuracies on several tasks to be independent, which bold here does not."
     )
 
@@ -174,24 +180,27 @@ def _choices(measurements: Measurements, start: str, name: str) -> dict[tuple[st
 
 
 def _grid(measurements: Measurements) -> tuple[str, ...]:
-    """Where the best cell lies at the edge of the grid, or the grid holds one cell."""
-    if set(_choices(measurements, "", "cells").values()) == {1}:
-        return ("One learning rate and decay only: nothing was chosen.",)
-    edges = {start: list(_choices(measurements, start, "edges").values()) for start in STARTS}
-    on_edge = {start: sum(count > 0 for count in counts) for start, counts in edges.items()}
-    if not any(on_edge.values()):
-        return ()
-    said = [
-        f"{start} {in_words(on_edge[start], none='none')} of {in_words(len(counts))}"
-        for start, counts in edges.items()
-        if counts and start
-    ]
-    best = f"Of {counted(len(edges['']), 'best cell')} (one for each objective and task)"
-    lie = f"{in_words(on_edge[''], none='none')} {'lies' if on_edge[''] == 1 else 'lie'} on the grid's edge"
-    return (
-        f"{'; '.join((f'{best} {lie}', *said))}. There a learning rate or decay beyond it may be better."
-        f"{_wider(measurements)}",
-    )
+    """For each start, how many best cells lie at the edge of the grid, or that the grid holds one cell."""
+    said: list[str] = []
+    edged: list[str] = []
+    on_edge = 0
+    for start in STARTS:
+        edges = [count > 0 for count in _choices(measurements, start, "edges").values()]
+        if set(_choices(measurements, start, "cells").values()) == {1}:
+            where = f", {start}" if start else ""
+            said.append(f"One learning rate and decay only{where}: nothing was chosen.")
+        elif edges:
+            cells = "" if edged else f" {'best cell' if len(edges) == 1 else 'best cells'}"
+            of_each = " (one for each objective and task)" if not start else ""
+            count = f"{in_words(sum(edges), none='none')} of {in_words(len(edges))}{cells}{of_each}"
+            edged.append(f"{start} {count}".strip())
+            on_edge += sum(edges)
+    if on_edge:
+        said.append(
+            "On the grid's edge, beyond which a learning rate or decay may be better, lie"
+            f" {listed(edged)}.{_wider(measurements)}"
+        )
+    return tuple(said)
 
 
 def _wider(measurements: Measurements) -> str:
@@ -214,7 +223,7 @@ def _wider(measurements: Measurements) -> str:
     again = f"penultimate run {description['name']}"
     command = again if measurements.results.is_joined else description.get("command", again)
     return (
-        " To widen the grid by one value there, which trains the new cells only:"
+        " To widen the grid by one value there, which trains the new cells, and each network once more:"
         f" `{command}{''.join(changes)}`"
     )
 
@@ -253,16 +262,27 @@ def _protocol(measurements: Measurements) -> tuple[str, ...]:
     by = (
         "one network" if asked["seeds"] == 1 else f"the mean over at most {in_words(asked['seeds'])} networks"
     )
-    differs = [name for name in ("steps", "batch_size") if scratch and scratch[name] != asked[name]]
     said = (
         f"Ours: {counted(asked['steps'], 'step')} of {asked['batch_size']} images, SGD with momentum 0.9, the"
         f" learning rate to zero as a cosine, softmax cross-entropy; {counted(rates, 'learning rate')} ×"
         f" {counted(decays, 'decay')}, chosen on a fifth of the training images by"
         f" {by} of the objective; then trained on all of them."
     )
-    if scratch and differs:
-        said += f" From scratch: {counted(scratch['steps'], 'step')} of {scratch['batch_size']} images."
+    shared = ("steps", "batch_size", "learning_rate", "decay")
+    if scratch and any(scratch[name] != asked[name] for name in shared):
+        said += (
+            f" From scratch: {counted(scratch['steps'], 'step')} of {scratch['batch_size']} images;"
+            f" {counted(len(scratch['learning_rate']), 'learning rate')} ×"
+            f" {counted(len(scratch['decay']), 'decay')}."
+        )
     return (said,)
+
+
+def not_validated(measurements: Measurements) -> list[str]:
+    """Of which classes no image validates, task by task."""
+    lacking = measurements.results.provenance.get("classes_not_validated", {})
+    every = [plain(had_no_say(card(target).title, classes)) for target, classes in sorted(lacking.items())]
+    return [f"{told[0].upper()}{told[1:]}." for told in every]
 
 
 TABLE2 = Exhibit(
@@ -301,6 +321,7 @@ TABLE2 = Exhibit(
     " points above softmax on average, which is not significant. Its table prints three objectives below"
     " softmax: squared error by 0.6 points, logit normalization by 1.0, cosine softmax by 1.1.",
     section="3.1",
+    of_same_runs=True,
     measured_by="full",
     summary="Transfer of networks whose weights are all fine-tuned",
     short="Fine-tuning",

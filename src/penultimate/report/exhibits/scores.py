@@ -167,8 +167,12 @@ def _build(measurements: Measurements) -> Piece:
         "scores_ranks", "Rank correlation of each score with linear transfer", "Score", columns, ranks
     )
     picks, said = _picks(measurements, scores, tasks)
-    lacks = [score.label for score in scores if len(score.of(measurements, MEAN)) < len(tasks[0].measured)]
-    notes = [f"{listed(lacks)}: not of every objective, for not all give probabilities."] if lacks else []
+    lacks = _lacking(measurements, scores, tasks)
+    notes = (
+        [f"{listed(lacks)}: not of every objective, for not all give probabilities; not among the best here."]
+        if lacks
+        else []
+    )
     shown = [score.quantity for score in ON_TASKS if score in scores] + [LINEAR]
     values = run_table(
         measurements,
@@ -177,6 +181,11 @@ def _build(measurements: Measurements) -> Piece:
         [run_column(quantity, measurements.values(quantity)) for quantity in shown],
     )
     return Piece((ranked, picks, *([values] if values else [])), notes=(*said, *notes))
+
+
+def _lacking(measurements: Measurements, scores: list[Score], tasks: list[Task]) -> list[str]:
+    """The scores that some objective has not, and so could not be picked by."""
+    return [score.label for score in scores if len(score.of(measurements, MEAN)) < len(tasks[0].measured)]
 
 
 def _correlation(measurements: Measurements, score: Score, task: Task) -> Cell:
@@ -215,7 +224,9 @@ def _picks(
     title = "Which objective each score would have picked"
     table = ExhibitTable("scores_picks", title, "Score", columns, tuple(rows))
     runs = min(len(of_spec) for task in single for of_spec in task.measured.values())
-    return table, _said(outcome, len(single), chance[1], runs)
+    for label in _lacking(measurements, scores, tasks):
+        outcome.pop(label, None)
+    return table, _said(outcome, len(single), chance, runs)
 
 
 def _over(picks: Sequence[tuple[Task, Sequence[str]]]) -> tuple[float, float]:
@@ -258,8 +269,10 @@ def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
     return Cell(_count(right), right), Cell(fixed(lost, 1), lost)
 
 
-def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float, runs: int) -> list[str]:
-    """Which scores lose least, and what is lost without one."""
+def _said(
+    outcome: dict[str, tuple[float, float]], tasks: int, chance: tuple[float, float], runs: int
+) -> list[str]:
+    """Which scores of all objectives lose least, which are right most often, and how it is without one."""
     of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS)}
     if not of_scores:
         return []
@@ -267,15 +280,16 @@ def _said(outcome: dict[str, tuple[float, float]], tasks: int, chance: float, ru
     least = min(lost for _, lost in of_scores.values())
     surest = [label for label, (right, _) in of_scores.items() if right == most]
     cheapest = [label for label, (_, lost) in of_scores.items() if lost == least]
-    always = ""
+    always = "", ""
     if ALWAYS in outcome:
         right, lost = outcome[ALWAYS]
-        always = f", softmax throughout {fixed(lost, 1)} (right for {_in_words(right)})"
+        always = f", softmax throughout {fixed(lost, 1)}", f", softmax on {_in_words(right)}"
     few = f" ({said})" if (said := direction([runs])) else ""
     return [
-        f"{OURS}: right most often is a pick by {listed(surest)}, for {_in_words(most)} of"
-        f" {counted(tasks, 'task')}; least is lost by {listed(cheapest)}, {fixed(least, 1)} points of"
-        f" accuracy in the mean over tasks; a pick at random loses {fixed(chance, 1)}{always}{few}."
+        f"{OURS}: least is lost by a pick by {listed(cheapest)}, {fixed(least, 1)} points of accuracy in the"
+        f" mean over tasks; a pick at random loses {fixed(chance[1], 1)}{always[0]}. Most often not"
+        f" significantly below the best is a pick by {listed(surest)}, on {_in_words(most)} of"
+        f" {counted(tasks, 'task')}; one at random is so on {_count(chance[0])}{always[1]}{few}."
     ]
 
 
@@ -313,13 +327,15 @@ EXHIBIT = Exhibit(
     " task's training images, how well it will transfer, beside the linear transfer that was measured; and"
     " three numbers that are known before any task is seen. Objectives are compared by their means over"
     " runs. A rank correlation of 1 means that a score ranks them as transfer does: NC1 on the task and"
-    " pretraining R² promise more where they are lower, and are turned round. Bold: an objective that is not"
-    " significantly worse than the task's best.",
+    " pretraining R² promise more where they are lower, and are turned round. Right, and bold: an objective"
+    " that is not significantly worse than the task's best.",
     parts=(
         Bespoke(_build, (*(score.quantity for score in SCORES), LINEAR)),
         Bespoke(_figure),
     ),
+    method=("TransRate grows with the scale of the features, which objectives set; no other score does.",),
     place=3,
+    of_same_runs=True,
     measured_by="full",
     summary="LogME, H-score, LEEP, NCE, TransRate, NC1 and R² beside measured transfer",
     short="Transferability scores",

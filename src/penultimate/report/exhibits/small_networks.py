@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from penultimate.report.base import Missing
 from penultimate.report.claims.wording import runs_each
-from penultimate.report.measurements import Measurements
+from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import is_further
 from penultimate.report.quantity import COSINE_DECAY, Quantity, percent
 from penultimate.report.shapes.asked import Asked, already
 from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import goes_with
+from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, plain
+from penultimate.report.text import counted, fixed, p_value, plain
 
 TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
+FAR = 0.05
+"""A run is far off its objective where its accuracy differs by more from the median."""
 MAIN = replace(TOP1, arm="", optional=True)
 """The same of a study whose only architecture is one of these, and all of whose networks are trained so."""
 
@@ -70,6 +74,30 @@ def _alike(measurements: Measurements) -> str:
     return goes_with(one, other)(measurements)
 
 
+def _far_off(measurements: Measurements) -> str:
+    """The runs that lie far from the others of their objective, and what comes out by medians instead."""
+    far, medians = [], []
+    for column in _columns(measurements):
+        middle = {spec: statistics.median(runs.values()) for spec, runs in column.runs.items()}
+        medians.append(middle)
+        far += [
+            f"{measurements.objective(spec).label} {run_name(seed)}, {fixed(100 * value, 1)} %"
+            f" ({column.quantity.group})"
+            for spec, runs in column.runs.items()
+            for seed, value in runs.items()
+            if len(runs) > 2 and abs(value - middle[spec]) > FAR
+        ]
+    if not far:
+        return ""
+    said = f"More than {fixed(100 * FAR, 0)} points from the median of its objective: {'; '.join(far)}."
+    if len(medians) < 2:
+        return said
+    one, other = medians[:2]
+    specs = [spec for spec in one if spec in other]
+    found = rank_correlation([one[spec] for spec in specs], [other[spec] for spec in specs])
+    return f"{said} By medians ρ = {fixed(found.rho, 2)}, {p_value(found.p)}." if found else said
+
+
 def _regime(measurements: Measurements, columns: list[RunColumn]) -> str:
     """How the arm was trained here."""
     arm = measurements.in_arm(_quantity(measurements).arm)
@@ -109,7 +137,7 @@ ICLR_TABLE1 = Exhibit(
             ),
         ),
     ),
-    findings=(_alike,),
+    findings=(_alike, _far_off),
     paper_says="The paper's ICLR version trains All-CNN-C on CIFAR-10 and WRN-16-8 on CIFAR-100 with cosine"
     " decay and no averaging, 25 runs an objective, each with a learning rate and a weight decay of its own.",
     section="B",
