@@ -26,7 +26,7 @@ def built(name: str, results: StudyResults) -> Built:
 
 
 def measured(results: StudyResults, metric: str, split: str, arm: str, objective: str) -> list[float]:
-    """The final values of an objective of an arm: of the main architecture, and the seed that all arms have."""
+    """The final values of an objective of an arm: the main architecture, and the seed that all arms have."""
     (backbone,) = results.description["networks"][0]["backbones"]
     return [
         row.value
