@@ -16,7 +16,7 @@ test: $(READY)            ## every test but the long ones
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not long"
 
 test-all: $(READY)        ## every test
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	CHECK_EVERY_SHAPE=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 lint: $(READY)            ## style, types, and the direction of imports
 	$(BIN)/ruff check .

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,43 +13,6 @@ from penultimate.cli import main
 from penultimate.engine.run import plan
 from penultimate.study.selection import load_study, override
 from tests.conftest import penultimate
-
-HEAVY = {"torch", "torchvision", "timm", "scipy", "sklearn", "matplotlib", "pandas"}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["--version"],
-        ["status"],
-        ["plan", "quickstart"],
-        ["doctor"],
-        *(
-            ["list", kind]
-            for kind in (
-                "objectives",
-                "datasets",
-                "backbones",
-                "measurements",
-                "metrics",
-                "probes",
-                "studies",
-                "exhibits",
-            )
-        ),
-    ],
-)
-def test_commands_that_need_no_tensor_import_none(finished_smoke: Path, arguments: list[str]) -> None:
-    code = (
-        "import sys; from penultimate.cli import main\n"
-        f"try:\n    main({arguments!r})\nexcept SystemExit: pass\n"
-        f"print('HEAVY', sorted({HEAVY!r} & set(sys.modules)))"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=finished_smoke, capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.splitlines()[-1] == "HEAVY []"
 
 
 @pytest.mark.parametrize(

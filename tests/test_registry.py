@@ -147,12 +147,7 @@ def test_only_the_room_of_the_kind_that_is_asked_for_is_opened() -> None:
     assert set(answer.stdout.strip("[]\n").replace("'", "").split(", ")) == {"penultimate.objectives"}
 
 
-def test_listing_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, penultimate; from penultimate import registry\n"
-        "for kind in registry.KINDS: registry.names(kind)\n"
-        "heavy = set('torch torchvision timm scipy sklearn matplotlib numpy pandas jinja2'.split())\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
+def test_the_probes_are_found_by_name() -> None:
+    assert registry.names("probe")[:2] == ["linear", "knn"]
+    assert registry.entry("probe", "linear").resolve().__name__ == "LinearProbe"
+    assert registry.entry("probe", "knn").resolve().__name__ == "KNNProbe"

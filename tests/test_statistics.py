@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -268,17 +266,6 @@ def test_bad_input_is_named() -> None:
     ]:
         with pytest.raises((RequestError, AttributeError), match=message):
             call()
-
-
-def test_importing_the_room_imports_no_heavy_library() -> None:
-    code = (
-        "import sys, penultimate.statistics, penultimate.published\n"
-        "import penultimate.records.table, penultimate.metrics\n"
-        "heavy = {'torch', 'scipy', 'numpy', 'matplotlib', 'pandas'} & set(sys.modules)\n"
-        "sys.exit(f'imported: {heavy}' if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 @given(seed=seeds, n=st.integers(5, 8))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from penultimate import RequestError, register, registry
@@ -76,16 +73,3 @@ def test_a_plug_in_carries_its_card() -> None:
         assert card("test_catalog_own").images == 8
     finally:
         registry.forget("dataset", "test_catalog_own")
-
-
-def test_reading_the_catalogue_imports_nothing_heavy() -> None:
-    program = (
-        "import sys; import penultimate.data; from penultimate import registry;"
-        "from penultimate.data.catalog import card; from penultimate.data.augmentation import Augmentation;"
-        "assert 'glyphs' in registry.names('dataset'); card('glyphs');"
-        "heavy = {'torch', 'torchvision', 'numpy', 'scipy', 'sklearn', 'matplotlib', 'PIL'};"
-        "heavy &= set(sys.modules);"
-        "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)"
-    )
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr

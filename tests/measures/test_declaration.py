@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -183,13 +181,3 @@ def test_a_measurement_that_declares_nothing_is_told_how_and_hides_no_other() ->
             measurement("linea")
     finally:
         registry.forget("measurement", "bare")
-
-
-def test_measurements_are_declared_without_a_tensor_library() -> None:
-    code = (
-        "import sys; from penultimate.measures import measurement, names\n"
-        "assert all(measurement(name).function for name in names())\n"
-        "print(sorted({'torch', 'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import asdict
 
 import numpy as np
@@ -64,9 +62,3 @@ def test_a_key_names_the_columns_of_a_row() -> None:
     assert (str(key), key.is_given) == ("softmax | glyphnet | long | seed 3, draw 0", False)
     assert str(NetworkKey("softmax", "glyphnet", seed=3)) == "softmax | glyphnet | seed 3"
     assert (str(NetworkKey("ours")), NetworkKey("ours").is_given) == ("ours", True)
-
-
-def test_keys_are_read_without_a_tensor_library() -> None:
-    code = "import sys; from penultimate.networks import NetworkKey; print('torch' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "False"

@@ -27,7 +27,7 @@ from penultimate.records.archive import (
 )
 from penultimate.records.reading import StudyFolder, study_folder
 from penultimate.records.table import Row
-from penultimate.report import exhibit
+from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
 
 COLUMNS = ("objective", "backbone", "arm", "seed", "draw", *KEYS[1:])
@@ -98,9 +98,9 @@ def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     kept = read_kept(tmp_path)
     results = StudyResults(kept.description, kept.table, None, kept.provenance, kept.arrays)
-    drawn = set()
+    before, drawn = read_study(finished_smoke / "runs"), set()
     for name in registry.names("exhibit"):
-        live = exhibit(name, finished_smoke / "runs", allow_limited=True)
+        live = exhibit(name, before, allow_limited=True)
         again = exhibit(name, results, allow_limited=True)
         assert texts(again) == texts(live), name
         panels = [panel.name for figure in live.figures for panel in figure.panels]

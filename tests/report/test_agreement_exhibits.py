@@ -31,7 +31,6 @@ from tests.report.reading import (
     only,
     panels,
     part_of,
-    shuffled,
     table_of,
     with_rows,
 )
@@ -225,8 +224,6 @@ def test_exhibits_are_printed_saved_drawn_and_refused_when_limited(name: str) ->
     for panel in panels(built).values():
         assert points_csv(built)
         assert "<svg" in draw_panel(panel, marks(list(objectives_of(glyphs())))).styled(panel.name)
-    with pytest.raises(RequestError, match="limited run"):
-        exhibit(name, described(glyphs(), limited=True))
     rows = [dataclasses.replace(row, status="limited") for row in glyphs().table if row.objective_b]
     with pytest.raises(RequestError, match="limited run"):
         exhibit(name, with_rows(only(glyphs(), lambda row: row.objective_b is None), rows))
@@ -247,11 +244,6 @@ def test_a_sweep_that_is_left_out_is_said(name: str) -> None:
     built = exhibit(name, glyphs())
     assert not any("τ" in row.label for table in built.tables for row in table.rows)
     assert built.notes[-1] == "Cosine softmax at five further temperatures is compared in Table 4, not here."
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_order_of_rows_does_not_matter(name: str) -> None:
-    assert exhibit(name, shuffled(glyphs())) == exhibit(name, glyphs())
 
 
 def of_one_draw(results: StudyResults) -> StudyResults:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -686,20 +684,3 @@ def test_the_exhibit_is_printed_saved_and_the_same_each_time() -> None:
     for written in (to_csv(made.tables[0]), to_latex(made.tables[0])):
         assert len(written.splitlines()) > len(CLAIMS)
     assert "&" in to_latex(made.tables[0])
-
-
-def test_a_limited_study_is_shown_only_when_asked_and_marked() -> None:
-    results = planted(as_in_the_paper(), limited=True)
-    with pytest.raises(RequestError, match="limited"):
-        exhibit("claims", results)
-    assert exhibit("claims", results, allow_limited=True).limited
-
-
-def test_verdicts_need_neither_tensors_nor_drawings() -> None:
-    program = (
-        "import sys; from penultimate.report import exhibit, read_reference;"
-        " exhibit('claims', read_reference());"
-        " print(sorted({'torch', 'torchvision', 'matplotlib', 'sklearn', 'jinja2'} & set(sys.modules)))"
-    )
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"

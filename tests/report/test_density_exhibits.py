@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Row
 from penultimate.report import exhibit
@@ -21,7 +20,6 @@ from tests.oracles.report import mean_of, standard_error_of
 from tests.report.reading import (
     Arrays,
     column_of,
-    described,
     glyphs,
     objectives_of,
     only,
@@ -166,14 +164,6 @@ def test_what_was_not_measured_is_said_and_not_drawn(name: str) -> None:
     unreadable = exhibit(name, dataclasses.replace(glyphs(), arrays=None))
     assert unreadable.figures == ()
     assert unreadable.missing == built.missing
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_limited_studies_are_refused_unasked(name: str) -> None:
-    limited = described(glyphs(), limited=True)
-    with pytest.raises(RequestError, match="limited run"):
-        exhibit(name, limited)
-    assert exhibit(name, limited, allow_limited=True).limited
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -31,8 +31,11 @@ from tests.report.synthetic import MEASURED, study
 
 NAMES = {
     "all at once": "<script>alert(1)</script>\x1b[31m\u202e\\input{x}%$#&_{}~^\n\t\0"
-    "../../x,\"'`{{ 7*7 }}\udcff",
+    "../../x,\"><img src=x onerror=alert(2)></style><script>'`{{ 7*7 }}]]>\udcff",
     "script": "<script>alert(1)</script>",
+    "end of style": "</style><script>alert(2)</script>",
+    "element": '"><img src=x onerror=alert(1)>',
+    "brackets": "''']]>" + "]" * 300,
     "attribute": "\" onload='alert(1)' x=\"",
     "entity": "&lt;b&gt; &amp; <!-- ]]> -->",
     "formula": "=cmd()",

@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Row
 from penultimate.report import exhibit, render_report
@@ -33,7 +32,6 @@ from tests.report.reading import (
     objectives_of,
     only,
     part_of,
-    shuffled,
     table_of,
     values,
     with_rows,
@@ -317,19 +315,6 @@ def test_what_was_not_measured_is_said_and_not_drawn(name: str) -> None:
     assert any("The paper" in note for note in built.notes)
     if name in MAPS:
         assert exhibit(name, dataclasses.replace(glyphs(), arrays=None)).missing == built.missing
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_limited_studies_are_refused_unasked(name: str) -> None:
-    limited = described(glyphs(), limited=True)
-    with pytest.raises(RequestError, match="limited run"):
-        exhibit(name, limited)
-    assert exhibit(name, limited, allow_limited=True).limited
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_order_of_rows_does_not_matter(name: str) -> None:
-    assert exhibit(name, shuffled(glyphs())) == exhibit(name, glyphs())
 
 
 @pytest.mark.parametrize("name", ["figure2", "figure3", "figure4"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -130,17 +128,3 @@ def test_every_line_names_exhibit_study_state_and_what_it_is(tmp_path: Path) -> 
     for line, exhibit in zip(listed, all_exhibits(), strict=True):
         cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
         assert cells == [exhibit.name, exhibit.measured_by, states(tmp_path)[exhibit.name], exhibit.summary]
-
-
-def test_listing_a_store_needs_neither_numbers_nor_tensors(finished_smoke: Path) -> None:
-    program = (
-        "import sys; from penultimate.cli import main; main(['list', 'exhibits']);"
-        " heavy = {'torch', 'numpy', 'scipy', 'sklearn', 'matplotlib', 'jinja2'};"
-        " print(*sorted(heavy & set(sys.modules)))"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", program], cwd=finished_smoke, capture_output=True, text=True, check=True
-    )
-    *listed, heavy = answer.stdout.split("\n")[:-1]
-    assert heavy == ""
-    assert any(line.startswith("table1 ") and "measured (smoke, limited)" in line for line in listed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -40,8 +42,10 @@ def metas(finished_miniature: Path) -> dict[str, dict[str, Any]]:
     return {path.parent.name: json.loads(path.read_text()) for path in paths}
 
 
-def built(name: str, results: StudyResults) -> Built:
-    return exhibit(name, results, allow_limited=True)
+@pytest.fixture(scope="module")
+def built(results: StudyResults) -> Callable[[str], Built]:
+    """Its exhibits by name, each built once."""
+    return functools.cache(lambda name: exhibit(name, results, allow_limited=True))
 
 
 def test_it_has_every_grid_and_every_measurement_of_the_whole() -> None:
@@ -58,8 +62,8 @@ def test_it_has_every_grid_and_every_measurement_of_the_whole() -> None:
 
 
 @pytest.mark.parametrize("name", IN_THE_PAPERS)
-def test_an_exhibit_is_whole_and_has_numbers_of_this_run(name: str, results: StudyResults) -> None:
-    made = built(name, results)
+def test_an_exhibit_is_whole_and_has_numbers_of_this_run(name: str, built: Callable[[str], Built]) -> None:
+    made = built(name)
     assert made.missing == ()
     assert made.wanted
     assert made.limited
@@ -72,8 +76,8 @@ def test_an_exhibit_is_whole_and_has_numbers_of_this_run(name: str, results: Stu
 
 
 @pytest.mark.parametrize("name", IN_THE_PAPERS)
-def test_its_figures_are_drawn(name: str, results: StudyResults) -> None:
-    made = built(name, results)
+def test_its_figures_are_drawn(name: str, built: Callable[[str], Built]) -> None:
+    made = built(name)
     assert made.figures or made.tables
     for panel in (panel for figure in made.figures for panel in figure.panels):
         shown = {mark.objective for mark in (*panel.points, *panel.curves)}
@@ -116,13 +120,15 @@ def ancestors(step: str, metas: dict[str, dict[str, Any]]) -> list[dict[str, Any
     return [*found.values()]
 
 
-def test_the_searches_behind_it_are_those_of_the_whole(results: StudyResults) -> None:
+def test_the_searches_behind_it_are_those_of_the_whole(
+    results: StudyResults, built: Callable[[str], Built]
+) -> None:
     """They come with the package; the tables that hold them name each."""
     assert {name for name in IN_THE_PAPERS if not exhibit_of(name).quantities} == FROM_SETTINGS
     searches = full.STUDY.tuned_by
     assert searches_held(results.description) == tuple(map(reference_tuning, searches))
     for name in FROM_SETTINGS - {"tableA2"}:
-        made = built(name, results)
+        made = built(name)
         words = " ".join([*made.notes, *(note for table in made.tables for note in table.notes)])
         assert all(f"The search {search} chose for " in words for search in searches)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penultimate.errors import RequestError
 from penultimate.records.table import Row
 from penultimate.report import exhibit
 from penultimate.report.base import Panel, StudyResults
@@ -15,13 +14,11 @@ from penultimate.report.tables import points_csv
 from penultimate.report.terminal import render_exhibit_text
 from tests.oracles.report import mean_of, standard_error_of
 from tests.report.reading import (
-    described,
     glyphs,
     objectives_of,
     only,
     panels,
     part_of,
-    shuffled,
     values,
     with_rows,
 )
@@ -160,7 +157,7 @@ def test_what_was_not_measured_is_said_and_never_drawn_empty(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_exhibits_are_printed_drawn_and_refused_when_limited(name: str) -> None:
+def test_exhibits_are_printed_and_drawn(name: str) -> None:
     results = part_of(glyphs(), ["softmax", "squared_error"], [0])
     built = exhibit(name, results)
     assert built.number in render_exhibit_text(built)
@@ -168,11 +165,3 @@ def test_exhibits_are_printed_drawn_and_refused_when_limited(name: str) -> None:
     known = marks(list(objectives_of(glyphs())))
     for panel in panels(built).values():
         assert "<svg" in draw_panel(panel, known).styled(panel.name)
-    with pytest.raises(RequestError, match="limited run"):
-        exhibit(name, described(results, limited=True))
-    assert exhibit(name, described(results, limited=True), allow_limited=True).limited
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_order_of_rows_does_not_matter(name: str) -> None:
-    assert exhibit(name, shuffled(glyphs())) == exhibit(name, glyphs())

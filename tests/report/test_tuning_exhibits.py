@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from penultimate import published
-from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.records.reading import reference_tuning
 from penultimate.records.tuning import Tuning, from_json
@@ -220,11 +219,3 @@ def test_without_a_search_the_values_in_use_stand_there_and_it_is_said(name: str
     if name == "iclr_tableA2":
         assert [row.cells[0].value for row in sweep] == [1.7]
         assert column_of(ours, "learning_rate")["softmax"].value == 0.6
-
-
-@BOTH
-def test_the_search_of_a_limited_study_is_refused_unless_asked_for(name: str) -> None:
-    limited = described(glyphs(), limited=True)
-    with pytest.raises(RequestError, match="--allow-limited"):
-        exhibit(name, limited)
-    assert exhibit(name, limited, allow_limited=True).limited

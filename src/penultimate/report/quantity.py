@@ -77,6 +77,8 @@ class Quantity:
 
     def covers(self, row: Row) -> bool:
         """Whether a row of a study holds this quantity, of whichever network."""
+        if row.metric != self.metric and "{accuracy}" not in self.metric:
+            return False
         along = "epochs" if row.epoch is not None else "layers" if row.layer is not None else ""
         if (row.split or "test", row.arm or "", along) != (self.split, self.arm, self.over):
             return False
