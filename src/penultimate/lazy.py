@@ -8,9 +8,12 @@ from typing import Any
 
 
 def attributes(
-    package: str, modules: Mapping[str, str]
+    package: str, modules: Mapping[str, str], own: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, from {module: "its names that the package offers"}."""
+    """The `__getattr__` and `__dir__` of a package, from {module: "its names that the package offers"}.
+
+    `own` are names that it offers and has itself.
+    """
     places = {name: module for module, listed in modules.items() for name in listed.split()}
 
     def get(name: str) -> Any:
@@ -18,4 +21,4 @@ def attributes(
             return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
-    return get, lambda: list(places)
+    return get, lambda: [*places, *own.split()]

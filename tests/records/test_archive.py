@@ -58,7 +58,7 @@ def test_the_same_study_gives_the_same_bytes(finished_smoke: Path, tmp_path: Pat
 def test_exhibits_are_built_from_it(finished_smoke: Path, tmp_path: Path) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     kept = read_kept(tmp_path)
-    results = StudyResults(kept.description, kept.table, None, kept.provenance)
+    results = StudyResults.of(kept)
     for name in ("table1", "table3", "figure5", "tableE2"):
         live = exhibit(name, finished_smoke / "runs", allow_limited=True)
         again = exhibit(name, results, allow_limited=True)
@@ -97,7 +97,7 @@ def test_equal_arrays_stand_in_the_archive_once(finished_smoke: Path, tmp_path: 
 def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     kept = read_kept(tmp_path)
-    results = StudyResults(kept.description, kept.table, None, kept.provenance, kept.arrays)
+    results = StudyResults.of(kept)
     before, drawn = read_study(finished_smoke / "runs"), set()
     for name in registry.names("exhibit"):
         live = exhibit(name, before, allow_limited=True)

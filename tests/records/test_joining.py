@@ -63,7 +63,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said_of(kept: KeptStudy) -> str:
-    results = StudyResults(kept.description, kept.table, None, kept.provenance)
+    results = StudyResults.of(kept)
     return admit(results, allow_limited=True).unfinished
 
 

@@ -24,9 +24,7 @@ TEMPERATURES = {
 @functools.cache
 def glyphs() -> StudyResults:
     """A run of an earlier world: nine objectives, five temperatures, five seeds; what its steps wrote."""
-    kept = read_kept(Path(__file__).parents[1] / "kept" / "glyphs")
-    provenance = {**kept.provenance, "rows_sha256": kept.digest}
-    return StudyResults(kept.description, kept.table, None, provenance, kept.arrays)
+    return StudyResults.of(read_kept(Path(__file__).parents[1] / "kept" / "glyphs"))
 
 
 def described(results: StudyResults, **changes: Any) -> StudyResults:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Features, Layers, Pixels, Yield
+from penultimate.measures.declaration import Features, Layers, Pixels
 from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.measures.knn import knn_transfer
+from penultimate.measures.knn import KNN_YIELDS, knn_transfer
 from penultimate.measures.layers import PENULTIMATE
-from penultimate.measures.linear import linear_transfer
+from penultimate.measures.linear import LINEAR_YIELDS, linear_transfer
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -21,17 +21,7 @@ if TYPE_CHECKING:
     version=1,
     per="target",
     needs=(Layers(), Pixels("train"), Pixels("test"), Features("train"), Features("test")),
-    yields=(
-        Yield("linear_top1", "fraction"),
-        Yield("linear_mean_per_class", "fraction"),
-        Yield("linear_lambda", "lambda"),
-        Yield("linear_validation_accuracy", "fraction"),
-        Yield("linear_certified_gap", "ratio"),
-        Yield("knn_top1", "fraction"),
-        Yield("knn_mean_per_class", "fraction"),
-        Yield("knn_k", "count"),
-        Yield("knn_leave_one_out", "fraction"),
-    ),
+    yields=(*LINEAR_YIELDS, *KNN_YIELDS),
     seconds=4.8,
 )
 def depth(inputs: Inputs) -> Iterator[Number | Undefined]:

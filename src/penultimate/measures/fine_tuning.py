@@ -30,6 +30,7 @@ from penultimate.measures.further_training import (
     train_on,
     validated,
     validating,
+    yields_of,
 )
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Setting, Undefined
 from penultimate.measures.layers import PENULTIMATE
@@ -98,13 +99,7 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
         Made("fine_tune_choice"),
     ),
     yields=(
-        Yield("fine_tuned_top1", "fraction"),
-        Yield("fine_tuned_mean_per_class", "fraction"),
-        Yield("fine_tuned_validation_accuracy", "fraction"),
-        Yield("fine_tuned_learning_rate", "learning rate"),
-        Yield("fine_tuned_decay", "decay"),
-        Yield("fine_tuned_edges", "count"),
-        Yield("fine_tuned_cells", "count"),
+        *yields_of("fine_tuned"),
         Yield("fine_tuned_cka", "ratio"),
         Yield("fine_tuned_layers", "points", ("matrix", "standard_error", "layers", "sizes")),
     ),

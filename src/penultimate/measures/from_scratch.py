@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Made, Pixels, Trained, Yield
+from penultimate.measures.declaration import Made, Pixels, Trained
 from penultimate.measures.further_training import (
     BATCH_SIZE,
     DECAYS,
@@ -25,6 +25,7 @@ from penultimate.measures.further_training import (
     train_on,
     validated,
     validating,
+    yields_of,
 )
 from penultimate.measures.inputs import Fact, Inputs, Number
 from penultimate.registry import register
@@ -71,15 +72,7 @@ def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
     version=1,
     per="start_target",
     needs=(Trained(), Pixels("train"), Pixels("test"), Made("scratch_choice")),
-    yields=(
-        Yield("from_scratch_top1", "fraction"),
-        Yield("from_scratch_mean_per_class", "fraction"),
-        Yield("from_scratch_validation_accuracy", "fraction"),
-        Yield("from_scratch_learning_rate", "learning rate"),
-        Yield("from_scratch_decay", "decay"),
-        Yield("from_scratch_edges", "count"),
-        Yield("from_scratch_cells", "count"),
-    ),
+    yields=yields_of("from_scratch"),
     ranges={**OF_CELL, "seeds": WHOLE},
     seconds=10.0,
 )

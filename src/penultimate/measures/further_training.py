@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penultimate.measures.declaration import Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Setting
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
@@ -35,6 +36,14 @@ OF_CELL = {
     "steps": WHOLE,
     "batch_size": Interval(2, closed="left"),
 }
+OF_CHOICE = {
+    "validation_accuracy": "fraction",
+    "learning_rate": "learning rate",
+    "decay": "decay",
+    "edges": "count",
+    "cells": "count",
+}
+"""What is told of the cell that was chosen, and in which unit."""
 FRESH, PROBE = "fresh", "probe"
 """What the final layer starts as: the first weights of the seed, or the optimum of the linear probe."""
 AT_ONCE = 2**23
@@ -181,20 +190,20 @@ def chosen_by(folder: Path | None) -> dict[str, Any]:
     return chosen
 
 
+def yields_of(what: str) -> tuple[Yield, ...]:
+    """What `numbers_of` yields."""
+    accuracies = (Yield(f"{what}_{accuracy}", "fraction") for accuracy in ("top1", "mean_per_class"))
+    return *accuracies, *(Yield(f"{what}_{name}", unit) for name, unit in OF_CHOICE.items())
+
+
 def numbers_of(
     what: str, inputs: Inputs, train: Examples, score: float, chosen: dict[str, Any], setting: Setting
 ) -> Iterator[Number | Fact]:
     """The test accuracy, how the learning rate and decay were chosen, and which classes had no say in it."""
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
-    of_choice = (
-        ("validation_accuracy", chosen["mean"], "fraction"),
-        ("learning_rate", chosen["rates"]["learning_rate"], "learning rate"),
-        ("decay", chosen["rates"]["decay"], "decay"),
-        ("edges", chosen["edges"], "count"),
-        ("cells", chosen["cells"], "count"),
-    )
-    for name, value, unit in of_choice:
-        yield Number(f"{what}_{name}", float(value), unit, "train", setting=setting)
+    of_choice = {**chosen, **chosen["rates"], "validation_accuracy": chosen["mean"]}
+    for name, unit in OF_CHOICE.items():
+        yield Number(f"{what}_{name}", float(of_choice[name]), unit, "train", setting=setting)
     yield from _classes_without(inputs, train)
 
 

@@ -23,6 +23,7 @@ from penultimate.measures.further_training import (
     train_on,
     validated,
     validating,
+    yields_of,
 )
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number
 from penultimate.registry import register
@@ -80,13 +81,7 @@ def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
     per="target",
     needs=(Weights(), Features("train"), Pixels("train"), Pixels("test"), Made("given_tune_choice")),
     yields=(
-        Yield("given_fine_tuned_top1", "fraction"),
-        Yield("given_fine_tuned_mean_per_class", "fraction"),
-        Yield("given_fine_tuned_validation_accuracy", "fraction"),
-        Yield("given_fine_tuned_learning_rate", "learning rate"),
-        Yield("given_fine_tuned_decay", "decay"),
-        Yield("given_fine_tuned_edges", "count"),
-        Yield("given_fine_tuned_cells", "count"),
+        *yields_of("given_fine_tuned"),
         Yield("tuned_predictions", "points", PREDICTIONS),
     ),
     ranges=OF_CELL,

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.probes.knn import KNNProbe
 
+KNN_YIELDS = (
+    Yield("knn_top1", "fraction"),
+    Yield("knn_mean_per_class", "fraction"),
+    Yield("knn_k", "count"),
+    Yield("knn_leave_one_out", "fraction"),
+)
+"""Whatever features the probe is given."""
+
 
 @register.measurement(
     version=1,
     per="target",
     needs=(Features("train"), Features("test")),
-    yields=(
-        Yield("knn_top1", "fraction"),
-        Yield("knn_mean_per_class", "fraction"),
-        Yield("knn_k", "count"),
-        Yield("knn_leave_one_out", "fraction"),
-    ),
+    yields=KNN_YIELDS,
     seconds=0.1,
     paper="Kornblith et al., 2021, section 3.1",
 )

@@ -13,18 +13,21 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.probes.linear import LinearProbe
 
+LINEAR_YIELDS = (
+    Yield("linear_top1", "fraction"),
+    Yield("linear_mean_per_class", "fraction"),
+    Yield("linear_lambda", "lambda"),
+    Yield("linear_validation_accuracy", "fraction"),
+    Yield("linear_certified_gap", "ratio"),
+)
+"""Whatever features the probe is given."""
+
 
 @register.measurement(
     version=2,
     per="target",
     needs=(Features("train"), Features("test")),
-    yields=(
-        Yield("linear_top1", "fraction"),
-        Yield("linear_mean_per_class", "fraction"),
-        Yield("linear_lambda", "lambda"),
-        Yield("linear_validation_accuracy", "fraction"),
-        Yield("linear_certified_gap", "ratio"),
-    ),
+    yields=LINEAR_YIELDS,
     seconds=0.5,
     paper="Kornblith et al., 2021, section 3.1 and appendix A.2",
 )

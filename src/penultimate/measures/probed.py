@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
-from penultimate.measures.knn import knn_numbers
-from penultimate.measures.linear import linear_numbers
+from penultimate.measures.knn import KNN_YIELDS, knn_numbers
+from penultimate.measures.linear import LINEAR_YIELDS, linear_numbers
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -23,16 +23,8 @@ PREDICTIONS = ("ids", "labels", "linear", "knn")
     per="target",
     needs=(Features("train"), Features("test")),
     yields=(
-        *(
-            Yield(f"{probe}_{accuracy}", "fraction")
-            for probe in ("linear", "knn")
-            for accuracy in ("top1", "mean_per_class")
-        ),
-        Yield("linear_lambda", "lambda"),
-        Yield("linear_validation_accuracy", "fraction"),
-        Yield("linear_certified_gap", "ratio"),
-        Yield("knn_k", "count"),
-        Yield("knn_leave_one_out", "fraction"),
+        *LINEAR_YIELDS,
+        *KNN_YIELDS,
         Yield("probe_predictions", "points", PREDICTIONS),
     ),
     seconds=2.0,

@@ -5,33 +5,27 @@ Names are resolved when first used; nothing here needs a tensor library, and a d
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penultimate.lazy import attributes
 
 if TYPE_CHECKING:
-    from penultimate.report.base import Built, StudyResults
-    from penultimate.report.page.page import render_report, write_report
-    from penultimate.report.terminal import render_exhibit_text
+    from penultimate.report.base import Built as Built
+    from penultimate.report.base import StudyResults as StudyResults
+    from penultimate.report.page.page import render_report as render_report
+    from penultimate.report.page.page import write_report as write_report
+    from penultimate.report.terminal import render_exhibit_text as render_exhibit_text
 
-_LOCATIONS = {
-    "Built": "penultimate.report.base",
-    "StudyResults": "penultimate.report.base",
-    "render_exhibit_text": "penultimate.report.terminal",
-    "render_report": "penultimate.report.page.page",
-    "write_report": "penultimate.report.page.page",
-}
-
-__all__ = [
-    "Built",
-    "StudyResults",
-    "exhibit",
-    "read_reference",
-    "read_study",
-    "render_exhibit_text",
-    "render_report",
-    "write_report",
-]
+__getattr__, __dir__ = attributes(
+    __name__,
+    {
+        "base": "Built StudyResults",
+        "page.page": "render_report write_report",
+        "terminal": "render_exhibit_text",
+    },
+    "exhibit read_reference read_study",
+)
 
 
 def exhibit(
@@ -69,16 +63,4 @@ def read_reference(study: str = "") -> StudyResults:
     from penultimate.records.archive import reference
     from penultimate.report.base import StudyResults
 
-    kept = reference(study)
-    provenance = {**kept.provenance, "rows_sha256": kept.digest}
-    return StudyResults(kept.description, kept.table, None, provenance, kept.arrays)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LOCATIONS:
-        return getattr(importlib.import_module(_LOCATIONS[name]), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return StudyResults.of(reference(study))

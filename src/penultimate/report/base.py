@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from penultimate.records.archive import KeptStudy
     from penultimate.records.table import Table
 
 Source: TypeAlias = Literal["ours", "published"]
@@ -32,6 +33,12 @@ class StudyResults:
     sheet: bytes | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[str, str], Mapping[str, Any]] | None = None
+
+    @classmethod
+    def of(cls, kept: KeptStudy) -> StudyResults:
+        """What a kept study holds."""
+        provenance = {**kept.provenance, "rows_sha256": kept.digest}
+        return cls(kept.description, kept.table, None, provenance, kept.arrays)
 
     @property
     def is_joined(self) -> bool:

@@ -74,6 +74,16 @@ def p_value(p: float) -> str:
     return f"p = {p:.2f}" if p >= 0.1 else f"p = {float(f'{p:.2g}'):.{3 if p >= 0.01 else 4}f}".rstrip("0")
 
 
+def signed(value: float, digits: int) -> str:
+    """A number that always shows its sign, unless it is zero as shown.
+
+    >>> signed(0.94, 2), signed(-0.001, 2)
+    ('+0.94', '0.00')
+    """
+    rounded = fixed(value, digits)
+    return f"+{rounded}" if float(f"{value:.{digits}f}") > 0 else rounded
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """A count with its noun; small counts in words.
 

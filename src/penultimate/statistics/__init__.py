@@ -5,50 +5,35 @@ Names are resolved on first use; nothing here needs a tensor library.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penultimate.lazy import attributes
 
 if TYPE_CHECKING:
-    from penultimate.statistics.anova import Anova, two_way_anova
-    from penultimate.statistics.comparison import Bold, bold, holm
-    from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, spearman
-    from penultimate.statistics.planning import pooled_spread, power, seeds_needed
-    from penultimate.statistics.summary import Summary, mean, standard_error, summarise
+    from penultimate.statistics.anova import Anova as Anova
+    from penultimate.statistics.anova import two_way_anova as two_way_anova
+    from penultimate.statistics.comparison import Bold as Bold
+    from penultimate.statistics.comparison import bold as bold
+    from penultimate.statistics.comparison import holm as holm
+    from penultimate.statistics.correlation import Correlation as Correlation
+    from penultimate.statistics.correlation import WithoutTwo as WithoutTwo
+    from penultimate.statistics.correlation import leave_two_out as leave_two_out
+    from penultimate.statistics.correlation import spearman as spearman
+    from penultimate.statistics.planning import pooled_spread as pooled_spread
+    from penultimate.statistics.planning import power as power
+    from penultimate.statistics.planning import seeds_needed as seeds_needed
+    from penultimate.statistics.summary import Summary as Summary
+    from penultimate.statistics.summary import mean as mean
+    from penultimate.statistics.summary import standard_error as standard_error
+    from penultimate.statistics.summary import summarise as summarise
 
-_MODULES = {
-    "summary": ("Summary", "mean", "standard_error", "summarise"),
-    "anova": ("Anova", "two_way_anova"),
-    "comparison": ("Bold", "bold", "holm"),
-    "planning": ("pooled_spread", "power", "seeds_needed"),
-    "correlation": ("Correlation", "WithoutTwo", "leave_two_out", "spearman"),
-}
-_LOCATIONS = {name: module for module, names in _MODULES.items() for name in names}
-
-__all__ = [
-    "Anova",
-    "Bold",
-    "Correlation",
-    "Summary",
-    "WithoutTwo",
-    "bold",
-    "holm",
-    "leave_two_out",
-    "mean",
-    "pooled_spread",
-    "power",
-    "seeds_needed",
-    "spearman",
-    "standard_error",
-    "summarise",
-    "two_way_anova",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LOCATIONS:
-        return getattr(importlib.import_module(f"{__name__}.{_LOCATIONS[name]}"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = attributes(
+    __name__,
+    {
+        "anova": "Anova two_way_anova",
+        "comparison": "Bold bold holm",
+        "correlation": "Correlation WithoutTwo leave_two_out spearman",
+        "planning": "pooled_spread power seeds_needed",
+        "summary": "Summary mean standard_error summarise",
+    },
+)

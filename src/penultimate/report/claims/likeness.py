@@ -9,11 +9,11 @@ from penultimate.report.claims.aspects import NAMES, QUANTITIES
 from penultimate.report.claims.criteria import Criteria, FurtherCriteria
 from penultimate.report.claims.effects import BySeed, Effect, Verdict, all_of, difference, each
 from penultimate.report.claims.evidence import Assessment, Evidence, not_judged, unmeasured
-from penultimate.report.claims.wording import range_text, signed, too_few
+from penultimate.report.claims.wording import range_text, too_few
 from penultimate.report.measurements import Measurements
 from penultimate.report.shapes.depth import in_order
 from penultimate.report.shapes.pairs import Pairs, pairs_of
-from penultimate.report.text import counted, fixed, in_words, listed
+from penultimate.report.text import counted, fixed, in_words, listed, signed
 
 
 def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria) -> Assessment:

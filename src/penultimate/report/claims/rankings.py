@@ -40,11 +40,10 @@ from penultimate.report.claims.wording import (
     rank_text,
     reason,
     runs_each,
-    signed,
     too_few,
 )
 from penultimate.report.shapes.numbers import without_two
-from penultimate.report.text import counted, fixed, listed, p_value
+from penultimate.report.text import counted, fixed, listed, p_value, signed
 from penultimate.statistics import summarise
 
 

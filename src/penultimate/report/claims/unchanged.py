@@ -41,12 +41,11 @@ from penultimate.report.claims.wording import (
     not_enough_runs,
     range_text,
     runs_each,
-    signed,
 )
 from penultimate.report.measurements import ByRun, Seed
 from penultimate.report.quantity import COMBINATIONS
 from penultimate.report.shapes.combined import best_epochs, of_one_recipe, terms_of
-from penultimate.report.text import counted, fixed
+from penultimate.report.text import counted, fixed, signed
 from penultimate.statistics import mean
 
 

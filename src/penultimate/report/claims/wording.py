@@ -9,7 +9,7 @@ from penultimate.objectives.presets import PRESETS
 from penultimate.report.claims.aspects import RATIOS, UNITS, Aspect
 from penultimate.report.claims.criteria import Criteria
 from penultimate.report.claims.effects import Effect, Verdict
-from penultimate.report.text import counted, fixed, listed, p_value
+from penultimate.report.text import counted, fixed, listed, p_value, signed
 
 COPIES = "No spread at all between runs: they are copies of each other, and count as one."
 
@@ -155,16 +155,6 @@ def range_text(low: float, high: float, digits: int) -> str:
     '−0.99 to −0.68'
     """
     return f"{fixed(low, digits)} to {fixed(high, digits)}"
-
-
-def signed(value: float, digits: int) -> str:
-    """A number that always shows its sign, unless it is zero as shown.
-
-    >>> signed(0.94, 2), signed(-0.001, 2)
-    ('+0.94', '0.00')
-    """
-    rounded = fixed(value, digits)
-    return f"+{rounded}" if float(f"{value:.{digits}f}") > 0 else rounded
 
 
 def names_of(slugs: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, p_value, plain
+from penultimate.report.text import counted, fixed, p_value, plain, signed
 from penultimate.statistics.comparison import LEVEL
 
 SOFTMAX = resolve("softmax").canonical
@@ -210,7 +210,7 @@ def _gains(measurements: Measurements, probe: Probe, found: Mapping[str, Served]
     for spec, one in found.items():
         objective = measurements.objective(spec)
         last, gain = (summarise(list(runs.values())) for runs in (one.last, one.gains))
-        detail = f"{fixed(last.mean, 1)} %, {_signed(gain.mean)} points, {_of_runs(list(one.last))}"
+        detail = f"{fixed(last.mean, 1)} %, {signed(gain.mean, 1)} points, {_of_runs(list(one.last))}"
         errors = error_of(last), error_of(gain)
         points.append(Point(last.mean, gain.mean, objective.slug, objective.label, detail, *errors))
     return Panel(
@@ -225,11 +225,6 @@ def _gains(measurements: Measurements, probe: Probe, found: Mapping[str, Served]
 
 def _of_runs(seeds: list[Seed]) -> str:
     return run_name(seeds[0]) if len(seeds) == 1 else f"mean of {counted(len(seeds), 'run')}"
-
-
-def _signed(value: float, digits: int = 1) -> str:
-    text = fixed(value, digits)
-    return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
 LEADS = (
@@ -270,7 +265,7 @@ def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Serv
 def _points(gains: Mapping[Seed, float]) -> Cell:
     cell = run_cell(gains, 1)
     assert cell.value is not None
-    return replace(cell, text=_signed(cell.value))
+    return replace(cell, text=signed(cell.value, 1))
 
 
 def _lead(one: Served, softmax: Served) -> float:
@@ -287,7 +282,7 @@ def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
     if lead >= LEAST_LEAD:
         share = 100 * _mean(one.gains) / lead
         recovered = Cell(fixed(share, 0), share)
-    return Cell(_signed(lead), lead), recovered, Cell(_signed(at_best), at_best)
+    return Cell(signed(lead, 1), lead), recovered, Cell(signed(at_best, 1), at_best)
 
 
 def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
@@ -355,7 +350,7 @@ def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Ser
             f"{counted(len(shares), 'objective')} {behind} recover {low} % ({least}) to {high} % ({most}) of"
             " softmax's lead by their"
         )
-    gain = _signed(_mean(softmax.gains))
+    gain = signed(_mean(softmax.gains), 1)
     return f"By {probe.word} probes {said} own best layers; softmax itself gains {gain} points by its own."
 
 

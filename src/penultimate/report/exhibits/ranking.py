@@ -9,7 +9,7 @@ from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import MINUS, fixed, listed, p_value, plain
+from penultimate.report.text import listed, p_value, plain, signed
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.resampling import DRAWS
@@ -122,16 +122,6 @@ def _why(measurements: Measurements, target: str, network: str) -> str:
     return f": {'; '.join(sorted(reasons))}" if reasons else ""
 
 
-def signed(points: float) -> str:
-    """A difference in points with its sign.
-
-    >>> signed(0.021), signed(-0.021)
-    ('+2.1', '−2.1')
-    """
-    text = fixed(100 * points, 1)
-    return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
-
-
 def _pairs(measurements: Measurements) -> Piece:
     """A row for each two networks: by how much the better one is ahead, over all tasks and on each."""
     if not is_evaluation(measurements):
@@ -172,7 +162,7 @@ def _difference(board: Board, one: StudyObjective, other: StudyObjective) -> tup
         if {first, second} == {one, other}:
             points = pair.difference if first == one else -pair.difference
             return (
-                Cell(signed(points), 100 * points, best=pair.is_told_apart),
+                Cell(signed(100 * points, 1), 100 * points, best=pair.is_told_apart),
                 Cell(p_value(pair.p).removeprefix("p = ").removeprefix("p "), pair.p),
             )
     return Cell(MISSING), Cell(MISSING)
