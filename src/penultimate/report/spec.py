@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penultimate import registry
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
+from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import is_further
 from penultimate.report.quantity import ONE_DRAW, Quantity
@@ -187,7 +188,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     exhibit, every = exhibit.among(measurements), measurements
     if exhibit.seeds:
         measurements = every.of_seeds(exhibit.seeds)
-    pieces = [part.build(measurements) for part in exhibit.parts]
+    is_elsewhere = exhibit.measured_by == EVALUATE and not is_evaluation(measurements)
+    parts = () if is_elsewhere else exhibit.parts
+    pieces = [part.build(measurements) for part in parts] or [Piece(wanted=False)]
     words = measurements.words
     for piece in pieces:
         words = {**words, **piece.words}

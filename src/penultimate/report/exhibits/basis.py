@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, listed, plain
@@ -13,8 +12,6 @@ from penultimate.statistics.resampling import DRAWS
 
 def _basis(measurements: Measurements) -> Piece:
     """The data sets and the networks in numbers."""
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     names = dict.fromkeys((*measurements.targets, measurements.source))
     where = measurements.results.description.get("data", {})
     left_out = measurements.results.provenance.get("left_out", {})

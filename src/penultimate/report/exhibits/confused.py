@@ -9,7 +9,7 @@ from typing import Any
 
 from penultimate.data.catalog import card
 from penultimate.report.base import Cell, Column, ExhibitTable, Gallery, Pictures, TableRow
-from penultimate.report.evaluated import arrays_of, is_evaluation
+from penultimate.report.evaluated import arrays_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
@@ -23,8 +23,6 @@ PAIRS = 3
 
 
 def _build(measurements: Measurements) -> Piece:
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     tables: list[ExhibitTable] = []
     galleries: list[Gallery] = []
     notes: list[str] = []

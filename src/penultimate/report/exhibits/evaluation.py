@@ -8,7 +8,7 @@ from dataclasses import replace
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import raster_size
-from penultimate.report.evaluated import arrays_of, board_of, is_evaluation, tasks_of
+from penultimate.report.evaluated import arrays_of, board_of, tasks_of
 from penultimate.report.exhibits.fine_tuning import not_validated
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -61,8 +61,6 @@ CALIBRATED = (
 
 
 def _features(measurements: Measurements) -> Piece:
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     columns = [run_column(quantity, measurements.values(quantity)) for quantity in FEATURES]
     title = f"Penultimate features of the test images of {measurements.title}"
     table = run_table(measurements, "features", title, columns)
@@ -70,8 +68,6 @@ def _features(measurements: Measurements) -> Piece:
 
 
 def _likeness(measurements: Measurements) -> Piece:
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     networks, values = measurements.objectives, _between(measurements, "pair_cka")
     found = [each for each in networks if any(each.spec in pair for pair in values)]
     if not found:
@@ -128,8 +124,6 @@ def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]
 
 def _foretold(measurements: Measurements) -> Piece:
     """The scores of each task's training images, and how well they rank the networks there."""
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     tables = []
     for task in tasks_of(measurements):
         found = {quantity: measurements.on_target(quantity, task.name) for quantity in SCORES}
@@ -184,7 +178,7 @@ def _tuned(measurements: Measurements) -> Piece:
     needs = [column for column in columns if column.quantity.metric == TUNED.metric]
     title = "Test accuracy, all weights trained on the task"
     table = run_table(measurements, "tuned", title, columns, needs)
-    if table is None or not is_evaluation(measurements):
+    if table is None:
         return Piece(wanted=False)
     on_edge = [
         count > 0
@@ -202,8 +196,6 @@ def _tuned(measurements: Measurements) -> Piece:
 
 def _classifiers(measurements: Measurements) -> Piece:
     """Accuracy and calibration on the source, agreement, and how far the tasks' classes are the source's."""
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     columns = [run_column(quantity, measurements.values(quantity)) for quantity in AS_CLASSIFIERS]
     title = f"The networks' own final layers on the test images of {measurements.title}"
     table = run_table(measurements, "classifiers", title, columns)

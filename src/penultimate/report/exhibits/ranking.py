@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
 from penultimate.report.cautions import cautions
-from penultimate.report.evaluated import PROBES, Board, Task, boards_of, is_evaluation, tasks_of
+from penultimate.report.evaluated import PROBES, Board, Task, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
@@ -27,8 +27,6 @@ COMPARED = {"linear": "comparisons", "tuned": "comparisons_tuned"}
 
 def _ranking(measurements: Measurements) -> Piece:
     """A table for each probe: a row a network, the mean and each task a column."""
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     tasks = tasks_of(measurements)
     tables = [table for probe in PROBES if (table := _table(tasks_of(measurements, probe), probe))]
     lacking = _lacking(measurements, tasks)
@@ -124,8 +122,6 @@ def _why(measurements: Measurements, target: str, network: str) -> str:
 
 def _pairs(measurements: Measurements) -> Piece:
     """A row for each two networks: by how much the better one is ahead, over all tasks and on each."""
-    if not is_evaluation(measurements):
-        return Piece(wanted=False)
     tables = [table for probe in COMPARED if (table := _compared(measurements, probe))]
     if tables:
         return Piece(tuple(tables))

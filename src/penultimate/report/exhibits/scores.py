@@ -38,6 +38,7 @@ LINEAR = percent(
 MEAN = ""
 """In the place of a task: all of them together, by means over tasks."""
 BEST, ALWAYS, AT_RANDOM = "The best, as measured", "Always softmax", "At random"
+NOT_OF_ALL = "not of every objective, for not all give probabilities; not among the best here."
 OF_TASKS = "On the task's training images"
 
 
@@ -168,11 +169,7 @@ def _build(measurements: Measurements) -> Piece:
     )
     picks, said = _picks(measurements, scores, tasks)
     lacks = _lacking(measurements, scores, tasks)
-    notes = (
-        [f"{listed(lacks)}: not of every objective, for not all give probabilities; not among the best here."]
-        if lacks
-        else []
-    )
+    notes = [f"{listed(lacks)}: {NOT_OF_ALL}"] if lacks else []
     shown = [score.quantity for score in ON_TASKS if score in scores] + [LINEAR]
     values = run_table(
         measurements,
