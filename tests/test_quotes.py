@@ -166,7 +166,7 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
     assert f"more often than two of different ones, as in the paper ({alike} points)" in page
     last = re.search(r"[+](\S+) [(](\S+ to \S+)[)] in penultimate", by_key["last_layers"]["ours"])
     assert last is not None
-    of_nine = re.search(r"between for (nine of nine objectives); ", by_key["last_layers"]["reason"])
+    of_nine = re.search(r"between for (nine of nine objectives)\.", by_key["last_layers"]["reason"])
     assert of_nine is not None
     assert f"for {of_nine[1]}, by {last[1]} of CKA" in page
     assert f"for objectives at large is open ({last[2]})" in page
@@ -265,7 +265,7 @@ def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(
         f"the best objective is {apart[1]} points above the worst (in the paper {apart[3]}), where with"
         f" linear classifiers it is {apart[2]} (in the paper {apart[4]})"
     ) in page
-    edge = re.search(r"On the grid's edge, .* lie (\d+) of (\d+) best cells", " ".join(tuned.notes))
+    edge = re.search(r"On the edge of the grid, .* lie (\d+) of (\d+) best cells", " ".join(tuned.notes))
     scratch = re.search(
         r"In the same 400 steps .* scratch reaches (\S+ %).* gains (\S+ to \S+) points on it",
         " ".join(tuned.notes),
@@ -297,7 +297,7 @@ def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(
     assert by_medians is not None
     assert (
         f"do not rank the objectives alike beyond chance ({ranks[1]}; in the paper {ranks[2]}; by medians,"
-        f" which late starters do not move, {by_medians[1]})" in page
+        f" which single runs far off do not move, {by_medians[1]})" in page
     )
 
 

@@ -80,3 +80,4 @@ __getattr__, __dir__ = attributes(
     },
     "PenultimateError RequestError __version__ register",
 )
+__all__ = __dir__()

@@ -115,7 +115,7 @@ def plug_in() -> Iterator[Callable[[dict[str, Sequence[int]]], None]]:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("Mass, solid", "Edema"), "holds neither '=' nor ','; rename 'Mass, solid'"),
+        (("Mass, solid", "Edema"), "may hold neither '=' nor ','; rename 'Mass, solid'"),
         (("Edema", "Edema"), "two labels are called 'Edema'; give each a name of its own"),
     ],
 )

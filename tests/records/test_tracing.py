@@ -194,7 +194,7 @@ def test_every_number_of_smoke_has_its_steps(
     finished_smoke: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What steps wrote themselves: exhibits of each kind name rows of it and end in its data."""
-    for exhibit in ("table1", "figure2", "figure4", "figureC5", "figureE1", "figureE4", "tableC2"):
+    for exhibit in ("table1", "figure2", "figure4", "figureC5", "figureE1", "figureE4", "tableC2", "tableC5"):
         assert main(["why", exhibit, "softmax", "--out", str(finished_smoke / "runs")]) == 0
         answer = capsys.readouterr().out
         assert "train.softmax-s0" in answer

@@ -74,6 +74,34 @@ def test_a_run_is_missing_where_the_study_asks_for_it(step: str, seed: int, miss
     assert told["depth"] == ASKED["depth"]
 
 
+def test_training_from_scratch_is_of_the_same_runs_as_what_stands_beside_it() -> None:
+    whole = read_reference("full")
+    less = lost(whole, lambda row: (row.step or "").startswith("from_scratch.") and row.seed in (1, 2))
+    table = next(one for one in exhibit("table2", less).tables if one.name == "table2")
+    assert {cell.count for row in table.rows for cell in row.cells} == {1}
+    assert said(less)["table2"] == ONE
+
+
+def test_where_no_run_has_every_number_it_is_said() -> None:
+    """Fine-tuned are softmax's first network and sigmoid's second."""
+    whole = read_reference("full")
+    kept = {("softmax", 0), (SIGMOID, 1)}
+    less = lost(
+        whole,
+        lambda row: (row.step or "").startswith("fine_tuning.") and (row.objective, row.seed) not in kept,
+    )
+    told = "No run has all of these numbers: the means are of different runs."
+    assert told in exhibit("table2", less).notes
+
+
+def test_a_diverged_run_is_named_where_its_seed_is_left_out() -> None:
+    results = study(SEEDS, diverged=(SIGMOID, 3))
+    for name in ("table1", *OF_SAME_RUNS):
+        (told,) = (note for note in exhibit(name, results).notes if note.startswith("Diverged, "))
+        assert "Sigmoid" in told
+        assert "seed 3" in told
+
+
 @pytest.mark.parametrize("how", ["lost", "diverged", "not a number"])
 def test_a_run_that_is_missing_is_counted_wherever_its_numbers_would_stand(how: str) -> None:
     whole = study(SEEDS)

@@ -141,12 +141,12 @@ def with_choices(
             1,
             4,
             0,
-            "lie six of six best cells (one for each objective and task) and from scratch none of two. To",
+            "lie six of six best cells (one for each objective and task) and none of two from scratch. To",
         ),
-        (0, 4, 2, "none of six best cells (one for each objective and task) and from scratch two of two. To"),
+        (0, 4, 2, "none of six best cells (one for each objective and task) and two of two from scratch. To"),
         (0, 4, 0, ""),
         (0, 1, 0, "One learning rate and decay only: nothing was chosen."),
-        (0, 1, 2, "lie from scratch two of two best cells. To widen"),
+        (0, 1, 2, "lie two of two best cells from scratch. To widen"),
     ],
 )
 def test_a_best_cell_on_the_edge_of_the_grid_is_said(
@@ -154,13 +154,13 @@ def test_a_best_cell_on_the_edge_of_the_grid_is_said(
 ) -> None:
     notes = " ".join(exhibit("table2", with_choices(finished, edges, cells, scratch)).notes)
     assert said in notes
-    assert ("grid's edge" in notes, "nothing was chosen" in notes) == (edges + scratch > 0, cells == 1)
+    assert ("edge of the grid" in notes, "nothing was chosen" in notes) == (edges + scratch > 0, cells == 1)
 
 
 def test_of_one_cell_from_scratch_nothing_was_chosen(finished: StudyResults) -> None:
     notes = exhibit("table2", with_choices(finished, 1, 4, 0, of_scratch=1)).notes
     assert "One learning rate and decay only, from scratch: nothing was chosen." in notes
-    (edge,) = (note for note in notes if "grid's edge" in note)
+    (edge,) = (note for note in notes if "edge of the grid" in note)
     assert "lie six of six best cells (one for each objective and task). To widen" in edge
 
 
@@ -223,7 +223,7 @@ def test_a_wider_grid_is_a_command(finished: StudyResults) -> None:
     of_some = described(edged, measure=[text for text in everywhere if text not in own], networks=networks)
     commands = set()
     for results in (edged, joined, of_some):
-        (note,) = (text for text in exhibit("table2", results).notes if "grid's edge" in text)
+        (note,) = (text for text in exhibit("table2", results).notes if "edge of the grid" in text)
         commands.add(note.partition("`")[2].rstrip("`"))
     (command,) = commands
     program, *words = shlex.split(command)
@@ -239,9 +239,8 @@ def cells_of(store: Path, step: str) -> set[tuple[float, float]]:
 
 @pytest.mark.long
 def test_the_command_that_widens_the_grids_trains_the_new_cells_only(smoke: Path) -> None:
-    (note,) = [
-        text for text in exhibit("table2", read_study(smoke / "runs", "smoke")).notes if "grid's edge" in text
-    ]
+    notes = exhibit("table2", read_study(smoke / "runs", "smoke")).notes
+    (note,) = (text for text in notes if "edge of the grid" in text)
     kinds = {"fine_tuned": "fine_tune_cell", "from_scratch": "scratch_cell"}
     before = {kind: cells_of(smoke / "runs", kind) for kind in kinds.values()}
     steps = {path.name for path in (smoke / "runs/steps").iterdir()}

@@ -80,6 +80,27 @@ def test_a_run_far_from_its_siblings_is_named_and_moves_no_median() -> None:
     )
 
 
+def test_a_run_far_off_of_an_objective_that_the_main_arm_does_not_have_is_named_too() -> None:
+    whole = with_small((1.0, 0.9))
+    of_arm = [
+        {
+            **block,
+            "objectives": [spec for spec in block["objectives"] if spec != "softmax" or block["arm"] == ARM],
+        }
+        for block in whole.description["networks"]
+    ]
+    rows = [
+        dataclasses.replace(row, value=row.value - 0.1)
+        if (row.backbone, row.objective, row.seed, row.metric) == ("glyphwide", "softmax", 1, "top1")
+        else row
+        for row in whole.table
+        if row.objective != "softmax" or row.arm == ARM
+    ]
+    results = with_rows(only(described(whole, networks=of_arm), lambda _: False), rows)
+    notes = exhibit("iclr_table1", results).notes
+    assert any("median of its objective: Softmax seed 1, " in note for note in notes)
+
+
 def test_how_the_arm_was_trained_is_read_from_its_recipe() -> None:
     built = exhibit("iclr_table1", with_small())
     notes = built.notes

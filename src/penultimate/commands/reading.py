@@ -117,13 +117,14 @@ def _show(options: argparse.Namespace) -> int:
 def _why(options: argparse.Namespace) -> int:
     from penultimate.records.tracing import explain
     from penultimate.registry import entry
-    from penultimate.report import read_study
+    from penultimate.report import StudyResults
     from penultimate.report.measurements import admit
 
     folder = folder_of(options.out, options.study)
     exhibit = entry("exhibit", options.exhibit).resolve()
     if exhibit.of_same_runs:
-        exhibit = exhibit.among(admit(read_study(folder.path), allow_limited=True))
+        results = StudyResults(folder.described(), folder.evidence())
+        exhibit = exhibit.with_shared_seeds(admit(results, allow_limited=True))
     say(explain(folder, exhibit, options.objective, options.target))
     return 0
 

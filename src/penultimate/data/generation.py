@@ -110,7 +110,7 @@ def _unfit_labels(names: Sequence[str]) -> str:
     """Why labels cannot bear these names, each of which stands in the rows of its label; "" if they can."""
     for name in names:
         if "=" in name or "," in name:
-            return f"a label's name holds neither '=' nor ','; rename '{name}'"
+            return f"a label's name may hold neither '=' nor ','; rename '{name}'"
         if names.count(name) > 1:
             return f"two labels are called '{name}'; give each a name of its own"
     return ""

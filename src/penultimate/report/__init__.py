@@ -26,6 +26,7 @@ __getattr__, __dir__ = attributes(
     },
     "exhibit read_reference read_study",
 )
+__all__ = __dir__()
 
 
 def exhibit(

@@ -14,7 +14,10 @@ from penultimate.report.text import counted, in_words, listed
 
 
 def shared_seeds(measurements: Measurements, quantities: Iterable[Quantity]) -> frozenset[int]:
-    """The seeds of which every objective has all that was measured of it of these quantities; may be none."""
+    """The seeds of which every objective has all that was measured of it of these quantities; may be none.
+
+    So has what is of no objective, such as training from scratch.
+    """
     every = [seeds for one in quantities for *_, seeds in _behind(measurements.in_arm(one.arm), one)]
     return frozenset(set.intersection(*every)) if every else frozenset()
 
@@ -32,23 +35,25 @@ def fewer(
     measurements: Measurements,
     quantities: Iterable[Quantity],
     tables: Iterable[ExhibitTable],
-    shared: int = 0,
+    shared: int | None = None,
 ) -> str:
     """Which means of these quantities and in these tables are over fewer runs than the study has; or "".
 
     Where runs are missing that it asks for, these; else how many it asks for, where it has more. `shared` is
-    of how many runs all means are, where they are of the same ones; 0 where they are not.
+    of how many runs all means are where they are to be of the same ones: 0 where no run has all.
     """
     quantities = tuple(quantities)
     means = [mean for one in quantities for mean in _means(measurements.in_arm(one.arm), one)]
     arms = {one.arm for one in quantities}
-    of_cells = () if shared else _in_tables(measurements, means, arms, tables)
+    of_cells = () if shared is not None else _in_tables(measurements, means, arms, tables)
     every = [mean for mean in (*means, *of_cells) if mean.asked]
     lost: dict[str, tuple[int, int]] = {}
     for label, count, asked, _ in every:
         if count < asked:
             lost[label] = min((count, asked), lost.get(label, (count, asked)))
     runs = max((mean.runs for mean in means), default=0)
+    if shared == 0 and runs > 1 and len({mean.label for mean in means if mean.runs}) > 1:
+        return "No run has all of these numbers: the means are of different runs."
     if shared and (not lost or shared >= min(mean.asked for mean in every)):
         return _of_each(shared, runs) if shared < runs else ""
     if len(lost) > 1 == len({*lost.values()}) and lost.keys() == {mean.label for mean in every}:
@@ -56,7 +61,8 @@ def fewer(
     if lost:
         short = [f"{label} {count} of {asked}" for label, (count, asked) in lost.items()]
         said = f"Means over fewer runs than the study asks for: {', '.join(short)}."
-        return f"{said} Here all are over the {counted(shared, 'run')} that lack nothing." if shared else said
+        nothing = f"{counted(shared or 0, 'run')} that {'lacks' if shared == 1 else 'lack'} nothing"
+        return f"{said} Here all are over the {nothing}." if shared else said
     if all(mean.asked == mean.runs for mean in means):
         return ""
     asked_for, of_study = ({*column} - {0} for column in list(zip(*means, strict=True))[2:])
@@ -112,7 +118,10 @@ def _planned(measurements: Measurements, kind: str = "") -> dict[str, int]:
 
 
 def _behind(measurements: Measurements, quantity: Quantity) -> Iterator[tuple[str, str, set[int]]]:
-    """The seeds of each objective that have a quantity, and from which step, wherever one of them has it."""
+    """The seeds of each objective that have a quantity, and from which step, wherever one of them has it.
+
+    Under "" what is of no objective.
+    """
     places = {
         "source": (measurements.source,),
         "targets": (*measurements.targets, *measurements.several_labels),
@@ -122,7 +131,8 @@ def _behind(measurements: Measurements, quantity: Quantity) -> Iterator[tuple[st
     for target in places.get(quantity.target, (shifts.get(quantity.target, quantity.target),)):
         seeds: dict[tuple[str, str, str | None, str | None], set[int]] = {}
         for row in measurements.rows(quantity.metric_on(target), quantity.split, target):
-            if measurements.is_own(row) and row.seed is not None and quantity.covers(row):
+            is_one = row.objective is None or measurements.is_own(row)
+            if is_one and row.seed is not None and quantity.covers(row):
                 setting = "" if quantity.is_of_several else row.setting
                 kind = (row.step or "").partition(".")[0]
                 seeds.setdefault((str(row.objective), kind, setting, row.layer), set()).add(row.seed)

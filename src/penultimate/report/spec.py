@@ -97,7 +97,7 @@ class Exhibit:
                  where the study has an arm of such
     of_same_runs whether its columns are compared with each other, and so are means over the seeds of which
                  every objective has all of its quantities, where there are such
-    seeds        those seeds, once a study is known (`among`); none where all are shown
+    seeds        those seeds, once a study is known (`with_shared_seeds`); none where all are shown
     summary      its line in `penultimate list exhibits`
     short        its line in the page's contents; by default the title
     """
@@ -130,7 +130,7 @@ class Exhibit:
         of_quantity = any(self.covers(quantity, row) for quantity in self.quantities)
         return is_among and of_quantity and self.is_of(row, backbone)
 
-    def among(self, measurements: Measurements) -> Exhibit:
+    def with_shared_seeds(self, measurements: Measurements) -> Exhibit:
         """The exhibit of a study, which knows the seeds that it shows."""
         if not self.of_same_runs:
             return self
@@ -185,9 +185,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     """The exhibit of measurements that are admitted."""
     if exhibit.of_one_draw:
         measurements = measurements.of_one_draw
-    exhibit, every = exhibit.among(measurements), measurements
+    exhibit, unrestricted = exhibit.with_shared_seeds(measurements), measurements
     if exhibit.seeds:
-        measurements = every.of_seeds(exhibit.seeds)
+        measurements = unrestricted.of_seeds(exhibit.seeds)
     is_elsewhere = exhibit.measured_by == EVALUATE and not is_evaluation(measurements)
     parts = () if is_elsewhere else exhibit.parts
     pieces = [part.build(measurements) for part in parts] or [Piece(wanted=False)]
@@ -202,8 +202,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     said = [finding(measurements) for finding in exhibit.findings if is_measured]
     findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
     of_parts = [note for piece in pieces for note in piece.notes]
-    of_architectures = every.of_others if exhibit.of_another else (every,)
+    of_architectures = unrestricted.of_others if exhibit.of_another else (unrestricted,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
+    shared = len(exhibit.seeds) if exhibit.of_same_runs else None
     sentences = [
         *(str(gap) for gap in missing),
         *of_parts,
@@ -212,8 +213,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
         seed_in_words(measurements) if is_measured and exhibit.quantities else "",
-        *(fewer(one, exhibit.quantities, tables, len(exhibit.seeds)) for one in of_architectures),
-        *remarks(measurements, of_one_arm, exhibit.of_another),
+        *(fewer(one, exhibit.quantities, tables, shared) for one in of_architectures),
+        *remarks(unrestricted, of_one_arm, exhibit.of_another),
     ]
     return Built(
         exhibit.name,

@@ -77,11 +77,11 @@ def p_value(p: float) -> str:
 def signed(value: float, digits: int) -> str:
     """A number that always shows its sign, unless it is zero as shown.
 
-    >>> signed(0.94, 2), signed(-0.001, 2)
-    ('+0.94', '0.00')
+    >>> signed(0.94, 2), signed(-0.001, 2), signed(0.0499999999, 1)
+    ('+0.94', '0.00', '+0.1')
     """
-    rounded = fixed(value, digits)
-    return f"+{rounded}" if float(f"{value:.{digits}f}") > 0 else rounded
+    shown = fixed(value, digits)
+    return shown if shown.startswith(MINUS) or float(shown) == 0 else f"+{shown}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

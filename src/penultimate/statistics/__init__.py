@@ -37,3 +37,4 @@ __getattr__, __dir__ = attributes(
         "summary": "Summary mean standard_error summarise",
     },
 )
+__all__ = __dir__()

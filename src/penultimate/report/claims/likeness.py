@@ -65,7 +65,7 @@ def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria
         alike = in_words(_more_alike(ends["last"], objectives), "none")
         why += (
             f" In the last layers CKA is higher within than between for {alike} of"
-            f" {counted(len(objectives), 'objective')}; one that is far ahead widens the interval over them."
+            f" {counted(len(objectives), 'objective')}."
         )
     return Assessment(ours, all_of(verdicts.values()), f"{why[0].upper()}{why[1:]}")
 

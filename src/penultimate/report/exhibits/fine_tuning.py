@@ -191,13 +191,12 @@ def _grid(measurements: Measurements) -> tuple[str, ...]:
             said.append(f"One learning rate and decay only{where}: nothing was chosen.")
         elif edges:
             cells = "" if edged else f" {'best cell' if len(edges) == 1 else 'best cells'}"
-            of_each = " (one for each objective and task)" if not start else ""
-            count = f"{in_words(sum(edges), none='none')} of {in_words(len(edges))}{cells}{of_each}"
-            edged.append(f"{start} {count}".strip())
+            count = f"{in_words(sum(edges), none='none')} of {in_words(len(edges))}{cells}"
+            edged.append(f"{count} {start or '(one for each objective and task)'}")
             on_edge += sum(edges)
     if on_edge:
         said.append(
-            "On the grid's edge, beyond which a learning rate or decay may be better, lie"
+            "On the edge of the grid, beyond which a learning rate or decay may be better, lie"
             f" {listed(edged)}.{_wider(measurements)}"
         )
     return tuple(said)

@@ -38,7 +38,8 @@ LINEAR = percent(
 MEAN = ""
 """In the place of a task: all of them together, by means over tasks."""
 BEST, ALWAYS, AT_RANDOM = "The best, as measured", "Always softmax", "At random"
-NOT_OF_ALL = "not of every objective, for not all give probabilities; not among the best here."
+NOT_OF_ALL = "not measured of every objective, so left out of this comparison."
+OF_SCALE = "TransRate grows with the scale of the features, which objectives set; no other score does."
 OF_TASKS = "On the task's training images"
 
 
@@ -129,10 +130,15 @@ class Task:
 
 
 def _tasks(measurements: Measurements) -> list[Task]:
-    """The tasks on which transfer was measured, and the mean over all where there are several."""
-    by_target = {target: measurements.on_target(LINEAR, target) for target in measurements.targets}
+    """The tasks to which objectives that have scores were transferred, and the mean over several."""
+    scored = {spec for score in ON_TASKS for spec in measurements.values(score.quantity)}
+
+    def among(runs: ByRun) -> ByRun:
+        return {spec: of_spec for spec, of_spec in runs.items() if spec in scored}
+
+    by_target = {target: among(measurements.on_target(LINEAR, target)) for target in measurements.targets}
     tasks = [Task(target, runs, _right(runs)) for target, runs in by_target.items() if runs]
-    mean = measurements.values(LINEAR)
+    mean = among(measurements.values(LINEAR))
     if len(tasks) > 1 and mean:
         tasks.append(Task(MEAN, mean, _right(mean)))
     return tasks
@@ -156,7 +162,8 @@ def _build(measurements: Measurements) -> Piece:
     tasks = _tasks(measurements)
     if not scores or not tasks:
         asked = set(map(name_in, measurements.networks.asked)) & {"transferability", "leep", "nce"}
-        lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not tasks)
+        is_probed = any(measurements.on_target(LINEAR, target) for target in measurements.targets)
+        lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not is_probed)
         return Piece(missing=tuple(map(Missing, lacking)), wanted=bool(asked or scores))
     scores += [score for score in BEFOREHAND if measurements.values(score.quantity)]
     columns = tuple(Column(task.key, task.heading, "Task") for task in tasks)
@@ -170,6 +177,7 @@ def _build(measurements: Measurements) -> Piece:
     picks, said = _picks(measurements, scores, tasks)
     lacks = _lacking(measurements, scores, tasks)
     notes = [f"{listed(lacks)}: {NOT_OF_ALL}"] if lacks else []
+    notes += [OF_SCALE] if any(score.label == "TransRate" for score in scores) else []
     shown = [score.quantity for score in ON_TASKS if score in scores] + [LINEAR]
     values = run_table(
         measurements,
@@ -282,10 +290,11 @@ def _said(
         right, lost = outcome[ALWAYS]
         always = f", softmax throughout {fixed(lost, 1)}", f", softmax on {_in_words(right)}"
     few = f" ({said})" if (said := direction([runs])) else ""
+    best = "the best" if few else "not significantly below the best"
     return [
         f"{OURS}: least is lost by a pick by {listed(cheapest)}, {fixed(least, 1)} points of accuracy in the"
-        f" mean over tasks; a pick at random loses {fixed(chance[1], 1)}{always[0]}. Most often not"
-        f" significantly below the best is a pick by {listed(surest)}, on {_in_words(most)} of"
+        f" mean over tasks; a pick at random loses {fixed(chance[1], 1)}{always[0]}. Most often"
+        f" {best} is a pick by {listed(surest)}, on {_in_words(most)} of"
         f" {counted(tasks, 'task')}; one at random is so on {_count(chance[0])}{always[1]}{few}."
     ]
 
@@ -325,12 +334,11 @@ EXHIBIT = Exhibit(
     " three numbers that are known before any task is seen. Objectives are compared by their means over"
     " runs. A rank correlation of 1 means that a score ranks them as transfer does: NC1 on the task and"
     " pretraining R² promise more where they are lower, and are turned round. Right, and bold: an objective"
-    " that is not significantly worse than the task's best.",
+    " that is not significantly worse than the task's best; the best itself, of too few runs for a test.",
     parts=(
         Bespoke(_build, (*(score.quantity for score in SCORES), LINEAR)),
         Bespoke(_figure),
     ),
-    method=("TransRate grows with the scale of the features, which objectives set; no other score does.",),
     place=3,
     of_same_runs=True,
     measured_by="full",

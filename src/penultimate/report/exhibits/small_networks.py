@@ -80,9 +80,9 @@ def _far_off(measurements: Measurements) -> str:
     for column in _columns(measurements):
         middle = {spec: statistics.median(runs.values()) for spec, runs in column.runs.items()}
         medians.append(middle)
+        label = {each.spec: each.label for each in measurements.in_arm(column.quantity.arm).objectives}
         far += [
-            f"{measurements.objective(spec).label} {run_name(seed)}, {fixed(100 * value, 1)} %"
-            f" ({column.quantity.group})"
+            f"{label[spec]} {run_name(seed)}, {fixed(100 * value, 1)} % ({column.quantity.group})"
             for spec, runs in column.runs.items()
             for seed, value in runs.items()
             if len(runs) > 2 and abs(value - middle[spec]) > FAR
