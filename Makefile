@@ -46,7 +46,7 @@ searches: $(READY)        ## the searches of hyperparameters, and the choices th
 	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
-parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, full and what rests on their networks, each part kept when it is done: six hours by plan, with AVX-512
+parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, full and what rests on their networks, each part kept when it is done: ten hours by plan, with AVX-512
 
 $(OUT)/kept/%/kept.json: | $(READY)
 	$(BIN)/penultimate run $* --out $(OUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ def test_a_training_that_nobody_knows_is_timed(tmp_path: Path) -> None:
     with plugged("bars"):
         own = override(smoke, ["source=bars", "recipe.batch_size=100000"])
         assert 0 < (train_seconds(own, tmp_path) or 0) < 60
+
+
+def test_expected_seconds_are_of_the_first_grids_trainings_and_others_are_in_proportion(
+    tmp_path: Path,
+) -> None:
+    """Beside smoke's networks as many again, trained three times as long: in the mean twice."""
+    smoke = load_study("smoke")
+    block = dataclasses.replace(smoke.runs[0], arm="")
+    longer = dataclasses.replace(block.recipe, epochs=3 * block.recipe.epochs)
+    both = (block, dataclasses.replace(block, recipe=longer, arm="long"))
+    study = dataclasses.replace(smoke, networks=both)
+    assert train_seconds(study, tmp_path) == pytest.approx(2 * smoke.expected_seconds["train"])
 
 
 def test_only_what_a_training_depends_on_makes_its_cost_unknown() -> None:

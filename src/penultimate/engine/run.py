@@ -118,22 +118,26 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
             each: float | None = statistics.mean(left)
         else:
             each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
-            if name == "train" and seconds and len(seconds) < len(ids):
-                each = statistics.mean(seconds) * _longer(graph, done)
+            is_of_some = bool(seconds) or name in graph.study.expected_seconds
+            if name == "train" and each is not None and is_of_some and len(seconds) < len(ids):
+                each *= _longer(graph, done)
         costs.append(StepCost(name, len(ids), len(seconds), each, bool(left)))
     taken, whole = bytes_left(graph, done)
     return Plan(graph, frozenset(done), tuple(costs), taken, whole)
 
 
 def _longer(graph: Graph, done: Mapping[str, float]) -> float:
-    """How many times as many batches the trainings take that are left as those that are done, in the mean."""
+    """How many times as many batches the trainings take that are left as those that are done, in the mean.
+
+    Where none is done, as those of the study's first grid, whose seconds a study may expect.
+    """
     images = graph.study.card(graph.study.source).sizes["train"]
     trainings = [(step_id, step) for step_id, step in graph.steps.items() if step.name == "train"]
     of = {step_id: Recipe(**step.config["recipe"]).steps_on(images) for step_id, step in trainings}
     left, past = (
         [of[step_id] for step_id in of if (step_id in done) == is_done] for is_done in (False, True)
     )
-    return statistics.mean(left) / statistics.mean(past)
+    return statistics.mean(left) / statistics.mean(past or [graph.study.runs[0].recipe.steps_on(images)])
 
 
 def _finished(store: Store, step_id: str) -> Meta | None:

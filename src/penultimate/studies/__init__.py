@@ -9,7 +9,7 @@ for _name, _summary in (
         "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
     ),
     ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
-    ("full", "all 42 tables and figures: glyphs, and three hours more on a laptop"),
+    ("full", "all 42 tables and figures: glyphs, and four hours more on a laptop"),
     (
         "shared_classes",
         "networks of glyphs_first on five tasks that share none to all classes with pretraining",
@@ -45,7 +45,7 @@ for _name, _summary in (
     declare("study", _name, f"penultimate.studies.{_name}:STUDY", _summary)
 
 for _part, _summary in (
-    ("glyphs_first", "a part of glyphs: nine objectives, the first three seeds; half an hour on a laptop"),
+    ("glyphs_first", "a part of glyphs: nine objectives, the first three seeds; an hour on a laptop"),
     ("glyphs_second", "a part of glyphs: the second three seeds"),
     ("glyphs_third", "a part of glyphs: the last three seeds"),
     ("glyphs_one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),

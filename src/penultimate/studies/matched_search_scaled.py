@@ -36,5 +36,5 @@ STUDY = Study(
         budget=11,
         refine=False,
     ),
-    expected_seconds={"train": 110.0},
+    expected_seconds={"train": 176.0},
 )

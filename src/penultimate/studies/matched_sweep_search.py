@@ -26,5 +26,5 @@ STUDY = Study(
         budget=7,
         refine=False,
     ),
-    expected_seconds={"train": 110.0},
+    expected_seconds={"train": 176.0},
 )

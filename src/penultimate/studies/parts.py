@@ -4,10 +4,10 @@
     penultimate keep --study glyphs_first --to FOLDER
     penultimate join glyphs FOLDER ... --to FOLDER
 
-Each takes half an hour to two hours on two CPU cores and less than 6 GB of disk (`penultimate plan
-glyphs_first`). What compares networks with each other is measured in one part only. `full_measured` measures
-more of networks of `glyphs_first`, and does not train them again where they are in its store;
-`full_backbones` has two of `glyphs_one_draw`'s seeds.
+Each takes between half an hour and two hours and a half on two CPU cores and less than 6 GB of disk
+(`penultimate plan glyphs_first`). What compares networks with each other is measured in one part only.
+`full_measured` measures more of networks of `glyphs_first`, and does not train them again where they are
+in its store; `full_backbones` has two of `glyphs_one_draw`'s seeds.
 """
 
 import dataclasses

@@ -220,12 +220,12 @@ class Run:
         self.curves.append({"epoch": self.epoch, "metric": metric, "split": split, "value": value})
 
     @torch.inference_mode()
-    def _evaluate(self, holdout: Examples, batch_size: int = 256) -> float:
+    def _evaluate(self, holdout: Examples) -> float:
         """The top-1 accuracy of the averaged weights on the holdout."""
         self._settle()
         body, head = self.average.module.backbone, self.average.module.objective
         correct = torch.zeros((), dtype=torch.int64, device=self.device)
-        for images, places in holdout.batches(batch_size):
+        for images, places in holdout.batches(256):
             pixels = on_device(images, self.device)
             with self._autocast():
                 features = body(normalise(pixels, self.statistics, DTYPES[self.recipe.precision]))

@@ -54,12 +54,12 @@ def grain(noise: Image, sigma: float, scale: float, border: str = "nearest", tru
     return narrow * np.float32(strength)
 
 
-def weighted(images: Image, kernel: np.ndarray, border: str = "mirror") -> Image:
+def weighted(images: Image, kernel: np.ndarray) -> Image:
     """Correlation with a kernel [k k], k odd: shifted images, weighted and added in a fixed order."""
     radius = len(kernel) // 2
     height, width = images.shape[1:3]
     padding = [(0, 0), (radius, radius), (radius, radius), (0, 0)][: images.ndim]
-    wide = np.pad(images, padding, mode=BORDERS[border])  # type: ignore[call-overload]
+    wide = np.pad(images, padding, mode=BORDERS["mirror"])  # type: ignore[call-overload]
     result = np.zeros_like(images)
     for down, across in np.argwhere(kernel):
         weight = images.dtype.type(kernel[down, across])

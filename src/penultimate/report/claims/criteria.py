@@ -137,11 +137,11 @@ class FurtherCriteria:
 FURTHER = FurtherCriteria()
 
 
-def judged_shots(shots: Iterable[int], images_per_class: float, criteria: Criteria = CRITERIA) -> int | None:
+def judged_shots(shots: Iterable[int], images_per_class: float) -> int | None:
     """The number of images per class at which relearning is judged; None of none.
 
     >>> judged_shots([5, 10, 40], images_per_class=100), judged_shots([40, 100], images_per_class=1281)
     (5, 40)
     """
-    wanted = criteria.limited_data.value * images_per_class
+    wanted = CRITERIA.limited_data.value * images_per_class
     return min(shots, key=lambda count: (abs(math.log(count / wanted)), count), default=None)

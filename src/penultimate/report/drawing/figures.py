@@ -238,8 +238,9 @@ def _reach(point: Point, pixels: Callable[[float, float], tuple[float, float]]) 
     return Box(x - reach_x, y - reach_y, x + reach_x, y + reach_y)
 
 
-def mark_icon(mark: Mark, size: int = 14) -> str:
+def mark_icon(mark: Mark) -> str:
     """The mark as a small inline SVG for tables, legends and running text."""
+    size = 14
     path = mark.svg_path(size * 0.38, size / 2)
     return (
         f'<svg class="mark" viewBox="0 0 {size} {size}" width="{size}" height="{size}" aria-hidden="true">'

@@ -234,9 +234,9 @@ class Printed:
         return published_cell(row[self.key], error if self.with_error else "")
 
 
-def as_printed(quantities: Sequence[Quantity], group: str = "") -> tuple[Printed, ...]:
+def as_printed(quantities: Sequence[Quantity]) -> tuple[Printed, ...]:
     """The paper's columns for quantities that are called by its keys."""
-    return tuple(Printed(shown.key, shown.label, group or shown.group, shown.unit) for shown in quantities)
+    return tuple(Printed(shown.key, shown.label, shown.group, shown.unit) for shown in quantities)
 
 
 @dataclass(frozen=True)
