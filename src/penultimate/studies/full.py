@@ -2,10 +2,12 @@
 
     penultimate run full
 
-By plan four and a quarter hours on two CPU cores with AVX-512 (2,800 images a second each), in a store that
-holds `glyphs`, whose networks and measurements it does not do again; the run that comes with the package
-took about seven on two without. Or in three parts (`penultimate.studies.parts`). The paper's own grids are
-those of the studies of ImageNet. Here they are small, and larger where a claim rests on them:
+In a store that holds `glyphs`, whose networks and measurements it does not do again, three hours on two CPU
+cores that train at 4,500 images a second each, for which it is sized. Two with AVX-512 take four and a
+quarter by plan, at 2,800 in float32 (4,000 with `--set recipe.precision=bfloat16`); the run that comes with
+the package took about seven on two without. Or in three parts (`penultimate.studies.parts`). The paper's own
+grids are those of the studies of ImageNet. Here they are as large as that allows, and larger where a claim
+rests on them:
 
 - Fine-tuning (table 2, figure D.3): nine objectives, three seeds, eight tasks; 400 steps of 64 images.
   Three learning rates x two decays for each objective and task, the best by the first seed alone. With a
