@@ -35,7 +35,7 @@ NAMES = {
     "script": "<script>alert(1)</script>",
     "end of style": "</style><script>alert(2)</script>",
     "element": '"><img src=x onerror=alert(1)>',
-    "brackets": "''']]>" + "]" * 300,
+    "brackets": "]]>" + "]" * 300 + "'''",
     "attribute": "\" onload='alert(1)' x=\"",
     "entity": "&lt;b&gt; &amp; <!-- ]]> -->",
     "formula": "=cmd()",
