@@ -151,6 +151,13 @@ def test_where_some_objectives_were_scored_only_these_are_compared() -> None:
     assert built.finding.startswith("Ours: least is lost by a pick by ")
 
 
+def test_linear_transfer_of_none_that_has_a_score_is_said_to_be_missing() -> None:
+    """Softmax alone has a score, and is alone without linear transfer."""
+    scored = with_scores({"logme": {"softmax": (0.4, 0.1)}})
+    results = only(scored, lambda row: not (row.metric.startswith("linear_") and row.objective == "softmax"))
+    assert [gap.what for gap in exhibit("scores", results).missing] == ["Linear transfer"]
+
+
 def test_ranks_are_correlated_task_by_task_and_in_the_mean() -> None:
     table = table_of(exhibit("scores", with_scores({"logme": LOGME})), "scores_ranks")
     for key, place in (("syllabics", 0), ("newfaces", 1)):

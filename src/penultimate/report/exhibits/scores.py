@@ -162,7 +162,8 @@ def _build(measurements: Measurements) -> Piece:
     tasks = _tasks(measurements)
     if not scores or not tasks:
         asked = set(map(name_in, measurements.networks.asked)) & {"transferability", "leep", "nce"}
-        is_probed = any(measurements.on_target(LINEAR, target) for target in measurements.targets)
+        probed = any(measurements.on_target(LINEAR, target) for target in measurements.targets)
+        is_probed = bool(tasks) if scores else probed  # of objectives that have scores
         lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not is_probed)
         return Piece(missing=tuple(map(Missing, lacking)), wanted=bool(asked or scores))
     scores += [score for score in BEFOREHAND if measurements.values(score.quantity)]
