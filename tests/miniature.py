@@ -32,7 +32,7 @@ GRIDS = {"learning_rate": 2, "decay": 1}
 
 
 def miniature() -> Study:
-    """The study `full` with few objectives, two seeds and small networks; an epoch stands for its 44."""
+    """The study `full` with few objectives and small networks; an epoch stands for its 44."""
     blocks = tuple(block for whole in full.STUDY.runs for block in _fewer(whole))
     brief = shrink(
         dataclasses.replace(
@@ -73,7 +73,7 @@ def _fewer(block: Runs) -> Iterator[Runs]:
     small = dataclasses.replace(
         block,
         backbones=tuple(f"{name}(width=4, features=16)" for name in block.backbones),
-        seeds=block.seeds[: 1 if block in full.OTHERWISE or DEAR.intersection(block.measure or ()) else 2],
+        seeds=block.seeds[: 1 if DEAR.intersection(block.measure or ()) else None],
         measure=block.measure and tuple(map(_coarse, block.measure)),
     )
     of_all = tuple(text for text in objectives if not is_main or text in MEASURED)

@@ -9,7 +9,8 @@ for _name, _summary in (
         "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
     ),
     ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
-    ("full", "all 42 tables and figures: glyphs, and four hours more on a laptop"),
+    ("full", "all 42 tables and figures, one seed or two: three hours on a laptop"),
+    ("evidence", "all 42 with what the claims need: glyphs, and four hours more on a laptop"),
     (
         "shared_classes",
         "networks of glyphs_first on five tasks that share none to all classes with pretraining",
@@ -50,8 +51,10 @@ for _part, _summary in (
     ("glyphs_third", "a part of glyphs: the last three seeds"),
     ("glyphs_one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),
     ("glyphs_temperatures", "a part of glyphs: cosine softmax at eight temperatures"),
-    ("full_measured", "a part of full: fine-tuning, scores, overlap and several labels, of glyphs_first"),
-    ("full_otherwise", "a part of full: augmentation, combinations and long training"),
-    ("full_backbones", "a part of full: three more architectures"),
+    ("full_objectives", "a part of full: nine objectives, and all that is measured of them"),
+    ("full_changed", "a part of full: temperatures, augmentation, combinations, architectures"),
+    ("evidence_measured", "a part of evidence: fine-tuning, scores, overlap, labels, of glyphs_first"),
+    ("evidence_otherwise", "a part of evidence: augmentation, combinations and long training"),
+    ("evidence_backbones", "a part of evidence: three more architectures"),
 ):
     declare("study", _part, f"penultimate.studies.parts:{_part.upper()}", _summary)

@@ -1,4 +1,4 @@
-"""The parts of `glyphs` and of `full`, run and kept one by one, so that a machine lost costs one of them.
+"""The parts of `glyphs`, `full` and `evidence`, run and kept one by one, so that a machine lost costs one of them.
 
     penultimate run glyphs_first
     penultimate keep --study glyphs_first --to FOLDER
@@ -6,13 +6,13 @@
 
 Each takes between half an hour and two hours and a half on two CPU cores and less than 6 GB of disk
 (`penultimate plan glyphs_first`). What compares networks with each other is measured in one part only.
-`full_measured` measures more of networks of `glyphs_first`, and does not train them again where they are
-in its store; `full_backbones` has two of `glyphs_one_draw`'s seeds.
+`evidence_measured` measures more of networks of `glyphs_first`, and does not train them again where they are
+in its store; `evidence_backbones` has two of `glyphs_one_draw`'s seeds.
 """
 
 import dataclasses
 
-from penultimate.studies import full, glyphs
+from penultimate.studies import evidence, full, glyphs
 from penultimate.studies.quickstart import CHANGES, NINE
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
@@ -37,8 +37,14 @@ GLYPHS_ONE_DRAW = _part(
 GLYPHS_TEMPERATURES = _part(
     glyphs.STUDY, "temperatures", "Cosine softmax at eight temperatures, three seeds", glyphs.TEMPERATURES
 )
-FULL_MEASURED = _part(full.STUDY, "measured", "Fine-tuning, and what foretells transfer", full.MEASURED)
-FULL_OTHERWISE = _part(
-    full.STUDY, "otherwise", "Augmentation, combinations and long training", full.OTHERWISE
+FULL_OBJECTIVES = _part(full.STUDY, "objectives", "Nine objectives, two seeds", full.OBJECTIVES)
+FULL_CHANGED = _part(
+    full.STUDY, "changed", "Temperatures, augmentation, combinations and architectures", full.CHANGED
 )
-FULL_BACKBONES = _part(full.STUDY, "backbones", "Three more architectures", full.BACKBONES)
+EVIDENCE_MEASURED = _part(
+    evidence.STUDY, "measured", "Fine-tuning, and what foretells transfer", evidence.MEASURED
+)
+EVIDENCE_OTHERWISE = _part(
+    evidence.STUDY, "otherwise", "Augmentation, combinations and long training", evidence.OTHERWISE
+)
+EVIDENCE_BACKBONES = _part(evidence.STUDY, "backbones", "Three more architectures", evidence.BACKBONES)
