@@ -36,8 +36,9 @@ STUDIES   := src/penultimate/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
-             full_measured full_otherwise full_backbones
+             evidence_measured evidence_otherwise evidence_backbones full_objectives full_changed
 GLYPHS    := $(filter glyphs_%,$(PARTS))
+EVIDENCE  := $(filter evidence_%,$(PARTS))
 FULL      := $(filter full_%,$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
@@ -46,7 +47,7 @@ searches: $(READY)        ## the searches of hyperparameters, and the choices th
 	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
-parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, full and what rests on their networks, each part kept when it is done: ten hours by plan, with AVX-512
+parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, evidence, full and what rests on their networks, each part kept when it is done: twelve hours by plan, with AVX-512
 
 $(OUT)/kept/%/kept.json: | $(READY)
 	$(BIN)/penultimate run $* --out $(OUT)
@@ -54,7 +55,8 @@ $(OUT)/kept/%/kept.json: | $(READY)
 
 reference: searches parts ## every run that the package keeps, in the order of what they rest on
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
-	$(BIN)/penultimate join full $(REFERENCE)/glyphs $(FULL:%=$(OUT)/kept/%) --to $(REFERENCE)/full
+	$(BIN)/penultimate join evidence $(REFERENCE)/glyphs $(EVIDENCE:%=$(OUT)/kept/%) --to $(REFERENCE)/evidence
+	$(BIN)/penultimate join full $(FULL:%=$(OUT)/kept/%) --to $(REFERENCE)/full
 	cp -R $(OUT)/kept/shared_classes $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml

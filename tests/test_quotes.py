@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def reference() -> StudyResults:
-    return read_reference("full")
+    return read_reference("evidence")
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from tests.report.test_contract import IN_THE_PAPERS
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
 GLYPHS = 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3
 OTHERWISE, BACKBONES = 4 * 3 + 4 * 3 + 4 + 2 + 7 * 3, 4 * 1 + 5 * 3 + 2 * 9 * 3
-RUNS = {"glyphs": GLYPHS, "full": GLYPHS + OTHERWISE + BACKBONES, "shared_classes": 9 * 3}
+RUNS = {"glyphs": GLYPHS, "evidence": GLYPHS + OTHERWISE + BACKBONES, "shared_classes": 9 * 3}
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
 WITHOUT_ROWS |= {f"{kind}_{part}" for kind in ("fine_tune", "scratch") for part in ("cell", "choice")}
@@ -162,18 +162,18 @@ def test_a_search_is_shown_from_the_package(name: str) -> None:
 
 
 def test_without_a_name_the_main_reference_run_is_read() -> None:
-    assert read_reference().provenance == read_reference("full").provenance
+    assert read_reference().provenance == read_reference("evidence").provenance
 
 
 def test_the_whole_reference_run_lacks_nothing_of_any_exhibit_of_the_paper() -> None:
-    whole = read_reference("full")
+    whole = read_reference("evidence")
     assert {name: exhibit(name, whole).missing for name in IN_THE_PAPERS} == dict.fromkeys(IN_THE_PAPERS, ())
 
 
 def test_the_whole_reference_run_has_the_numbers_of_glyphs() -> None:
     part, whole = (
         {(str(row.step).partition(".")[0], *place_of(row)): row.value for row in reference(name).table}
-        for name in ("glyphs", "full")
+        for name in ("glyphs", "evidence")
     )
     assert len(part) > 10_000
     assert part.items() <= whole.items()

@@ -49,7 +49,7 @@ ASKED = {
 
 @pytest.mark.parametrize("name", references())
 def test_where_no_seed_is_missing_it_is_said_how_many_are_asked_for(name: str) -> None:
-    assert said(read_reference(name)) == (ASKED if name == "full" else {})
+    assert said(read_reference(name)) == (ASKED if name == "evidence" else {})
     assert said(study(SEEDS)) == {}
 
 
@@ -63,7 +63,7 @@ def test_where_no_seed_is_missing_it_is_said_how_many_are_asked_for(name: str) -
 )
 def test_a_run_is_missing_where_the_study_asks_for_it(step: str, seed: int, missing: dict[str, str]) -> None:
     less = lost(
-        read_reference("full"),
+        read_reference("evidence"),
         lambda row: (
             (row.objective, row.seed, row.arm) == (SIGMOID, seed, None)
             and (row.step or "").startswith(f"{step}.")
@@ -75,7 +75,7 @@ def test_a_run_is_missing_where_the_study_asks_for_it(step: str, seed: int, miss
 
 
 def test_training_from_scratch_is_of_the_same_runs_as_what_stands_beside_it() -> None:
-    whole = read_reference("full")
+    whole = read_reference("evidence")
     less = lost(whole, lambda row: (row.step or "").startswith("from_scratch.") and row.seed in (1, 2))
     table = next(one for one in exhibit("table2", less).tables if one.name == "table2")
     assert {cell.count for row in table.rows for cell in row.cells} == {1}
@@ -84,7 +84,7 @@ def test_training_from_scratch_is_of_the_same_runs_as_what_stands_beside_it() ->
 
 def test_where_no_run_has_every_number_it_is_said() -> None:
     """Fine-tuned are softmax's first network and sigmoid's second."""
-    whole = read_reference("full")
+    whole = read_reference("evidence")
     kept = {("softmax", 0), (SIGMOID, 1)}
     less = lost(
         whole,

@@ -128,8 +128,8 @@ def test_a_wrong_setting_is_refused_with_the_nearest_fix(
 
 
 def test_a_measurements_setting_is_changed_wherever_it_is_asked_for() -> None:
-    full = load_study("full")
-    before, after = full.measured(), override(full, ["fine_tuning.decay=(0.0, 0.01)"]).measured()
+    whole = load_study("evidence")
+    before, after = whole.measured(), override(whole, ["fine_tuning.decay=(0.0, 0.01)"]).measured()
     asked = [
         {one.measurement.name: one.settings for one in of}["fine_tuning"]
         for of in after.values()
@@ -143,7 +143,7 @@ def test_a_measurements_setting_is_changed_wherever_it_is_asked_for() -> None:
             [one.text for one in each if one.measurement.name != "fine_tuning"] for each in (of, after[key])
         ]
         assert others[0] == others[1]
-    assert override(full, ["relearning.shots=(5,)"]).measure != full.measure
+    assert override(whole, ["relearning.shots=(5,)"]).measure != whole.measure
 
 
 # -- some of the networks -----------------------------------------------------------------------------------
@@ -246,6 +246,7 @@ def test_a_study_file_is_read_and_a_bad_one_is_named(tmp_path: Path) -> None:
         "quickstart",
         "glyphs",
         "full",
+        "evidence",
         "matched_search",
         "matched_search_scaled",
         "matched_sweep_search",

@@ -12,6 +12,7 @@ from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.records.tuning import searches_named
+from penultimate.studies.glyphs import COMPARED
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.selection import override
@@ -369,18 +370,24 @@ def test_one_and_one_point_nought_are_one_recipe() -> None:
     assert whole.averaging_momentum is None
 
 
-@pytest.mark.parametrize("whole", ["glyphs", "full"])
-def test_the_parts_of_a_study_are_the_whole_and_compare_networks_in_one_of_them(whole: str) -> None:
-    parts = [
-        load_study(name) for name in registry.names("study") if name.startswith(("glyphs_", whole + "_"))
-    ]
+@pytest.mark.parametrize(
+    ("whole", "beginnings"),
+    [("glyphs", ("glyphs_",)), ("evidence", ("glyphs_", "evidence_")), ("full", ("full_",))],
+)
+def test_the_parts_of_a_study_are_the_whole_and_compare_networks_in_one_of_them(
+    whole: str, beginnings: tuple[str, ...]
+) -> None:
+    parts = [load_study(name) for name in registry.names("study") if name.startswith(beginnings)]
     parts = [part for part in parts if part.source == "glyphs"]
     study = load_study(whole)
     measured: dict[NetworkKey, set[str]] = {}
+    comparing: dict[tuple[str, str, str], set[str]] = {}
     for part in parts:
         for key, requests in part.measured().items():
             measured.setdefault(key, set()).update(request.text for request in requests)
+            for request in requests:
+                if request.text in COMPARED:
+                    comparing.setdefault((request.text, key.arm, key.backbone), set()).add(part.name)
     assert measured == {key: {one.text for one in of} for key, of in study.measured().items()}
-    for compares in ("similarity", "agreement"):
-        among = [part.name for part in parts if any(compares in (block.measure or ()) for block in part.runs)]
-        assert among == ["glyphs_one_draw"]
+    assert {len(names) for names in comparing.values()} == {1}
+    assert {compares for compares, _, _ in comparing} == {*COMPARED}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penultimate.records.reading import StudyFolder
 
 KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
-MAIN = "full"
+MAIN = "evidence"
 """The reference run that is read where none is named."""
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")

@@ -57,7 +57,7 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
 
 
 def read_reference(study: str = "") -> StudyResults:
-    """The reference run of a study (by default `full`), as it comes with the package.
+    """The reference run of a study (by default `evidence`), as it comes with the package.
 
     Raises RequestError where there is none.
     """

@@ -4,15 +4,16 @@
 
 The run that comes with the package (`penultimate report --reference`). By plan nine hours on two CPU cores
 with AVX-512 (2,800 images a second each), half of them those of `glyphs`, whose networks and measurements it
-does not do again in a store that holds them; or in three parts more (`penultimate.studies.parts`). The run
-that is kept took about seven beyond `glyphs` on two cores without. Beyond `full`, which shows as much with one
-seed or two:
+does not do again in a store that holds them; or in three parts more (`penultimate.studies.parts`). What is
+kept took about seven beyond `glyphs` on two cores without. `full` shows as much, with one seed or two; here
+are
 
-- Three seeds, each with its own draw of the world, for AutoAugment, Mixup, combinations and the three further
+- three seeds, each with its own draw of the world, for AutoAugment, Mixup, combinations and the three further
   architectures, for fine-tuning, class overlap, scores of transferability and images of several labels. Long
-  training, transfer through training and transfer from every block stay with one.
-- A final layer trained first (`head="probe"`) for three objectives, those that transfer best and worst in the
-  paper: softmax, cosine softmax and squared error. From scratch on six learning rates x three decays.
+  training, transfer through training and transfer from every block stay with one;
+- a final layer trained first (`head="probe"`) for three objectives, those that transfer best and worst in
+  the paper: softmax, cosine softmax and squared error; training from scratch on six learning rates x three
+  decays.
 """
 
 from __future__ import annotations

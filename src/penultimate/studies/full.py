@@ -16,10 +16,10 @@ large as three hours allow:
   for each objective and task. With a final layer trained first (`head="probe"`) for softmax. From scratch on
   a grid of its own: on that of fine-tuning the best cell of every task lay on the edge.
 - Cosine softmax at the paper's eight temperatures, combinations, AutoAugment and Mixup (alpha = 0.2)
-  (tables 4, C.4, C.5 and E.3), and twice as long (table C.6): one seed. Hyperparameters stay as they are, as in
-  the paper's tables C.5 and C.6.
-- A second architecture (tables 1 and 3 as table B.1, figure B.1): nine objectives, one seed, and softmax with
-  a second.
+  (tables 4, C.4, C.5 and E.3), and twice as long (table C.6): one seed. Hyperparameters stay as they are, as
+  in the paper's tables C.5 and C.6.
+- A second architecture (tables 1 and 3 as table B.1, figure B.1): nine objectives, one seed, and softmax
+  with a second.
 - Two more architectures, trained as the paper's ICLR version trains on CIFAR (its table 1): half as long,
   with a cosine decay of the learning rate to zero and no averaging of the weights; nine objectives, one seed.
   Learning rate, decay and the objectives' hyperparameters are the first architecture's, not tuned for them.

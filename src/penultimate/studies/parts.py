@@ -1,4 +1,4 @@
-"""The parts of `glyphs`, `full` and `evidence`, run and kept one by one, so that a machine lost costs one of them.
+"""The parts of `glyphs`, `full` and `evidence`: run and kept one by one, so that a lost machine costs one.
 
     penultimate run glyphs_first
     penultimate keep --study glyphs_first --to FOLDER

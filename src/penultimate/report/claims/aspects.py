@@ -37,9 +37,9 @@ Among: TypeAlias = Literal["objectives", "temperatures"]
 MEASURED_BY = "glyphs"
 """The study of this package that measures most of what the claims ask for."""
 ELSEWHERE: dict[Aspect, str] = {
-    "fine_tuned": "penultimate run full",
-    "augmented": "penultimate run full",
-    "combined": "penultimate run full",
+    "fine_tuned": "penultimate run evidence",
+    "augmented": "penultimate run evidence",
+    "combined": "penultimate run evidence",
 }
 """The commands that measure what it does not."""
 NAMES: dict[Aspect, str] = {
