@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ from jaxtyping import install_import_hook
 import tests.typechecker  # noqa: F401  (the hook finds it by name)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_signal) is signal.SIG_IGN:  # under nohup; what the tests start would ignore it too
+        signal.signal(_signal, _usual)
 ROOT = Path(__file__).parents[1]
 # Only modules whose functions take arrays: elsewhere a wrong type is answered by an error written for people.
 SHAPED = ["metrics", "backbones", "data.transforms", "networks.trained", "networks.given"]

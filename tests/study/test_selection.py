@@ -67,6 +67,21 @@ def test_names_and_lists_need_no_quotes(smoke: Study) -> None:
     assert override(smoke, ["name=mine", "seeds=4"]).main.seeds == (4,)
 
 
+def test_networks_with_measurements_of_their_own_keep_those_that_are_asked_for() -> None:
+    whole = load_study("full")
+    names = ("accuracy", "linear", "fine_tuning(seeds=1)")
+    changed = override(whole, [f"measure=({', '.join(map(repr, names))},)"])
+    asked = {key: [one.text for one in of] for key, of in changed.measured().items()}
+    arms = {key.arm: texts for key, texts in asked.items() if key.arm}
+    assert arms.pop("temperature") == ["accuracy", "linear"]
+    assert arms.keys() == {"autoaugment", "mixup", "long", "long mixup", "combinations", "cosine decay"}
+    assert all(texts == ["accuracy"] for texts in arms.values())
+    assert {text for key, texts in asked.items() if not key.arm for text in texts} == {*names}
+    only = override(whole, ["measure=depth"])
+    assert {key.arm for key in only.keys()} == {""}
+    assert {one.text for of in only.measured().values() for one in of} == {"depth"}
+
+
 def test_settings_of_a_grid_are_changed_in_every_grid_or_in_those_of_an_arm(two_arms: Study) -> None:
     assert epochs(override(two_arms, ["recipe.epochs=7"])) == {"": 7, "longer": 7}
     assert epochs(override(two_arms, ["longer.recipe.epochs=7"])) == {"": 3, "longer": 7}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def elements(content: bytes, where: str, variable: str, element: Callable[[Any],
 def _as_json(content: bytes, variable: str) -> bytes:
     """The elements, read once for all splits; raises ValueError."""
     command = [sys.executable, "-m", __name__, variable]
-    answer = subprocess.run(command, input=content, capture_output=True, check=False)
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # a notebook may have added to it
+    answer = subprocess.run(command, input=content, env=here, capture_output=True, check=False)
     if answer.returncode < 0:
         raise ValueError(f"reading it ends in '{signal.strsignal(-answer.returncode)}'")
     if answer.returncode:

@@ -159,7 +159,9 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
 
     What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
     those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
-    grids keep what they have of them. A measurement's setting is changed wherever the study asks for it:
+    grids keep what they have of them. Networks of which something else is measured than what the study
+    measures keep what they have of other measurements ("measure=linear,knn"), and are left out if that is
+    nothing. A measurement's setting is changed wherever the study asks for it:
     "fine_tuning.learning_rate=(0.01, 0.1)". What a training is expected to cost is forgotten where its data,
     recipe or architecture changes, unless it is set as well.
     """
@@ -226,6 +228,8 @@ def _lines(name: str, value: Any) -> list[str]:
 
 
 def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
+    if keys == ["measure"]:
+        return _with_measure(study, _as_tuple(value))
     if keys[0] in OF_STUDY:
         return dataclasses.replace(study, **{keys[0]: _new(study, keys, value, path)})
     if keys == ["objectives"]:
@@ -311,6 +315,18 @@ def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
             else _kept(block, lambda text: text in named)
         )
     )
+
+
+def _with_measure(study: Study, measure: Sequence[str]) -> Study:
+    """Other measurements of the study; networks with their own keep those that are among these."""
+    texts = {registry.parse(text).name: text for text in measure if isinstance(text, str)}
+    blocks = []
+    for block in study.networks:
+        own = dict.fromkeys(registry.parse(text).name for text in block.measure or ())
+        kept = tuple(texts[name] for name in own if name in texts)
+        if kept or not own:
+            blocks.append(dataclasses.replace(block, measure=kept or block.measure))
+    return dataclasses.replace(study, measure=tuple(measure), networks=tuple(blocks))
 
 
 def _kept(block: Runs, wanted: Callable[[str], bool]) -> Runs | None:
