@@ -276,6 +276,23 @@ def test_every_built_in_study_bears_its_name_and_says_how_it_is_run(name: str) -
     assert isinstance(study.main, Runs)
 
 
+def test_a_plugins_objective_is_measured_as_the_studys_first_is() -> None:
+    with plugged("focal"):
+        whole = restrict(load_study("full"), ["softmax", "focal"], [])
+    asked: dict[str, set[tuple[int | None, str]]] = {}
+    for key, requests in whole.measured().items():
+        if not key.arm and key.backbone == whole.main.backbones[0]:
+            asked.setdefault(key.objective, set()).update((key.seed, one.text) for one in requests)
+    of_first, of_plugin = asked.values()
+    assert of_first == of_plugin
+    assert {text.partition("(")[0] for _, text in of_plugin} > {
+        "linear",
+        "similarity",
+        "fine_tuning",
+        "depth",
+    }
+
+
 def test_a_plugins_objective_is_named_and_joins_the_first_grid(two_arms: Study) -> None:
     with plugged("focal", "instruments"):
         chosen = restrict(two_arms, ["softmax", "focal(gamma=1)", "focal + dropout"], [])

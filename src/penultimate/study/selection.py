@@ -347,7 +347,7 @@ def names_in(text: str) -> list[str]:
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
     """The study with some of its objectives (by slug or spec) or given networks (by name), and other seeds.
 
-    An objective of a plug-in that the study does not have joins its first grid.
+    An objective of a plug-in that the study does not have is trained and measured as its first one is.
     A grid that has other seeds than the first keeps those of its own that are asked for; where none is, as
     many as it had.
     """
@@ -404,10 +404,14 @@ def _spec(study: Study, name: str) -> str:
 
 
 def _with_objective(study: Study, spec: str) -> Study:
-    """One objective more in the first grid."""
+    """One objective more: trained as the first one is in the main arm, and measured as it is there."""
     first = study.main
-    return study.with_runs(
-        lambda block: (
-            dataclasses.replace(block, objectives=(*block.objectives, spec)) if block is first else block
-        )
-    )
+
+    def is_alike(block: Runs) -> bool:
+        return (block.arm, block.backbones, block.recipe) == (first.arm, first.backbones, first.recipe)
+
+    def joined(block: Runs) -> Runs:
+        joins = is_alike(block) and first.objectives[0] in block.objectives
+        return dataclasses.replace(block, objectives=(*block.objectives, spec)) if joins else block
+
+    return study.with_runs(joined)
