@@ -165,10 +165,10 @@ def test_what_is_not_measured_is_folded_with_the_command_that_measures_it() -> N
     made = exhibit("claims", planted(truth, alike=(60.0, 50.0)))
     commands = {gap.what: gap.command for gap in made.missing}
     assert commands == {
-        "Fine-tuned networks": "penultimate run full",
+        "Fine-tuned networks": "penultimate run evidence",
         "Likeness (CKA) of layers, two networks of each objective": "penultimate run glyphs",
-        "Accuracy and class separation under AutoAugment": "penultimate run full",
-        "Combinations of objectives": "penultimate run full",
+        "Accuracy and class separation under AutoAugment": "penultimate run evidence",
+        "Combinations of objectives": "penultimate run evidence",
         "Accuracy on shifted test sets": "penultimate run glyphs",
     }
     assert [one.label for one in made.tables[0].rows] == [claim.says for claim in CLAIMS]
