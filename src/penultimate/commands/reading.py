@@ -174,7 +174,7 @@ def _list(options: argparse.Namespace) -> int:
         from penultimate.report.listing import lines
 
         say(*lines(options.out))
-        say("", "What full measures comes with the package too: penultimate show NAME --reference")
+        say("", "What full measures comes with the package, of more seeds: penultimate show NAME --reference")
         return 0
     load_plugins(options)
     for failure in open_packages():
