@@ -61,6 +61,11 @@ class Measurements:
         measured = dict.fromkeys(filter(None, self._of_arm.column("objective")))
         return self.networks.objectives(self.arm, measured)
 
+    @property
+    def softmax(self) -> str:
+        """The spec of softmax, with which others are compared; empty where the study does not have it."""
+        return next((each.spec for each in self.objectives if each.slug == "softmax"), "")
+
     def objective(self, spec: str) -> StudyObjective:
         """The objective of a spec."""
         return next(objective for objective in self.objectives if objective.spec == spec)

@@ -134,7 +134,7 @@ def _interval(low: Mapping[int | None, float], high: Mapping[int | None, float])
 
 def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: str) -> list[str]:
     """On how many labels softmax has the highest mean, and on how many of these another has it too."""
-    softmax = next((each.spec for each in measurements.objectives if each.slug == "softmax"), "")
+    softmax = measurements.softmax
     means = [
         {spec: average(list(of_seed.values())) for spec, of_seed in runs.items()}
         for runs in by_label.values()

@@ -213,8 +213,7 @@ def _setting(recipe: Mapping[str, Any], key: str) -> str:
 
 def _softmax(measurements: Measurements, quantity: Quantity) -> str:
     """Softmax's mean over runs, as the quantity shows it."""
-    spec = next((objective.spec for objective in measurements.objectives if objective.slug == "softmax"), "")
-    runs = measurements.values(quantity).get(spec)
+    runs = measurements.values(quantity).get(measurements.softmax)
     if not runs:
         return MISSING
     return f"{fixed(quantity.scale * summarise(runs.values()).mean, quantity.digits)} {quantity.unit}".strip()

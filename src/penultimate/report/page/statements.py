@@ -191,10 +191,8 @@ def _place(runs: ByRun, spec: str) -> str:
 
 
 def _softmax(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[str]:
-    spec = next(
-        (objective.spec for objective in measurements.objectives if objective.slug == "softmax"), None
-    )
-    if spec is None or spec not in top1 or spec not in transfer or len(top1) < 2 or len(transfer) < 2:
+    spec = measurements.softmax
+    if spec not in top1 or spec not in transfer or len(top1) < 2 or len(transfer) < 2:
         return []
     means = dict(_ranked(top1))
     higher = [measurements.objective(rival).label for rival in means if means[rival] > means[spec]]
