@@ -154,3 +154,18 @@ def test_an_unfinished_study_says_how_far_it_has_come_everywhere() -> None:
     assert far in page.all("title")[0].text
     assert far in files["table1_linear.tex"].decode()
     assert " steps" not in render_exhibit_text(exhibit("table1", whole))
+
+
+def test_what_an_unfinished_study_has_yet_to_measure_is_measured_by_its_own_command() -> None:
+    whole = lost(study((0, 1)), lambda row: row.metric.startswith(("linear_", "cka")))
+    own = "penultimate run mine.py"
+
+    def told(**steps: tuple[int, int]) -> list[str]:
+        results = dataclasses.replace(whole, provenance={"command": own, "steps": steps})
+        gaps = [gap.command for name in ("table1", "figure2") for gap in exhibit(name, results).missing]
+        return [*gaps, render_report(results)[""].decode().partition("To measure them: <code>")[2][:23]]
+
+    usual = ["penultimate run quickstart"] * 2
+    assert told(linear=(8, 8)) == [*usual, usual[0][:23]]
+    assert told(linear=(0, 8)) == [own, usual[0], own]
+    assert told(linear=(0, 8), similarity=(0, 1)) == [own, own, own]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.data.catalog import remember
-from penultimate.errors import PenultimateError
 from penultimate.records.reading import StudyFolder, study_folders
 from penultimate.records.table import ROWS, Row, renamed
 from penultimate.report.quantity import Quantity
@@ -76,7 +75,7 @@ class Steps:
         """Whether a quantity comes from them: as their rows show, else as their measurement declares."""
         if self.done:
             return any(exhibit.covers(quantity, row) and exhibit.is_of(row, backbone) for row in self.sample)
-        return self.arm in exhibit.arms_of(quantity) and _yields(self.kind, quantity)
+        return self.arm in exhibit.arms_of(quantity) and quantity.is_yielded_by(self.kind)
 
 
 def states(root: Path | str) -> dict[str, str]:
@@ -156,18 +155,3 @@ def _rows(file: Path, arm: str) -> list[Row]:
         cells = renamed(json.loads(line))
         sorts["epoch" in cells, "layer" in cells, *map(cells.get, SORTING)] = cells
     return [Row(**{**cells, "value": math.nan, "arm": arm or None}) for cells in sorts.values()]
-
-
-def _yields(kind: str, quantity: Quantity) -> bool:
-    """Whether a kind of step that has not left anything yet is declared to yield a quantity."""
-    from penultimate.measures import Snapshots, measurement
-
-    try:
-        what = measurement(kind)
-    except PenultimateError:
-        return kind == "train" and quantity.over == "epochs" and quantity.split == "holdout"
-    in_snapshots = any(isinstance(need, Snapshots) for need in what.needs)
-    metrics = {quantity.metric.replace("{accuracy}", accuracy) for accuracy in ("top1", "mean_per_class")}
-    return in_snapshots == (quantity.over == "epochs") and any(
-        item.metric in metrics for item in what.yields or ()
-    )

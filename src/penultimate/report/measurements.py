@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -334,6 +334,13 @@ class Measurements:
             if done < total:
                 return f"{done:,} of {total:,} {what}"
         return ""
+
+    def way_on(self, quantities: Iterable[Quantity]) -> str:
+        """The study's own command, where steps that it has not done yet yield any of these; else ""."""
+        provenance = self.results.provenance
+        left = [kind for kind, (done, total) in provenance.get("steps", {}).items() if done < total]
+        is_coming = any(quantity.is_yielded_by(kind) for quantity in quantities for kind in left)
+        return str(provenance["command"]) if is_coming else ""
 
 
 def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from penultimate.data.catalog import card, shifted
+from penultimate.errors import PenultimateError
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -99,6 +100,20 @@ class Quantity:
         if "{accuracy}" not in self.metric:
             return self.metric
         return self.metric.replace("{accuracy}", str(card(target).accuracy))
+
+    def is_yielded_by(self, kind: str) -> bool:
+        """Whether steps of a kind are declared to yield it."""
+        from penultimate.measures import Snapshots, measurement
+
+        try:
+            what = measurement(kind)
+        except PenultimateError:
+            return kind == "train" and self.over == "epochs" and self.split == "holdout"
+        in_snapshots = any(isinstance(need, Snapshots) for need in what.needs)
+        metrics = {self.metric.replace("{accuracy}", accuracy) for accuracy in ("top1", "mean_per_class")}
+        return in_snapshots == (self.over == "epochs") and any(
+            item.metric in metrics for item in what.yields or ()
+        )
 
     def of_arm(self, arm: str) -> Quantity:
         """The same quantity of the networks of another arm."""

@@ -103,7 +103,9 @@ def headline(measurements: Measurements) -> Headline:
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
     leaning = leaning_on(points, named=False)
-    return Headline(_answer(ours, leaning, verdict, measurements.limited), tuple(details), tuple(facts))
+    way = measurements.way_on((SEPARATION.x, SEPARATION.y)) or f"penultimate run {FIRST_STUDY}"
+    answer = _answer(ours, leaning, verdict, measurements.limited, way)
+    return Headline(answer, tuple(details), tuple(facts))
 
 
 Relation: TypeAlias = Literal["falls", "rises", "no fall", "undecided"]
@@ -120,12 +122,12 @@ def _verdict(measurements: Measurements) -> Relation:
     return "no fall" if falls == "does not hold" else "undecided"
 
 
-def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: bool) -> str:
+def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: bool, way: str) -> str:
     """The one sentence; it claims a relation only where the claims do."""
     if ours is None:
         return (
             "This study cannot say yet whether pulling classes apart costs transfer: fewer than three"
-            f" objectives have both numbers. To measure them: `penultimate run {FIRST_STUDY}`."
+            f" objectives have both numbers. To measure them: `{way}`."
         )
     size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}{leaning}"
     among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
