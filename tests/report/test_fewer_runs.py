@@ -169,3 +169,9 @@ def test_what_an_unfinished_study_has_yet_to_measure_is_measured_by_its_own_comm
     assert told(linear=(8, 8)) == [*usual, usual[0][:23]]
     assert told(linear=(0, 8)) == [own, usual[0], own]
     assert told(linear=(0, 8), similarity=(0, 1)) == [own, own, own]
+    left = {"command": own, "steps": {"train": (0, 9), "accuracy": (0, 9), "linear": (0, 8)}}
+    results = dataclasses.replace(whole, provenance=left)
+    for name in ("tableB1", "tableC4", "tableC5"):  # an architecture and arms that it does not have
+        gaps = exhibit(name, results).missing
+        assert gaps
+        assert own not in {gap.command for gap in gaps}

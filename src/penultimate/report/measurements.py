@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -335,8 +335,10 @@ class Measurements:
                 return f"{done:,} of {total:,} {what}"
         return ""
 
-    def way_on(self, quantities: Iterable[Quantity]) -> str:
-        """The study's own command, where steps that it has not done yet yield any of these; else ""."""
+    def way_on(self, quantities: Collection[Quantity]) -> str:
+        """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""
+        if not {quantity.arm for quantity in quantities} <= {*self.arms}:
+            return ""
         provenance = self.results.provenance
         left = [kind for kind, (done, total) in provenance.get("steps", {}).items() if done < total]
         is_coming = any(quantity.is_yielded_by(kind) for quantity in quantities for kind in left)

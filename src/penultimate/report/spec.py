@@ -195,7 +195,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     for piece in pieces:
         words = {**words, **piece.words}
     missing = tuple(dict.fromkeys(gap for piece in pieces for gap in piece.missing))
-    way = measurements.way_on(exhibit.quantities)
+    is_asked = not exhibit.of_another or bool(measurements.further)
+    way = measurements.way_on(exhibit.quantities) if is_asked else ""
     missing = tuple(dataclasses.replace(gap, command=way) if way else gap for gap in missing)
     missing = tuple(gap if gap.command else gap.run_by(exhibit.measured_by) for gap in missing)
     tables = tuple(table for piece in pieces for table in piece.tables)
