@@ -11,7 +11,8 @@ import pytest
 
 from penultimate.cli import main
 from penultimate.engine.run import plan
-from penultimate.study.selection import load_study, override
+from penultimate.study.selection import load_study
+from penultimate.study.settings import override
 from tests.conftest import penultimate
 
 

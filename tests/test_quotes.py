@@ -20,6 +20,7 @@ from penultimate.report.claims.verdicts import judge
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.quantity import percent
 from penultimate.statistics import leave_two_out, spearman
+from penultimate.study import load_study
 from tests.report.reading import glyphs, only
 
 ROOT = Path(__file__).parents[1]
@@ -248,6 +249,17 @@ def test_what_the_readme_says_of_shared_classes() -> None:
     (ours,) = [cell.text for row in rows if row.label == says for cell in row.cells if " of ρ (" in cell.text]
     said = ours.partition(",")[0].replace(" of ρ", "")
     assert f"rho changes by {said.removesuffix(')')}" in text("README.md")
+
+
+def test_what_the_readme_says_of_full() -> None:
+    full = read_reference("full")
+    verdicts = {one.ours.verdict for one in judge(gather(admit(full)))}
+    assert verdicts == {"undecided"}
+    networks = len(load_study("full").keys())
+    assert (
+        f"{networks} networks and all 42 tables and figures, of one seed or two. It gives directions and"
+        f" decides nothing: all {len(EVERY_CLAIM)} claims stay undecided." in text("README.md")
+    )
 
 
 def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(

@@ -8,6 +8,7 @@ import runpy
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from penultimate.records.archive import network_of, read_kept, reference, references
@@ -31,7 +32,13 @@ from tests.report.test_contract import IN_THE_PAPERS
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
 GLYPHS = 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3
 OTHERWISE, BACKBONES = 4 * 3 + 4 * 3 + 4 + 2 + 7 * 3, 4 * 1 + 5 * 3 + 2 * 9 * 3
-RUNS = {"glyphs": GLYPHS, "evidence": GLYPHS + OTHERWISE + BACKBONES, "shared_classes": 9 * 3}
+FULL = 9 * 2 + (4 + 4 + 4 + 2 + 7) + 8 + (9 + 1) + 2 * 9
+RUNS = {
+    "glyphs": GLYPHS,
+    "evidence": GLYPHS + OTHERWISE + BACKBONES,
+    "full": FULL,
+    "shared_classes": 9 * 3,
+}
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
 WITHOUT_ROWS |= {f"{kind}_{part}" for kind in ("fine_tune", "scratch") for part in ("cell", "choice")}
@@ -165,8 +172,9 @@ def test_without_a_name_the_main_reference_run_is_read() -> None:
     assert read_reference().provenance == read_reference("evidence").provenance
 
 
-def test_the_whole_reference_run_lacks_nothing_of_any_exhibit_of_the_paper() -> None:
-    whole = read_reference("evidence")
+@pytest.mark.parametrize("name", ["evidence", "full"])
+def test_the_whole_reference_runs_lack_nothing_of_any_exhibit_of_the_paper(name: str) -> None:
+    whole = read_reference(name)
     assert {name: exhibit(name, whole).missing for name in IN_THE_PAPERS} == dict.fromkeys(IN_THE_PAPERS, ())
 
 
@@ -177,6 +185,28 @@ def test_the_whole_reference_run_has_the_numbers_of_glyphs() -> None:
     )
     assert len(part) > 10_000
     assert part.items() <= whole.items()
+
+
+def test_networks_that_full_and_glyphs_trained_on_other_processors_differ_as_seeds_do() -> None:
+    def accuracies(name: str, arm: str | None) -> dict[tuple[str | None, int | None], float]:
+        of = {"backbone": "glyphnet", "arm": arm, "draw": 9}
+        rows = reference(name).table.where(metric="top1", split="test", target="glyphs", **of)
+        return {(row.objective, row.seed): row.value for row in rows if str(row.step).startswith("accuracy.")}
+
+    first, again = accuracies("glyphs", "one draw"), accuracies("full", None)
+    assert len(again) == 9 * 2
+    assert again.keys() <= first.keys()
+    apart = np.array([again[key] - first[key] for key in again])
+    by_objective = [
+        [value for (text, _), value in first.items() if text == each] for each in {k[0] for k in first}
+    ]
+    seeds = np.sqrt(2 * np.mean([np.var(values, ddof=1) for values in by_objective]))
+    assert (
+        f"differ by {100 * np.sqrt(np.mean(apart**2)):.2f} points of test accuracy (root mean square), two"
+        f" seeds of one objective by {100 * seeds:.2f}"
+    ) in " ".join((Path(__file__).parents[1] / "docs/reliability.md").read_text().split())
+    assert 0.5 * seeds < np.sqrt(np.mean(apart**2)) < 1.5 * seeds
+    assert abs(apart.mean()) < 2 * apart.std() / np.sqrt(len(apart))
 
 
 def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:

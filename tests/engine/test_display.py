@@ -83,19 +83,48 @@ def test_a_network_is_named_by_what_tells_it_from_the_others(
     assert said() == [f"{name} {'loaded' if name == 'ours' else 'trained'} in 3 s" for name in names]
 
 
-def test_what_is_trained_from_scratch_is_named_by_its_step_and_target(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("measure", "kind", "network"),
+    [
+        ("from_scratch", "scratch_cell", "seed 3"),
+        ("fine_tuning", "fine_tune_cell", "softmax seed 3"),
+        ("accuracy", "train", "softmax seed 3"),
+    ],
+)
+def test_what_is_trained_is_named_by_its_step_and_target_unless_it_is_a_network_of_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: str, kind: str, network: str
 ) -> None:
     monkeypatch.setattr("penultimate.engine.display.LOG_EVERY", -1.0)
-    graph = graph_of(Runs(("softmax",), backbones=(NET,), measure=("from_scratch",)))
+    graph = graph_of(Runs(("softmax",), backbones=(NET,), measure=(measure,), seeds=(0, 3)))
     display, said = opened(graph, Store(tmp_path))
-    step = next(step for step in graph.steps.values() if step.name == "scratch_cell")
+    step = next(step for step in graph.steps.values() if step.name == kind and step.columns["seed"] == 3)
     display.started(step)
     display.progressed(
         step, {"epoch": 1, "epochs": 2, "loss": 0.5, "images_per_second": 9.0, "seconds_left": 3.0}
     )
-    name = f"scratch_cell {step.columns['target']}"
-    assert f"{name} epoch 1 of 2, loss 0.500, 9 img/s, 3 s left" in said()
+    display.finished(step, {"status": "diverged", "reason": "loss is nan", "seconds": 1})
+    name = network if kind == "train" else f"{kind} {network} {step.columns['target']}"
+    assert said() == [
+        f"{name} epoch 1 of 2, loss 0.500, 9 img/s, 3 s left",
+        f"{name} diverged: loss is nan; the study goes on without it",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_log_in_which_nothing_else_is_said_tells_how_many_steps_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
+    display, said = opened(graph, Store(tmp_path), terminal)
+    first, second, third = [step for step in graph.steps.values() if step.name == "extract"][:3]
+    display.finished(first, {"status": "done", "seconds": 1})
+    monkeypatch.setattr("penultimate.engine.display.LONGEST_SILENCE", -1.0)
+    display.finished(second, {"status": "done", "seconds": 1})
+    monkeypatch.undo()
+    display.finished(third, {"status": "done", "seconds": 1})
+    display.closed()
+    lines = [line for line in said() if "steps are done" in line]
+    assert lines == ([] if terminal else [f"2 of {len(graph.steps)} steps are done"])
 
 
 @pytest.mark.parametrize("several", [True, False])

@@ -26,7 +26,8 @@ from penultimate.probes.rows import LARGEST_IN_MEMORY
 from penultimate.store import Store
 from penultimate.study import Study, load_study
 from penultimate.study.graph import Resources, Step
-from penultimate.study.selection import override, restrict
+from penultimate.study.selection import restrict
+from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
 
 Usage = namedtuple("Usage", "total used free")

@@ -12,7 +12,7 @@ from tests.plugged import plugged
 from penultimate.cli import main
 from penultimate.engine.run import plan
 from penultimate.study import Study, load_study
-from penultimate.study.selection import override
+from penultimate.study.settings import override
 
 FAILING = """
 from torch import nn

@@ -30,7 +30,7 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.table import TableOfRuns
 from penultimate.report.spec import Exhibit, build
 from penultimate.study import Study, load_study
-from penultimate.study.selection import override
+from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
 
 SAMPLES = Path(__file__).parents[1] / "plugins"

@@ -18,7 +18,8 @@ from penultimate.objectives.presets import resolve
 from penultimate.records.reading import study_folder
 from penultimate.report import read_study, write_report
 from penultimate.study import load_study
-from penultimate.study.selection import override, restrict
+from penultimate.study.selection import restrict
+from penultimate.study.settings import override
 from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe

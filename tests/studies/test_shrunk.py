@@ -19,7 +19,8 @@ from penultimate.report import exhibit, read_study, write_report
 from penultimate.store import Store
 from penultimate.studies.imagenet_transfer import PROBES
 from penultimate.study import Study, load_study
-from penultimate.study.selection import override, restrict
+from penultimate.study.selection import restrict
+from penultimate.study.settings import override
 from penultimate.study.shrinking import shrink
 
 NAMES = tuple(name for name in registry.names("study") if name.startswith(("imagenet", "cifar")))

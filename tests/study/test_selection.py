@@ -16,7 +16,8 @@ from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
 from penultimate.study import Given, Study, load_study
 from penultimate.study.blocks import Runs
-from penultimate.study.selection import changed, override, restrict
+from penultimate.study.selection import changed, restrict
+from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
 from tests.plugged import SAMPLES, plugged
 

@@ -15,7 +15,7 @@ from penultimate.records.tuning import searches_named
 from penultimate.studies.glyphs import COMPARED
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study.blocks import runs_by_recipe
-from penultimate.study.selection import override
+from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 

@@ -20,7 +20,8 @@ from penultimate.networks.key import NetworkKey
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study import foundation as room
 from penultimate.study.graph import Step
-from penultimate.study.selection import override, restrict
+from penultimate.study.selection import restrict
+from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from tests.plugged import SAMPLES, plugged

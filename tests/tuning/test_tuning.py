@@ -31,7 +31,7 @@ from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Row
 from penultimate.study import load_study
 from penultimate.study.blocks import Runs, Search, runs_by_recipe
-from penultimate.study.selection import override
+from penultimate.study.settings import override
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe

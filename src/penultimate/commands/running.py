@@ -162,7 +162,8 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
 
 def settings_help(arguments: Sequence[str]) -> int:
     """The settings of the study that is named before `--set --help`; of quickstart where none is."""
-    from penultimate.study.selection import load_study, settings
+    from penultimate.study.selection import load_study
+    from penultimate.study.settings import settings
 
     command, study, *_ = (*arguments, "quickstart")
     study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"

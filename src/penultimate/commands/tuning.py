@@ -52,7 +52,8 @@ def _takes(tune: argparse.ArgumentParser) -> None:
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.store import Store
     from penultimate.study.evaluation import located_in
-    from penultimate.study.selection import load_study, override, restrict
+    from penultimate.study.selection import load_study, restrict
+    from penultimate.study.settings import override
     from penultimate.tuning.axes import parse_grids
     from penultimate.tuning.conduct import EXPANSIONS, plan_tuning
     from penultimate.tuning.display import TuningDisplay

@@ -19,6 +19,8 @@ OWN = ("accuracy", "class_separation")
 """Measurements whose numbers on the source are told as soon as both are there."""
 LOG_EVERY = 15.0
 """Seconds between two lines about one training in a log; a terminal has a moving bar instead."""
+LONGEST_SILENCE = 60.0
+"""Seconds after which a log says how many steps are done, if nothing else was said."""
 TOLD = {"epoch", "epochs", "loss", "images_per_second", "seconds_left"}
 """What a training says of itself at the end of an epoch."""
 
@@ -42,7 +44,8 @@ class Display:
     def __init__(self, store: Store, console: Console | None = None) -> None:
         self.store = store
         self.console = console or Console(highlight=False)
-        self.began = time.monotonic()
+        self.began = self.last_said = time.monotonic()
+        self.done = self.total = 0
         self.rows: dict[tuple[NetworkKey, str], dict[str, list[Row]]] = {}
         self.told: set[tuple[NetworkKey, str]] = set()
         self.progress: Progress | None = None
@@ -55,12 +58,13 @@ class Display:
         self.distinctive: list[str] = []
 
     def say(self, text: str, style: str = "") -> None:
-        since = seconds_text(time.monotonic() - self.began)
+        self.last_said = time.monotonic()
+        since = seconds_text(self.last_said - self.began)
         self.console.print(f"[dim]{since:>7}[/]  {text}", style=style, soft_wrap=True)
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None:
         self._study(graph)
-        total = len(graph.steps)
+        self.done, self.total = cached, len(graph.steps)
         side = "as many side by side as the nodes have room for"
         if processes:
             side = f"{processes} processes side by side" if processes > 1 else "one process"
@@ -80,15 +84,13 @@ class Display:
                 transient=True,
             )
             self.progress.start()
-            self.overall = self.progress.add_task("all steps", total=total, completed=cached, note="")
+            self.overall = self.progress.add_task("all steps", total=self.total, completed=cached, note="")
 
     def started(self, step: Step) -> None:
         self.last_news[step.id] = time.monotonic()
         if self.progress is not None:
             self._drop_task(step)
-            names = [self._name(step)] if step.columns.get("objective") else []
-            title = " ".join([step.name, *names, step.columns.get("target") or ""])
-            self.tasks[step.id] = self.progress.add_task(escape(title)[:34], total=None, note="")
+            self.tasks[step.id] = self.progress.add_task(self._title(step)[:34], total=None, note="")
 
     def progressed(self, step: Step, news: dict[str, Any]) -> None:
         if not news.keys() >= TOLD:  # a plug-in's measurement says what it likes
@@ -103,7 +105,7 @@ class Display:
             left = (
                 seconds_text(news["seconds_left"]) if math.isfinite(news["seconds_left"]) else "unknown time"
             )
-            self.say(f"{self._who(step)} epoch {news['epoch']} of {news['epochs']}, {note}, {left} left")
+            self.say(f"{self._doing(step)} epoch {news['epoch']} of {news['epochs']}, {note}, {left} left")
 
     def finished(self, step: Step, meta: dict[str, Any]) -> None:
         if self.progress is not None:
@@ -116,7 +118,7 @@ class Display:
             self.say(f"{escape(step.config['name'])} {done} in {took}")
         elif meta["status"] == "diverged":
             reason = escape(str(meta.get("reason", "")))
-            self.say(f"{self._who(step)} [bold red]diverged[/]: {reason}; the study goes on without it")
+            self.say(f"{self._doing(step)} [bold red]diverged[/]: {reason}; the study goes on without it")
         elif step.name == "train":
             self.say(f"{self._trained(step, meta)} in {took}")
         elif step.name == "given":
@@ -124,6 +126,9 @@ class Display:
         elif self._is_told(step):
             self._remember(step)
             self._tell(step)
+        self.done += 1
+        if self.progress is None and time.monotonic() - self.last_said > LONGEST_SILENCE:
+            self.say(f"{self.done:,} of {self.total:,} steps are done")
 
     def failed(self, step: Step, reason: str, log: str) -> None:
         self._drop_task(step)
@@ -171,12 +176,9 @@ class Display:
             self.progress.remove_task(self.tasks.pop(step.id))
 
     def _name(self, step: Step) -> str:
-        """The network of a step, with what tells it from the others: its arm, architecture and seed.
-
-        What is trained from scratch has no objective: it is named by its step and target.
-        """
+        """The network of a step, with what tells it from the others: its arm, architecture and seed."""
         objective = step.columns.get("objective")
-        parts = [self.slugs.get(objective, objective)] if objective else [step.name, step.columns["target"]]
+        parts = [self.slugs.get(objective, objective)] if objective else []
         for name in self.distinctive:
             value = step.columns.get(name)
             if value is not None:
@@ -185,6 +187,14 @@ class Display:
 
     def _who(self, step: Step) -> str:
         return f"[bold]{escape(self._name(step))}[/]"
+
+    def _title(self, step: Step) -> str:
+        """A step by its kind, its network and its data set."""
+        return escape(" ".join(filter(None, (step.name, self._name(step), step.columns.get("target")))))
+
+    def _doing(self, step: Step) -> str:
+        """What trains: a network of the study by its name, all else by its step and data set."""
+        return self._who(step) if step.name == "train" else f"[bold]{self._title(step)}[/]"
 
     def _key(self, step: Step) -> NetworkKey:
         objective, backbone, arm = (step.columns.get(name) or "" for name in ("objective", "backbone", "arm"))

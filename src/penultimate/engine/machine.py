@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+CPUINFO = Path("/proc/cpuinfo")
+
 
 @cache
 def machine() -> dict[str, Any]:
@@ -42,13 +44,17 @@ def device_name(device: str) -> str:
 
 
 def _processor() -> str:
+    """The processor by name, and by family and model where they are told: of one name there are several."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return f"{line.partition(':')[2].strip()} ({os.cpu_count()} cores)"
+        lines = CPUINFO.read_text().partition("\n\n")[0].splitlines()
     except OSError:
-        pass
-    return f"{platform.processor() or platform.machine()} ({os.cpu_count()} cores)"
+        lines = []
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    name = told.get("model name") or platform.processor() or platform.machine()
+    kind = [
+        f"{what} {told[key]}" for what, key in (("family", "cpu family"), ("model", "model")) if key in told
+    ]
+    return f"{', '.join((name, *kind))} ({os.cpu_count()} cores)"
 
 
 @cache

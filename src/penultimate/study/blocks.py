@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,11 @@ class Runs:
             for backbone in self.backbones:
                 for objective in self.objectives:
                     yield NetworkKey(objective, backbone, self.arm, seed, draw)
+
+    def among(self, wanted: Container[str]) -> Runs | None:
+        """The grid with the objectives that are wanted; None without any."""
+        kept = tuple(text for text in self.objectives if text in wanted)
+        return dataclasses.replace(self, objectives=kept) if kept else None
 
     def described(self) -> dict[str, Any]:
         """The grid as JSON."""

@@ -1,0 +1,189 @@
+"""What may be set of a study, by the name of a setting: `--set recipe.epochs=3`."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from penultimate import registry
+from penultimate.errors import RequestError, nearest
+from penultimate.measures.catalogue import measurement
+from penultimate.objectives.presets import resolve
+from penultimate.registry import Spec
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
+
+OF_STUDY = tuple(
+    item.name
+    for item in dataclasses.fields(Study)
+    if item.name not in ("networks", "search", "changed_from", "data")
+)
+OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure"))
+
+
+def override(study: Study, assignments: Sequence[str]) -> Study:
+    """The study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
+
+    What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
+    those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
+    grids keep what they have of them. Networks of which something else is measured than what the study
+    measures keep what they have of other measurements ("measure=linear,knn"), and are left out if that is
+    nothing. A measurement's setting is changed wherever the study asks for it:
+    "fine_tuning.learning_rate=(0.01, 0.1)". What a training is expected to cost is forgotten where its data,
+    recipe or architecture changes, unless it is set as well.
+    """
+    before = _trained(study)
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals:
+            raise RequestError(f"--set wants setting=value, such as recipe.epochs=3; got '{assignment}'")
+        try:
+            value = registry.literal(text)
+        except registry.NOT_LITERAL:
+            value = _listed(text)
+        study = _changed(study, path.strip().split("."), value, path.strip())
+    said = any(assignment.startswith("expected_seconds") for assignment in assignments)
+    if said or _trained(study) == before:
+        return study
+    costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
+    return dataclasses.replace(study, expected_seconds=costs)
+
+
+def _trained(study: Study) -> tuple[Any, ...]:
+    """What the cost of a training depends on."""
+    return study.source, *((block.recipe, block.backbones) for block in study.runs)
+
+
+def _listed(text: str) -> str | tuple[str, ...]:
+    """What is no literal: a name or a spec, or several with commas between them.
+
+    >>> _listed("digits"), _listed("linear, nearest_mean(order=1)")
+    ('digits', ('linear', 'nearest_mean(order=1)'))
+    """
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+        return tuple(map(ast.unparse, parsed.elts)) if isinstance(parsed, ast.Tuple) else text
+    except registry.NOT_LITERAL:
+        return text
+
+
+def settings(study: Study) -> list[str]:
+    """Every setting that `override` changes, as it is now in the study's first grid.
+
+    >>> from penultimate.study import load_study
+    >>> [line for line in settings(load_study("smoke")) if "epochs" in line or "threads" in line]
+    ['threads=1', 'recipe.epochs=3']
+    """
+    of_study = [(name, getattr(study, name)) for name in OF_STUDY]
+    of_runs = [(name, getattr(block, name)) for block in study.runs[:1] for name in OF_RUNS]
+    return [line for name, value in (*of_study, *of_runs) for line in _lines(name, value)]
+
+
+def _lines(name: str, value: Any) -> list[str]:
+    if dataclasses.is_dataclass(value):
+        parts = [(f"{name}.{item.name}", getattr(value, item.name)) for item in dataclasses.fields(value)]
+        return [line for part in parts for line in _lines(*part)]
+    of_names = isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+    return [f"{name}={','.join(value) if of_names else value}"]
+
+
+def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
+    if keys == ["measure"]:
+        return _with_measure(study, _as_tuple(value))
+    if keys[0] in OF_STUDY:
+        return dataclasses.replace(study, **{keys[0]: _new(study, keys, value, path)})
+    if keys == ["objectives"]:
+        return _with_objectives(study, _as_tuple(value))
+    arms = [block.arm for block in study.runs]
+    arm = keys.pop(0) if len(keys) > 1 and keys[0] in arms and keys[0] else None
+    if len(keys) == 1 and keys[0] and keys[0] in arms:
+        raise RequestError(
+            f"'{path}' is an arm; set one of {', '.join(f'{path}.{name}' for name in OF_RUNS)}"
+        )
+    measured = dict.fromkeys(registry.parse(text).name for text in _measurements(study))
+    if keys[0] in measured:
+        return _measured_under(study, keys, value, path)
+    if keys[0] not in OF_RUNS:
+        known = [*OF_RUNS, *OF_STUDY, *(name for name in dict.fromkeys(arms) if name), *measured]
+        raise RequestError(
+            f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
+        )
+
+    def change(block: Runs) -> Runs:
+        if arm is not None and block.arm != arm:
+            return block
+        return dataclasses.replace(block, **{keys[0]: _new(block, keys, value, path)})
+
+    return study.with_runs(change)
+
+
+def _measurements(study: Study) -> list[str]:
+    """Every measurement that a study asks for, of whichever networks."""
+    return [*study.measure, *(text for block in study.networks for text in block.measure or ())]
+
+
+def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Study:
+    """The study with a setting of a measurement changed wherever it asks for it."""
+    name, *parts = keys
+    known = [setting.name for setting in measurement(name).settings]
+    if len(parts) != 1 or parts[0] not in known:
+        settings = ", ".join(f"{name}.{setting}" for setting in known) or "nothing: it has no settings"
+        raise RequestError(f"no setting '{path}'; '{name}' is a measurement: set {settings}")
+
+    def change(text: str) -> str:
+        spec = registry.parse(text)
+        return text if spec.name != name else str(Spec(name, {**spec.arguments, parts[0]: value}))
+
+    networks = tuple(
+        dataclasses.replace(block, measure=block.measure and tuple(map(change, block.measure)))
+        for block in study.networks
+    )
+    return dataclasses.replace(study, measure=tuple(map(change, study.measure)), networks=networks)
+
+
+def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:
+    """The value of a setting, or of a part of it, in the form that the old one has."""
+    known = {item.name: item for item in dataclasses.fields(owner)}
+    if keys[0] not in known:
+        raise RequestError(
+            f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
+        )
+    old = getattr(owner, keys[0])
+    if len(keys) > 1:
+        if not dataclasses.is_dataclass(old) or isinstance(old, type):
+            raise RequestError(f"no setting '{path}': '{keys[0]}' has no parts")
+        return dataclasses.replace(old, **{keys[1]: _new(old, keys[1:], value, path)})
+    if dataclasses.is_dataclass(old):
+        parts = ", ".join(f"{path}.{item.name}" for item in dataclasses.fields(old))
+        raise RequestError(f"'{path}' has parts; set one of {parts}")
+    return _as_tuple(value) if isinstance(old, tuple) else value
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return () if value == "" else (value,)
+
+
+def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
+    """Other objectives in the first grid; further grids keep those of theirs that are among them."""
+    first, named = study.main, {resolve(text).canonical for text in objectives}
+    return study.with_runs(
+        lambda block: (
+            dataclasses.replace(block, objectives=tuple(objectives)) if block is first else block.among(named)
+        )
+    )
+
+
+def _with_measure(study: Study, measure: Sequence[str]) -> Study:
+    """Other measurements of the study; networks with their own keep those that are among these."""
+    texts = {registry.parse(text).name: text for text in measure if isinstance(text, str)}
+    blocks = []
+    for block in study.networks:
+        own = dict.fromkeys(registry.parse(text).name for text in block.measure or ())
+        kept = tuple(texts[name] for name in own if name in texts)
+        if kept or not own:
+            blocks.append(dataclasses.replace(block, measure=kept or block.measure))
+    return dataclasses.replace(study, measure=tuple(measure), networks=tuple(blocks))
