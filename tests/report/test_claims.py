@@ -18,7 +18,7 @@ from penultimate import published
 from penultimate.data.catalog import SHARES
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
-from penultimate.report import StudyResults, exhibit
+from penultimate.report import StudyResults, exhibit, read_reference
 from penultimate.report.claims.courses import kinship
 from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
 from penultimate.report.claims.effects import Verdict
@@ -43,7 +43,7 @@ from penultimate.report.terminal import render_exhibit_text
 from penultimate.statistics import spearman
 from tests.oracles import claims as oracle
 from tests.report.planted import ALIKE, NINE, as_in_the_paper, planted, swept
-from tests.report.reading import described, glyphs, with_rows
+from tests.report.reading import described, glyphs, only, with_rows
 
 VERDICTS = ("holds", "does not hold", "undecided")
 
@@ -578,6 +578,33 @@ def test_a_verdict_and_reason_that_are_those_of_every_claim_are_said_once_and_be
     assert [column.key for column in table.columns] == ["whose", "paper", "ours", "verdict"]
     assert {len(row.cells) for row in table.rows} == {4}
     assert numbers.name == "claims_numbers"
+
+
+def test_a_reason_that_most_claims_have_is_said_once_and_the_others_in_their_rows() -> None:
+    made = exhibit("claims", read_reference("full"))
+    reasons = [row.cells[-1].text for row in made.tables[0].rows]
+    most = reasons.count("as most")
+    assert len(reasons) > most > len(reasons) / 2
+    assert made.finding == (
+        f"Ours: every claim is undecided, {most} of {len(reasons)} for one reason. Two runs each: too few to"
+        " know how far runs differ by chance; three runs each are needed."
+    )
+    assert all(reason == "as most" or "Two runs each" not in reason for reason in reasons)
+    assert any(reason.startswith("One run each: ") for reason in reasons)
+
+
+def test_where_most_claims_are_undecided_for_one_reason_the_others_keep_their_verdicts() -> None:
+    whole = planted(as_in_the_paper(), seeds=range(3), alike=ALIKE[1])
+    made = exhibit("claims", only(whole, lambda row: row.seed == 0 or row.arm == "temperature"))
+    verdicts = {row.label: row.cells[-2].text for row in made.tables[0].rows}
+    reasons = {row.label: row.cells[-1].text for row in made.tables[0].rows}
+    decided = {says for says, verdict in verdicts.items() if verdict != "undecided"}
+    most = {says for says, reason in reasons.items() if reason == "as most"}
+    assert decided
+    assert decided.isdisjoint(most)
+    assert made.finding.startswith(
+        f"Ours: {len(most)} of {len(reasons)} claims are undecided for one reason. One run each: "
+    )
 
 
 def test_what_changes_in_the_second_half_is_not_replicated() -> None:

@@ -49,10 +49,18 @@ def _table(measurements: Measurements) -> Piece:
     if not judged:
         return Piece(missing=tuple(gaps))
     twice = any(all(half.judged for half in one.halves) for one in judged)
-    alike = _alike(judged)
-    columns = EVIDENCE[:-1] if alike else EVIDENCE
+    (((verdict, reason), count),) = Counter(
+        (one.ours.verdict, one.ours.reason) for one in judged
+    ).most_common(1)
+    of_most = 2 * count > len(judged) > 1
+    of_all = of_most and count == len(judged)
+    columns = EVIDENCE[:-1] if of_all else EVIDENCE
     by_claim = ExhibitTable(
-        "claims", "Claim by claim", CLAIM, columns, tuple(_evidence(one, len(columns)) for one in judged)
+        "claims",
+        "Claim by claim",
+        CLAIM,
+        columns,
+        tuple(_evidence(one, reason if of_most else "", len(columns)) for one in judged),
     )
     again = ExhibitTable(
         "claims_again",
@@ -70,30 +78,30 @@ def _table(measurements: Measurements) -> Piece:
         tuple(_number(name, criterion) for name, criterion in (*reasons(), *further_reasons())),
         folded=True,
     )
-    differs = not alike or any(one.first and one.first.verdict != "undecided" for one in judged)
+    differs = not of_all or any(one.first and one.first.verdict != "undecided" for one in judged)
     tables = (by_claim, again, numbers) if differs else (by_claim, numbers)
-    notes = [alike, _replication(measurements, judged) if twice else _no_replication(measurements)]
+    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
+    if of_most:
+        part = f"{count} of {len(judged)}"
+        what = f"{part} claims are {verdict} for one reason"
+        if {one.ours.verdict for one in judged} == {verdict}:
+            what = f"every claim is {verdict}{'' if of_all else f', {part} for one reason'}"
+        notes.insert(0, f"{OURS}: {what}. {reason}")
     if gaps:
         left = counted(len(every) - len(judged), "claim")
         notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
     return Piece(tables, notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken()))
 
 
-def _alike(judged: tuple[Judged, ...]) -> str:
-    """The verdict and its reason, where they are those of every claim; else ""."""
-    verdict, reason = judged[0].ours.verdict, judged[0].ours.reason
-    same = len(judged) > 1 and all((one.ours.verdict, one.ours.reason) == (verdict, reason) for one in judged)
-    return f"{OURS}: every claim is {verdict}. {reason}" if same else ""
-
-
-def _evidence(judged: Judged, columns: int) -> TableRow:
+def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
+    """A claim's row, of so many columns; a reason that was said of most is not said again."""
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),
         Cell(f"{judged.paper} ({claim.where})"),
         Cell(ours.ours),
         Cell(ours.verdict),
-        Cell(ours.reason.replace("`", "")),
+        Cell("as most" if ours.reason == said else ours.reason.replace("`", "")),
     )
     return TableRow(claim.says, cells[:columns])
 
