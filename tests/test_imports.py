@@ -79,7 +79,8 @@ def test_naming_listing_and_asking_import_nothing_heavy(finished_smoke: Path) ->
     assert found.keys() == LIGHT.keys()
     measured = [line for line in said.splitlines() if line.startswith("table1 ")]
     assert "measured (smoke, limited)" in "".join(measured)
-    assert "comes with the package, of more seeds: penultimate show NAME --reference\n" in said
+    assert "comes with the package: penultimate show NAME --reference --study full\n" in said
+    assert "it is called evidence: penultimate show NAME --reference\n" in said
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,8 @@ def _list(options: argparse.Namespace) -> int:
         from penultimate.report.listing import lines
 
         say(*lines(options.out))
-        say("", "What full measures comes with the package, of more seeds: penultimate show NAME --reference")
+        say("", "What full measures comes with the package: penultimate show NAME --reference --study full")
+        say("With the seeds that claims need it is called evidence: penultimate show NAME --reference")
         return 0
     load_plugins(options)
     for failure in open_packages():
