@@ -32,7 +32,9 @@ def _takes_results(parser: argparse.ArgumentParser) -> None:
 
 def _takes_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--reference", action="store_true", help="from the reference run that comes with the package"
+        "--reference",
+        action="store_true",
+        help="from a reference run that comes with the package (default: evidence; with --study another one)",
     )
 
 
@@ -175,7 +177,7 @@ def _list(options: argparse.Namespace) -> int:
 
         say(*lines(options.out))
         say("", "What full measures comes with the package: penultimate show NAME --reference --study full")
-        say("With the seeds that claims need it is called evidence: penultimate show NAME --reference")
+        say("So does evidence, the same with the seeds that claims need: penultimate show NAME --reference")
         return 0
     load_plugins(options)
     for failure in open_packages():

@@ -2,11 +2,11 @@
 
     penultimate run evidence
 
-The run that comes with the package (`penultimate report --reference`). By plan nine hours on two CPU cores
-with AVX-512 (2,800 images a second each), half of them those of `glyphs`, whose networks and measurements it
-does not do again in a store that holds them; or in three parts more (`penultimate.studies.parts`). What is
-kept took about seven beyond `glyphs` on two cores without. `full` shows as much, with one seed or two; here
-are
+The reference run that is read where none is named (`penultimate report --reference`). By plan nine hours on
+two CPU cores with AVX-512 (2,800 images a second each), half of them those of `glyphs`, whose networks and
+measurements it does not do again in a store that holds them; the rest can be run as three parts
+(`penultimate.studies.parts`). The kept run took about seven hours beyond `glyphs` on two cores without
+AVX-512. `full` draws as much from one seed or two; this study has
 
 - three seeds, each with its own draw of the world, for AutoAugment, Mixup, combinations and the three further
   architectures, for fine-tuning, class overlap, scores of transferability and images of several labels. Long
@@ -51,7 +51,7 @@ BACKBONES = full.backbones(SEEDS, "seed")
 
 STUDY = Study(
     name="evidence",
-    title=full.STUDY.title,
+    title="All tables and figures of the paper, on the embedded image world",
     question=full.STUDY.question,
     source=full.STUDY.source,
     targets=full.STUDY.targets,

@@ -154,7 +154,7 @@ CHANGED = (
 
 STUDY = Study(
     name="full",
-    title="All tables and figures of the paper, on the embedded image world",
+    title="All tables and figures of the paper, of one seed or two, on the embedded image world",
     question="Which training objective gives features that transfer, and what changes that?",
     source=glyphs.STUDY.source,
     targets=(*glyphs.STUDY.targets, "findings"),

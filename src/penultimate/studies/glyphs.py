@@ -13,8 +13,8 @@ By plan four and a half hours on two CPU cores with AVX-512 (2,800 images a seco
     glyphs_temperatures   cosine softmax at the paper's eight temperatures, three seeds
 
 The regime is the paper's (`penultimate.training.regime`); images a class and epochs were settled by how well
-softmax fits and validates, and hyperparameters on a holdout of 51,200 images (`docs/world.md`,
-`penultimate show tableA1`). In the sweep of temperatures, an arm of its own, the loss is scaled by the
+softmax fits and validates, and hyperparameters on a holdout of 51,200 images (`docs/world.md`, `penultimate
+show tableA1 --reference`). In the sweep of temperatures, an arm of its own, the loss is scaled by the
 temperature, as in the paper's table 4, and has a learning rate of its own.
 
 A second architecture, without residual sums, is there for the comparison of layers alone (figure B.1). It has

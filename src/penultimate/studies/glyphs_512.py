@@ -3,7 +3,7 @@
     penultimate run glyphs_512 --gpus 0.1
 
 Planned, not run: nothing is measured, and there are no numbers to expect. `penultimate plan` computes 90
-trainings of 1,393,920 batches and 59.0 GB of files; at 5 ms a batch of 128 that is 2 GPU hours. On two CPU
+trainings of 1,393,920 batches and 60.4 GB of files; at 5 ms a batch of 128 that is 2 GPU hours. On two CPU
 cores it would be days.
 
 Each of the 512 pretraining characters is a class of its own, and K / M is 1 / 2 as it is on ImageNet. Images

@@ -5,9 +5,9 @@
     penultimate join glyphs FOLDER ... --to FOLDER
 
 Each takes between half an hour and two hours and a half on two CPU cores and less than 6 GB of disk
-(`penultimate plan glyphs_first`). What compares networks with each other is measured in one part only.
-`evidence_measured` measures more of networks of `glyphs_first`, and does not train them again where they are
-in its store; `evidence_backbones` has two of `glyphs_one_draw`'s seeds.
+(`penultimate plan glyphs_first`). No network is trained again that is in the store: `evidence_measured`
+measures more of those of `glyphs_first`, `evidence_backbones` has eight of the second architecture with
+`glyphs_one_draw` in common, `full_objectives` all 18, and `full_changed` eight with `glyphs_temperatures`.
 """
 
 import dataclasses

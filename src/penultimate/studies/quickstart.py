@@ -3,9 +3,9 @@
     penultimate run quickstart
 
 Five to ten minutes on two CPU cores. Hyperparameters are those of `glyphs`, which trains three times as long
-(`penultimate show tableA1`); nothing was chosen by a transfer result. Under the paper's weight decay and
-short warm-up so short a run learns little: it has less of the one and more of the other (`docs/world.md`).
-With one seed it shows a direction, not a certainty.
+(`penultimate show tableA1 --reference`); nothing was chosen by a transfer result. Under the paper's weight
+decay and short warm-up so short a run learns little: it has less of the one and more of the other
+(`docs/world.md`). With one seed it shows a direction, not a certainty.
 """
 
 import dataclasses

@@ -66,6 +66,11 @@ STUDY = Study(
     expected_seconds={
         "train": 1.0,
         "hard": 1.0,
+        "dynamics": 0.2,
+        "linear": 1.1,
+        "depth": 1.3,
+        "transfer_dynamics": 0.9,
+        "multilabel": 0.8,
         "similarity": 1.0,
         "distances": 0.2,
         "robustness": 0.5,
