@@ -201,6 +201,28 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     assert not any(_runs(child) for child in children)
 
 
+ORPHAN = """
+import os
+from penultimate.data import loading
+parent = os.getpid()
+ended, held = os.pipe()
+if os.fork() == 0:
+    os.close(held)
+    os.read(ended, 1)  # until the parent is gone
+    while os.getppid() == parent:
+        pass
+    loading._serve(None, parent)
+    print("serving", flush=True)
+"""
+
+
+def test_a_worker_whose_parent_ended_before_it_began_ends_too() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (said.stdout, said.stderr) == ("", "")
+
+
 def _children(parent: int) -> list[int]:
     listed = Path(f"/proc/{parent}/task/{parent}/children").read_text()
     return [int(child) for child in listed.split()]

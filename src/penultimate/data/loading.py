@@ -12,6 +12,7 @@ faster; but what is resized from it is another image than torchvision's, and so 
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
@@ -100,7 +101,7 @@ def in_order(
     if not workers:
         yield from map(read, pieces)
         return
-    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read,)) as pool:
+    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read, os.getpid())) as pool:
         waiting: deque[Future[Read]] = deque()
         try:
             for piece in pieces:
@@ -122,10 +123,11 @@ _reader: Callable[[Any], Any]
 """Of a worker process: what it reads with."""
 
 
-def _serve(reader: Callable[[Any], Any]) -> None:
+def _serve(reader: Callable[[Any], Any], parent: int) -> None:
     """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
 
-    At once: a worker holds the locks that its parent held when it was forked.
+    At once: a worker holds the locks that its parent held when it was forked. Of a parent that ended before
+    the worker asked to be told of it nothing is told any more.
     """
     global _reader
     _reader = reader
@@ -134,6 +136,8 @@ def _serve(reader: Callable[[Any], Any]) -> None:
         signal.signal(each, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if multiprocessing.get_start_method() == "fork" and os.getppid() != parent:
+            os._exit(1)
 
 
 def _served(piece: Any) -> Any:
