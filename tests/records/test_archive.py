@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -138,6 +139,27 @@ def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
     assert answer.returncode == 2
     assert "not finished (1 linear missing)" in answer.stderr
     assert not (smoke / "kept").exists()
+
+
+def test_a_folder_of_another_study_or_of_other_files_stays_as_it_is(
+    finished_smoke: Path, tmp_path: Path
+) -> None:
+    folder = study_folder(finished_smoke / "runs", "smoke")
+    other = dataclasses.replace(folder, description={**folder.description, "name": "other"})
+    keep(folder, tmp_path / "kept")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()}
+    with pytest.raises(RequestError, match=r"holds the kept study 'smoke'; give --to another folder"):
+        keep(other, tmp_path / "kept")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()} == before
+    keep(folder, tmp_path / "kept")
+    (tmp_path / "kept" / "kept.json").unlink()  # as if stopped before the last of the files
+    keep(folder, tmp_path / "kept")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()} == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "rows.csv").write_text("mine")
+    with pytest.raises(RequestError, match=r"rows\.csv' is no kept study's"):
+        keep(folder, tmp_path / "mine")
+    assert (tmp_path / "mine" / "rows.csv").read_text() == "mine"
 
 
 def test_what_continues_a_study_names_the_folder_of_results(tmp_path: Path) -> None:

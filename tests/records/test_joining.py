@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import penultimate
@@ -25,6 +26,7 @@ from penultimate.report.measurements import admit
 from penultimate.study import load_study
 
 STUDY = """
+from penultimate.data.augmentation import Augmentation
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -36,19 +38,28 @@ STUDY = Study(
     question="Is a part a part?",
     source={source!r},
     targets=(),
-    networks=(Runs(("softmax", "sigmoid"), TINY, ("glyphnet(width=4, features=16)",), seeds={seeds}),),
+    networks=(Runs(("softmax", "sigmoid"), {recipe}, ("glyphnet(width=4, features=16)",), seeds={seeds}),),
     measure={measure!r},
 )
 """
 MEASURE = ("accuracy", "class_separation", "spectra")
 
 
-def study_file(folder: Path, name: str, seeds: str, measure: tuple[str, ...] = MEASURE) -> Path:
+def study_file(
+    folder: Path, name: str, seeds: str, measure: tuple[str, ...] = MEASURE, recipe: str = "TINY"
+) -> Path:
     path = folder / f"{name}.py"
-    path.write_text(
-        textwrap.dedent(STUDY).format(name=name, seeds=seeds, measure=measure, source="glyphs_smoke")
-    )
+    settings = {"seeds": seeds, "measure": measure, "recipe": recipe, "source": "glyphs_smoke"}
+    path.write_text(textwrap.dedent(STUDY).format(name=name, **settings))
     return path
+
+
+def kept_part(root: Path, name: str, seeds: str, **settings: Any) -> Path:
+    """A study that is run in the store of the others and kept."""
+    study_file(root, name, seeds, **settings)
+    assert pu.run(load_study(str(root / f"{name}.py")), root / "runs", engine=InProcess()).complete
+    keep(study_folder(root / "runs", name), root / f"kept-{name}")
+    return root / f"kept-{name}"
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +67,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two halves of a study and the whole, each run in one store and kept."""
     root = tmp_path_factory.mktemp("parts")
     for name, seeds in (("first", "(0,)"), ("second", "(1, 2)"), ("whole", "(0, 1, 2)")):
-        study_file(root, name, seeds)
-        assert pu.run(load_study(str(root / f"{name}.py")), root / "runs", engine=InProcess()).complete
-        keep(study_folder(root / "runs", name), root / f"kept-{name}")
+        kept_part(root, name, seeds)
     return root
 
 
@@ -133,6 +142,78 @@ def test_parts_of_which_some_are_missing_are_joined_on_request_and_go_on_with_th
     assert said_of(read_kept(parts / "again")) == "2 of 6 networks"
 
 
+SHIFTED = "Recipe(epochs=1, batch_size=32, augmentation=Augmentation(shift=1))"
+
+
+@pytest.mark.parametrize(
+    ("settings", "measure", "said"),
+    [
+        (
+            {"recipe": "Recipe(epochs=1, batch_size=16)"},
+            MEASURE,
+            "recipe.batch_size of 'softmax | glyphnet(features=16, width=4) | seed 1, draw 1' is 16 in it,"
+            " and in due 32",
+        ),
+        ({"recipe": SHIFTED}, MEASURE, "recipe.augmentation.shift of"),
+        ({"measure": ("similarity(passes=3)",)}, ("similarity(passes=2)",), "is similarity(passes=3) in it"),
+    ],
+)
+def test_a_part_that_was_made_or_measured_otherwise_is_refused(
+    parts: Path,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, Any],
+    measure: tuple[str, ...],
+    said: str,
+) -> None:
+    other = kept_part(parts, "other", "(1, 2)", **settings)
+    whole = study_file(parts, "due", "(0, 1, 2)", measure)
+    for partial in ([], ["--partial"]):
+        assert main(["join", str(whole), str(other), "--to", str(parts / "no"), *partial]) == 2
+        told = capsys.readouterr().err
+        assert f"'{other}' is no part of due: " in told
+        assert said in told
+    assert not (parts / "no").exists()
+
+
+def test_parts_that_lack_a_measurement_are_not_the_whole(
+    parts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    less = kept_part(parts, "less", "(1, 2)", measure=("accuracy",))
+    joined = ["join", str(parts / "whole.py"), str(parts / "kept-first"), str(less), "--to"]
+    assert main([*joined, str(parts / "no")]) == 2
+    told = capsys.readouterr().err
+    assert "no part holds class_separation of 'softmax | glyphnet(features=16, width=4) | seed 1" in told
+    assert " and 7 more, so this is not the whole of whole; --partial joins" in told
+    assert not (parts / "no").exists()
+    assert main([*joined, str(parts / "less-joined"), "--partial"]) == 0
+    assert said_of(read_kept(parts / "less-joined")) == "2 of 6 networks"
+    rest = kept_part(parts, "rest", "(1, 2)", measure=("class_separation", "spectra"))
+    again = ["join", str(parts / "whole.py"), str(parts / "less-joined"), str(rest), "--to"]
+    assert main([*again, str(parts / "all-joined")]) == 0
+    whole = rows_of(read_kept(parts / "kept-whole"))
+    assert rows_of(read_kept(parts / "all-joined")) == pytest.approx(whole, nan_ok=True)
+
+
+def test_a_part_of_other_images_and_one_that_would_be_overwritten_are_refused(
+    parts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = read_kept(parts / "kept-second")
+    data = dict.fromkeys(kept.provenance["data"], "0" * 64) | {"glyphs_smoke (draw 0)": "0" * 64}
+    write_kept(
+        tmp_path / "other",
+        [(row, kept) for row in kept.table],
+        kept.description,
+        {**kept.provenance, "data": data},
+    )
+    whole, first = str(parts / "whole.py"), str(parts / "kept-first")
+    assert main(["join", whole, first, str(tmp_path / "other"), "--to", str(tmp_path / "no")]) == 2
+    assert "the images of glyphs_smoke (draw 0) are not the same in" in capsys.readouterr().err
+    before = {file.name: file.read_bytes() for file in (parts / "kept-first").iterdir()}
+    assert main(["join", whole, first, "--partial", "--to", f"{first}/../kept-first"]) == 2
+    assert "is one of the parts" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in (parts / "kept-first").iterdir()} == before
+
+
 def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> None:
     kept = read_kept(parts / "kept-first")
     changed = [(row, kept) for row in kept.table]
@@ -140,7 +221,7 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
     changed[0] = (dataclasses.replace(row, value=row.value + 1), owner)
     write_kept(tmp_path / "other", changed, kept.description, kept.provenance)
     with pytest.raises(RequestError, match=r"both hold .* with two values: .* in one part only"):
-        join([parts / "kept-first", tmp_path / "other"], kept.description, (), tmp_path / "joined")
+        join([parts / "kept-first", tmp_path / "other"], kept.description, (), {}, tmp_path / "joined")
 
 
 def test_what_is_of_no_objective_is_joined_too(parts: Path, tmp_path: Path) -> None:
@@ -164,7 +245,7 @@ def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
     parts = [tmp_path / f"my part {seed}" for seed in (0, 1)]
     keys = [NetworkKey("softmax", "net", seed=seed, draw=0) for seed in (0, 1)]
     whole = {**read_kept(parts[0]).description, "name": "whole"}
-    kept = read_kept(join(parts, whole, keys, tmp_path / "joined").parent)
+    kept = read_kept(join(parts, whole, keys, {}, tmp_path / "joined").parent)
     assert [(row.metric, row.seed) for row in kept.table] == [("top1", 0), ("top5", 0), ("top5", 1)]
     typed = ["penultimate", "join", "whole", *map(str, parts), "--to", str(tmp_path / "joined")]
     assert shlex.split(kept.description["command"]) == typed

@@ -75,7 +75,9 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="the whole: its name or its Python file")
     parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
     parser.add_argument("--to", required=True, metavar="FOLDER")
-    parser.add_argument("--partial", action="store_true", help="though some networks are in no part")
+    parser.add_argument(
+        "--partial", action="store_true", help="though some networks or measurements are in no part"
+    )
 
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
@@ -156,9 +158,16 @@ def _keep(options: argparse.Namespace) -> int:
 def _join(options: argparse.Namespace) -> int:
     from penultimate.records.joining import join
     from penultimate.study import load_study
+    from penultimate.study.unfold import unfold
 
     study = load_study(options.study)
-    written = join(options.parts, study.describe(), study.keys(), options.to, options.partial)
+    measured = {one.measurement.name for requests in study.measured().values() for one in requests}
+    asked = {
+        step_id: (step.name, step.columns)
+        for step_id, step in unfold(study).steps.items()
+        if step.name in measured
+    }
+    written = join(options.parts, study.describe(), study.keys(), asked, options.to, options.partial)
     say(f"Kept: {written}")
     return 0
 

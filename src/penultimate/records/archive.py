@@ -7,6 +7,7 @@ arrays.npz  what rows point to (densities, spectra, layer maps), to four digits;
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -20,7 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.files import atomic_write, digest_bytes, make_folder, read_sealed, write_sealed
+from penultimate.files import (
+    OtherVersionError,
+    atomic_write,
+    digest_bytes,
+    make_folder,
+    read_sealed,
+    write_sealed,
+)
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import INTEGERS, Row, Table, renamed
 
@@ -75,7 +83,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
     """Write a finished study's rows, arrays and provenance into a folder; the same study, the same bytes.
 
     Numbers have nine significant digits, arrays four. Raises RequestError for a study that is not finished,
-    and where there can be no such folder.
+    where there can be no such folder, and where that holds another study.
     """
     missing = {name: total - done for name, (done, total) in folder.counts().items() if done < total}
     if missing:
@@ -107,6 +115,7 @@ def write_kept(
         **({"arrays_sha256": digest_bytes(packed)} if packed else {}),
     }
     to = Path(to)
+    _expect_place(to, str(description["name"]))
     make_folder(to)
     atomic_write(to / ROWS_FILE, content)
     if packed:
@@ -115,6 +124,19 @@ def write_kept(
         (to / ARRAYS_FILE).unlink(missing_ok=True)
     write_sealed(to / KEPT, card, SCHEMA)
     return to / KEPT
+
+
+def _expect_place(to: Path, study: str) -> None:
+    """Raise RequestError for a folder that holds another study, or rows that are no study's."""
+    with contextlib.suppress(FileNotFoundError, DamagedFileError, OtherVersionError):  # these are kept again
+        there = read_sealed(to / KEPT, SCHEMA)["description"]["name"]
+        if there != study:
+            raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
+    with contextlib.suppress(OSError):
+        with (to / ROWS_FILE).open("rb") as file:
+            beginning = file.read(9).replace(b'"', b"")
+        if not beginning.startswith(b"step,"):
+            raise RequestError(f"'{to / ROWS_FILE}' is no kept study's; give --to another folder")
 
 
 def _arrays(

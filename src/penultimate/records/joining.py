@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +20,32 @@ SHARED = ("source", "limited")
 """What all parts must have in common with the whole."""
 FROM_PARTS = ("num_features", "layers", "tuning")
 """What only studies that were run know of their networks."""
+OF_ONE = ("objective", "backbone", "arm", "seed", "draw", "target")
+"""The columns by which the rows of a measurement are found."""
 
 
 def join(
     parts: Sequence[Path | str],
     whole: Mapping[str, Any],
     keys: Collection[NetworkKey],
+    asked: Mapping[str, tuple[str, Mapping[str, Any]]],
     to: Path | str,
     partial: bool = False,
 ) -> Path:
     """Write the kept parts of a study as the kept study; `whole` describes it, `keys` are its networks.
 
-    If it is `partial`, networks may be in no part; what is shown then says that it is unfinished.
+    `asked` are its measurements by the ids of their steps: what is measured, and the columns of its rows. If
+    it is `partial`, parts may lack networks and measurements; what is shown then says that it is unfinished.
 
-    Raises RequestError for a part of another source, for networks that the whole does not have or that no
-    part has, and for a number that two parts hold with two values: what compares networks with each other can
-    be in one part only.
+    Raises RequestError for a part of another source or other images, for a network that was made or measured
+    under other settings than the whole's, for networks that the whole does not have, for networks and
+    measurements that no part has, and for a number that two parts hold with two values: what compares
+    networks with each other can be in one part only.
     """
+    if Path(to).resolve() in {Path(part).resolve() for part in parts}:
+        raise RequestError(
+            f"'{to}' is one of the parts, which are kept as they are; give --to another folder"
+        )
     kept = {str(part): read_kept(part) for part in parts}
     for name, part in kept.items():
         for setting in SHARED:
@@ -43,15 +54,20 @@ def join(
                     f"'{name}' is no part of {whole['name']}: its {setting} is"
                     f" {part.description.get(setting)!r}, that of {whole['name']} {whole.get(setting)!r}"
                 )
+        _expect_alike(name, part.description, whole)
+    _expect_the_same_images(kept)
     rows = _rows(kept)
     trained = [key for key in keys if not key.is_given]
     missing = _missing(rows, kept, str(whole["name"]), trained)
-    if missing and not partial:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    lacking = [each for each in _unmeasured(rows, kept, asked) if each[1] not in missing]
+    if (missing or lacking) and not partial:
+        first, *others = [f"'{key}'" for key in missing] or [said for said, _ in lacking]
+        more = f" and {len(others)} more" if others else ""
         raise RequestError(
-            f"no part holds '{missing[0]}'{more}, so this is not the whole of {whole['name']};"
+            f"no part holds {first}{more}, so this is not the whole of {whole['name']};"
             " --partial joins the parts that there are"
         )
+    unfinished = {*missing, *(key for _, key in lacking)}
     facts = {
         setting: part.description[setting]
         for part in reversed(kept.values())
@@ -62,8 +78,96 @@ def join(
     command = shlex.join([*typed, "--partial"] if partial else typed)
     provenances = [part.provenance for part in kept.values()]
     description = {**whole, "command": command, **facts}
-    far = {"networks": [len(trained) - len(missing), len(trained)]}
+    far = {"networks": [sum(key not in unfinished for key in trained), len(trained)]}
     return write_kept(to, rows, description, {**_joined(provenances), **far, "command": command})
+
+
+def _expect_alike(name: str, part: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+    """Raise RequestError, with the setting, for a network that a part made or measured otherwise."""
+    ours, theirs = _settings(whole), _settings(part)
+    for key in filter(theirs.__contains__, ours):
+        for setting in sorted(theirs[key].keys() & ours[key].keys()):
+            there, here = theirs[key][setting], ours[key][setting]
+            if there != here:
+                raise RequestError(
+                    f"'{name}' is no part of {whole['name']}: {setting} of '{key}' is {there} in it, and in"
+                    f" {whole['name']} {here}"
+                )
+
+
+def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]]:
+    """How a study made and measured each network: {"recipe.epochs": 3, "knn": "knn(k=5)", ...}."""
+    settings: dict[NetworkKey, dict[str, Any]] = {}
+    for grid in json.loads(json.dumps(description["networks"])):
+        texts = description["measure"] if grid["measure"] is None else grid["measure"]
+        measured = {text.partition("(")[0]: text for text in texts}
+        if "given" in grid:
+            made = {NetworkKey(name): {"source": source} for name, source in grid["given"].items()}
+        else:
+            combined = itertools.product(grid["seeds"], grid["backbones"], grid["objectives"])
+            draws = grid["draws"]
+            made = {
+                NetworkKey(text, backbone, grid["arm"], seed, seed if draws == "seed" else draws): dict(
+                    _flat("recipe", grid["recipe"])
+                )
+                for seed, backbone, text in combined
+            }
+        for key, how in made.items():
+            settings.setdefault(key, {}).update({**how, **measured})
+    return settings
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for part, inner in value.items():
+            yield from _flat(f"{name}.{part}", inner)
+    else:
+        yield name, value
+
+
+def _expect_the_same_images(kept: Mapping[str, KeptStudy]) -> None:
+    """Raise RequestError for a data set whose images are others in another part."""
+    first: dict[str, tuple[str, str]] = {}
+    for name, part in kept.items():
+        for data, digest in part.provenance.get("data", {}).items():
+            known, owner = first.setdefault(data, (digest, name))
+            if known != digest:
+                raise RequestError(f"the images of {data} are not the same in '{owner}' and '{name}'")
+
+
+def _unmeasured(
+    rows: Sequence[tuple[Row, KeptStudy]],
+    kept: Mapping[str, KeptStudy],
+    asked: Mapping[str, tuple[str, Mapping[str, Any]]],
+) -> list[tuple[str, NetworkKey]]:
+    """The measurements without rows, in words, each with its network; of several networks one row is enough.
+
+    Of a training that diverged, and of what a part found to be undefined, there is nothing to be measured.
+    """
+    by_kind: dict[str, list[Row]] = {}
+    for row, _ in rows:
+        by_kind.setdefault(str(row.step).partition(".")[0], []).append(row)
+    undefined = {step_id for part in kept.values() for step_id in part.provenance.get("undefined", {})}
+    diverged = _diverged(kept)
+    held: dict[tuple[str, tuple[str, ...]], set[tuple[Any, ...]]] = {}
+    lacking = []
+    for step_id, (kind, columns) in asked.items():
+        names = tuple(name for name in OF_ONE if columns.get(name) is not None)
+        if (kind, names) not in held:
+            of_kind = by_kind.get(kind, ())
+            held[kind, names] = {tuple(getattr(row, name) for name in names) for row in of_kind}
+        objective, backbone, arm = (columns.get(name) or "" for name in OF_ONE[:3])
+        key = NetworkKey(objective, backbone, arm, columns.get("seed"), columns.get("draw"))
+        settled = step_id in undefined or key in diverged
+        if not settled and tuple(columns[name] for name in names) not in held[kind, names]:
+            on = f" on {columns['target']}" if columns.get("target") else ""
+            lacking.append((f"{kind} of '{key}'{on}", key))
+    return lacking
+
+
+def _diverged(kept: Mapping[str, KeptStudy]) -> set[NetworkKey]:
+    of_parts = (part.provenance.get("diverged_networks", {}).values() for part in kept.values())
+    return {NetworkKey(**of) for of in itertools.chain.from_iterable(of_parts)}
 
 
 def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
@@ -101,7 +205,8 @@ def _missing(
         raise RequestError(
             f"'{names[0]}' holds '{foreign[0]}', which {whole} does not have; it is of another study"
         )
-    return [key for key in trained if key not in measured]
+    diverged = _diverged(kept)
+    return [key for key in trained if key not in measured and key not in diverged]
 
 
 def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
