@@ -104,7 +104,7 @@ def evaluate(
     """
     from penultimate.engine.inprocess import InProcessEngine
     from penultimate.engine.run import run
-    from penultimate.report import read_study, write_report
+    from penultimate.report import refresh_page
     from penultimate.study.evaluation import NAME, evaluation
 
     folders = {each: str(where) for each, where in data.items()}
@@ -115,10 +115,7 @@ def evaluate(
     study = evaluation(sources, folders, source, classifies, fine_tune, name or NAME, size, crop)
     command = command or "penultimate.evaluate(...) in Python"
     summary = run(study, out, processes, observer, command, InProcessEngine() if live else engine, verify)
-    page = Path(out) / "studies" / study.name / "report.html"
-    if summary.computed or summary.is_new or not page.is_file():
-        write_report(read_study(out, study.name), page)
-    return Evaluation(Path(out), study.name, page, summary)
+    return Evaluation(Path(out), study.name, refresh_page(out, study.name), summary)
 
 
 def _source(name: str, what: str | nn.Module, size: int | None, crop: float | None) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from tests.engine.processes import alive, descendants, wait_for
 
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
+from penultimate.report import refresh_page
 from penultimate.store import Store
 from penultimate.study import Study, load_study
 from penultimate.study.graph import Graph
@@ -77,16 +79,35 @@ class Idle:
         return Summary()
 
 
-def test_it_is_known_whether_a_study_is_the_one_that_was_run_last(tmp_path: Path) -> None:
-    """A page is written again for another study of the same name, though all its steps are done."""
-    smoke = load_study("smoke")
-    fewer = dataclasses.replace(smoke, targets=smoke.targets[:1])
+def test_a_page_is_written_again_where_it_does_not_show_what_the_study_has(
+    smoke: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For another study of the name, whose steps are done; and where a run was stopped before its page."""
+    study = load_study("smoke")
+    fewer = dataclasses.replace(study, targets=study.targets[:1])
+    written = []
+    monkeypatch.setattr(
+        "penultimate.report.page.page.write_report", lambda results, path: written.append(path)
+    )
+    page = smoke / "runs/studies/smoke/report.html"
 
-    def is_new(study: Study, command: str = "") -> bool:
-        return run(study, tmp_path, command=command, engine=Idle()).is_new
+    def is_written(study: Study, command: str = "") -> bool:
+        written.clear()
+        run(study, smoke / "runs", command=command, engine=Idle())
+        assert refresh_page(smoke / "runs", "smoke") == page
+        return written == [page]
 
-    assert [is_new(smoke), is_new(smoke), is_new(smoke, "penultimate run smoke")] == [True, False, False]
-    assert [is_new(fewer), is_new(fewer), is_new(smoke)] == [True, False, True]
+    assert [is_written(study), is_written(study, "penultimate run smoke"), is_written(study, "x")] == [
+        False
+    ] * 3
+    assert [is_written(fewer), is_written(fewer), is_written(study)] == [True, False, True]
+    step = next((smoke / "runs/steps").glob("linear.*"))
+    step.rename(smoke / "away")
+    assert [is_written(study), is_written(study)] == [True, False]
+    (smoke / "away").rename(step)
+    assert [is_written(study), is_written(study)] == [True, False]
+    page.rename(smoke / "page")
+    assert is_written(study)
 
 
 def damage(path: Path) -> None:
@@ -290,6 +311,23 @@ def test_a_diverged_objective_is_named_and_the_others_go_on(tmp_path: Path) -> N
     report = (folder / "report.html").read_text()
     assert "Diverged" in report
     assert "Squared error, seed 0" in report
+    assert "Unfinished" not in report
+
+
+def test_a_study_without_what_rests_on_a_diverged_training_is_whole(tmp_path: Path) -> None:
+    """It is complete, nothing of it is planned, and it is kept."""
+    command = ["smoke", "--set", "recipe.learning_rate=1000.0", "--only", "softmax,squared_error"]
+    command += ["--set", "measure=accuracy,linear"]
+    assert penultimate("run", *command, cwd=tmp_path).returncode == 0
+    said = penultimate("status", cwd=tmp_path).stdout
+    assert re.match(r"\S+: (\d+) of \1 steps, complete", said)
+    assert "left: 0 steps" in penultimate("plan", *command, cwd=tmp_path).stdout
+    kept = penultimate("keep", "--to", "kept", cwd=tmp_path)
+    assert kept.returncode == 0, kept.stderr
+    shown = penultimate("show", "table1", "--allow-limited", cwd=tmp_path).stdout
+    assert "Diverged" in shown
+    again = penultimate("run", *command, cwd=tmp_path)
+    assert "Everything is done already." in again.stdout
 
 
 def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:

@@ -22,7 +22,6 @@ from penultimate.commands.shared import (
     takes_settings,
     tell,
     verifies,
-    write_page,
 )
 from penultimate.errors import RequestError, counted, shortened
 
@@ -87,6 +86,7 @@ def _tell_of_plugins(study: Study) -> None:
 def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
+    from penultimate.report import refresh_page
     from penultimate.store import Store
 
     check_processes(options)
@@ -98,10 +98,7 @@ def _run(options: argparse.Namespace) -> int:
     summary = run(
         study, options.out, options.processes, display, options.line, options.on, verify=options.verify
     )
-    folder = Path(options.out) / "studies" / study.name
-    report = folder / "report.html"
-    if summary.computed or summary.is_new or not report.is_file():
-        write_page(options.out, study.name, None)
+    report = refresh_page(options.out, study.name)
     if options.verify:
         print(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")
     tell(summary, report)

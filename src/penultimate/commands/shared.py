@@ -97,11 +97,12 @@ def tell(summary: Summary, report: Path) -> None:
 
 def write_page(out: str, study: str, to: str | None) -> Path:
     """Write a study's page, into its folder unless `to` says where; where it is."""
-    from penultimate.report import read_study, write_report
+    from penultimate.report import read_study, refresh_page, write_report
 
-    target = Path(to) if to else Path(out) / "studies" / study / "report.html"
-    write_report(read_study(out, study), target)
-    return target
+    if not to:
+        return refresh_page(out, study, anew=True)
+    write_report(read_study(out, study), to)
+    return Path(to)
 
 
 def folder_of(out: str, study: str) -> StudyFolder:

@@ -35,10 +35,7 @@ class Silent:
 
 @dataclass
 class Summary:
-    """What became of a study's steps.
-
-    `is_new`: the study is not the one that was last run under its name, or the first.
-    """
+    """What became of a study's steps."""
 
     total: int = 0
     cached: int = 0
@@ -47,7 +44,6 @@ class Summary:
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    is_new: bool = False
 
     @property
     def complete(self) -> bool:

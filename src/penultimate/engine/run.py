@@ -49,7 +49,8 @@ class StepCost:
 
 @dataclass(frozen=True)
 class Plan:
-    """A study's graph, beside what the store already holds of it, and what the rest will take.
+    """A study's graph, beside what of it is over (done, or left out below a training that diverged), and what
+    the rest will take.
 
     `bytes_are_whole`: nothing is left out of `bytes_left` because its size is unknown.
     """
@@ -99,17 +100,22 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
     """
     graph = unfold(_as_study(study))
     store = Store(out)
-    kinds: dict[str, list[str]] = {}
-    for step in graph.steps.values():
-        kinds.setdefault(step.name, []).append(step.id)
     done: dict[str, float] = {}
+    diverged: set[str] = set()
     for step_id in graph.steps:
         meta = _finished(store, step_id)
         if meta is not None:
             done[step_id] = meta.content["seconds"]
-    guessed = disk_seconds(graph, done)
+            if meta.status == "diverged":
+                diverged.add(step_id)
+    over = {**done, **dict.fromkeys(graph.below(diverged), 0.0)}
+    kinds: dict[str, list[str]] = {}
+    for step in graph.steps.values():
+        if step.id in done or step.id not in over:
+            kinds.setdefault(step.name, []).append(step.id)
+    guessed = disk_seconds(graph, over)
     if any(isinstance(block, Given) for block in graph.study.networks):
-        guessed |= given_seconds(graph, done)
+        guessed |= given_seconds(graph, over)
     costs = []
     for name, ids in kinds.items():
         seconds = [done[step_id] for step_id in ids if step_id in done]
@@ -122,8 +128,8 @@ def plan(study: Study | str, out: Path | str = "runs") -> Plan:
             if name == "train" and each is not None and is_of_some and len(seconds) < len(ids):
                 each *= _longer(graph, done)
         costs.append(StepCost(name, len(ids), len(seconds), each, bool(left)))
-    taken, whole = bytes_left(graph, done)
-    return Plan(graph, frozenset(done), tuple(costs), taken, whole)
+    taken, whole = bytes_left(graph, over)
+    return Plan(graph, frozenset(over), tuple(costs), taken, whole)
 
 
 def _longer(graph: Graph, done: Mapping[str, float]) -> float:
@@ -179,12 +185,12 @@ def run(
     folder = store.root / "studies" / graph.study.name
     folder.mkdir(parents=True, exist_ok=True)
     with exclusively(store, folder):
-        description, order, is_new = _note(store, graph, command, observer)
+        description, order = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
-        summary.is_new = is_new
-        if summary.failed:
-            failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
-            write_study(store, {**description, "failed": failed}, order)
+        failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
+        outcome = {"failed": failed, "left_out": graph.below(summary.diverged)}
+        if any(outcome.values()):
+            write_study(store, {**description, **{name: of for name, of in outcome.items() if of}}, order)
         return summary
 
 
@@ -231,10 +237,10 @@ def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
     ]
 
 
-def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int, bool]:
+def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
     """Record which steps make up the study, so that results and reports can be read while it runs.
 
-    Returns what was recorded, the study's place in the order, and whether something else was recorded before.
+    Returns what was recorded, and the study's place in the order.
     """
     before = claim(store, graph.study.name, False, observer.noticed)
     for name in _changed(graph, before.description["steps"]):
@@ -255,5 +261,4 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
     }
     write_study(store, content, before.order)
-    said = ({name: of[name] for name in of if name != "command"} for of in (before.description, content))
-    return content, before.order, len({json.dumps(of, sort_keys=True) for of in said}) > 1
+    return content, before.order

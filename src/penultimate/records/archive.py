@@ -93,7 +93,9 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
             f" {folder.command_for('', verify=False)}"
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
-    description = {name: value for name, value in folder.described().items() if name != "steps"}
+    description = {
+        name: value for name, value in folder.described().items() if name not in ("steps", "left_out")
+    }
     return write_kept(to, [(row, folder) for row in rows], description, folder.provenance())
 
 

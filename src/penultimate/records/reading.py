@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
-from penultimate.files import read_sealed, write_sealed
+from penultimate.files import canonical_json, digest_bytes, read_sealed, write_sealed
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import (
@@ -176,10 +176,20 @@ class StudyFolder:
         return NetworkKey(*names, arm, columns.get("seed"), columns.get("draw"))
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Of every kind of step: how many are done, of how many. No step's files are read."""
-        steps = self.description["steps"]
+        """Of every kind of step: how many are done, of how many. No step's files are read.
+
+        Those that rest on a training that diverged are none, for they cannot be done.
+        """
+        left_out = frozenset(self.description.get("left_out", ()))
+        steps = [step_id for step_id in self.description["steps"] if step_id not in left_out]
         total, done = Counter(map(_kind, steps)), Counter(map(_kind, filter(self.store.holds, steps)))
         return {name: (done[name], count) for name, count in total.items()}
+
+    def state(self) -> bytes:
+        """A digest of what a study's page shows: the description without its command, and the steps done."""
+        described = {name: value for name, value in self.description.items() if name != "command"}
+        done = list(filter(self.store.holds, self.description["steps"]))
+        return digest_bytes(canonical_json([described, done]).encode()).encode()
 
     def provenance(self) -> dict[str, Any]:
         """Where the rows come from: machine, packages, commit, data digests, durations."""

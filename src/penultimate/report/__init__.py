@@ -24,7 +24,7 @@ __getattr__, __dir__ = attributes(
         "page.page": "render_report write_report",
         "terminal": "render_exhibit_text",
     },
-    "exhibit read_reference read_study",
+    "exhibit read_reference read_study refresh_page",
 )
 __all__ = __dir__()
 
@@ -54,6 +54,23 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     return StudyResults(
         folder.described(), folder.evidence(), folder.contact_sheet(), folder.provenance(), folder.arrays
     )
+
+
+def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
+    """Write a study's page into its folder, unless it shows what the study has now (or `anew`); where it is.
+
+    Beside it lies what it shows (`StudyFolder.state`), so that one from before a stopped run is known.
+    """
+    from penultimate.files import atomic_write
+    from penultimate.records.reading import study_folder
+    from penultimate.report.page.page import write_report
+
+    folder = study_folder(out, study)
+    page, shown, state = folder.path / "report.html", folder.path / "report.state", folder.state()
+    if anew or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
+        write_report(read_study(out, study), page)
+        atomic_write(shown, state, durable=False)
+    return page
 
 
 def read_reference(study: str = "") -> StudyResults:

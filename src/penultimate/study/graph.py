@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import gc
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -129,3 +129,11 @@ class Graph:
             for parent in step.parents:
                 children[parent].append(step_id)
         return children
+
+    def below(self, diverged: Collection[str]) -> list[str]:
+        """The steps that cannot be done, for they rest on diverged trainings; what gathers goes without."""
+        lost: dict[str, None] = {}
+        for step_id, step in self.steps.items():
+            if not step.gathers and any(parent in diverged or parent in lost for parent in step.parents):
+                lost[step_id] = None
+        return list(lost)
