@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penultimate import userfile
+from penultimate import registry, userfile
 from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
-from penultimate.plugins import load_plugin
+from penultimate.plugins import load_plugin, told
 from penultimate.study import Given, Runs, Search, Study, load_study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
@@ -53,6 +53,29 @@ def test_a_file_that_ends_the_program_is_no_success(tmp_path: Path, load: Any, w
     with pytest.raises(RequestError, match=rf"{file}', line \d: it ends the whole program"):
         load(str(file))
     assert os._exit.__module__ == "posix"
+
+
+def test_a_plugin_that_ends_the_program_when_it_is_called_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import os\nfrom penultimate import register\n\n@register.metric\ndef vanish(bank): os._exit(0)\n\n"
+    )
+    try:
+        assert main(["check", str(file)]) == 1
+    finally:
+        registry.forget("metric", "vanish")
+    assert "vanish raises on line 5 of mine.py: SystemExit" in " ".join(capsys.readouterr().out.split())
+
+
+class WordlessError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def test_an_exception_without_words_is_told_by_its_name() -> None:
+    assert told(WordlessError()) == "WordlessError"
 
 
 @pytest.mark.parametrize("what", LOOPS)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import shutil
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +36,20 @@ from tests.conftest import penultimate
         (["run", "smoke", "--processes", "0"], "at least 1"),
         (["plan", "smoke", "--processes", "-1"], "at least 1"),
         (["run", "smoke", "--set", "recipe.epoch=1"], "Did you mean 'epochs'"),
+        (["run", "smoke", "--set", "epochs=1"], "Did you mean 'recipe.epochs'"),
+        (
+            ["run", "smoke", "--set", "cosine decay.source=x"],
+            "is the whole study's, not that of an arm; set sou",
+        ),
+        (["run", "smoke", "--set", "cosine decay.measure=knn"], "not that of an arm; set measure"),
+        (["run", "smoke", "--set", "recipe.learning_rate=1e308"], "at most 1e30"),
+        (["run", "smoke", "--on", ":"], "there is no engine at ':': Empty module name"),
+        (["run", "smoke", "--on", "json:JSONDecoder"], "there is no engine at 'json:JSONDecoder': "),
+        (
+            ["run", "smoke", "--on", "builtins:str"],
+            "is no engine: it has no run(graph, store, observer)",
+        ),
+        (["evaluate", "--model", "timm:resnet18", "--data", "cifar10"], "Where the images of 'cifar10' lie"),
         (["run", "smoke", "--set", "objectives=('dropout(keep=3)',)"], "keep"),
         (["run", "smoke", "--out", "a-file"], "is, or lies below, a file"),
         (["run", "smoke", "--out", "/proc/nowhere"], "output folder"),
@@ -63,6 +81,53 @@ def test_a_wrong_request_is_answered_in_a_sentence(
     assert code == 2, said.out + said.err
     assert answer in said.err
     assert "Traceback" not in said.err
+
+
+def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
+    finished_smoke: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished_smoke / "runs/studies", tmp_path / "runs/studies")
+    (tmp_path / "runs/studies/other").mkdir()
+    (tmp_path / "runs/studies/other/study.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    assert main(["status"]) == 2
+    told = capsys.readouterr()
+    assert "smoke: 0 of" in told.out
+    assert "other/study.json' is not what was written; run the study again" in told.err
+
+    def refused(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    assert main(["status"]) == 1
+    assert "Permission denied (runs/studies)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("list studies >&-", 0, ""),
+        ("run smok 2>&-", 2, ""),
+        ("list studies | true", 0, ""),
+        ("run smoke --set measure=accuracy --only softmax | true", 141, "stopped, for nothing reads what it"),
+        ("run smoke --set measure=accuracy --only softmax >&-", 0, ""),
+    ],
+)
+def test_a_closed_output_is_no_error(tmp_path: Path, line: str, code: int, said: str) -> None:
+    command = f"{sys.executable} -m penultimate.cli {line}"
+    shell = ["bash", "-c", f"sleep 0.1; {command}; exit ${{PIPESTATUS[0]}}"]
+    answer = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert answer.returncode == code, answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert said in answer.stderr
+
+
+def test_the_window_system_of_a_notebook_is_none_of_the_commands(
+    finished_smoke: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLBACKEND", "module://nowhere.backend")
+    answer = penultimate("report", "--out", str(finished_smoke / "runs"), "--to", "page.html", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_what_a_sum_of_objectives_is_stands_where_one_can_be_written(tmp_path: Path) -> None:

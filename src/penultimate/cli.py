@@ -1,7 +1,7 @@
 """The command `penultimate`. Parsing needs no tensor library; each command imports what it uses.
 
 Exit codes: 0 done; 1 a step failed, or doctor found something to do; 2 the request was wrong; 130 stopped by
-Ctrl-C, 143 by SIGTERM, 129 by SIGHUP (the same command continues).
+Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 as nothing reads its output (the same command continues).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from penultimate.commands import data, evaluating, examining, reading, running, tuning
@@ -32,6 +33,8 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code comes back. Never a traceback for a user's mistake."""
+    os.environ["MPLBACKEND"] = "agg"  # pages need no window; a notebook names its own, which may not be here
+    _open_what_is_closed()
     with _stopped_as_by_ctrl_c() as came:
         return _main(list(sys.argv[1:] if arguments is None else arguments), came)
 
@@ -63,11 +66,23 @@ def _main(arguments: list[str], came: list[int]) -> int:
         return 128 + next(iter(came), signal.SIGINT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if arguments[0] not in COMMANDS or not COMMANDS[arguments[0]].goes_on:
+            return 0
+        with contextlib.suppress(OSError):
+            left = "nothing reads what it says; the same command continues from here"
+            say(f"penultimate: stopped, for {left}", file=sys.stderr)
+        return 128 + signal.SIGPIPE
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         say(f"penultimate: {error.strerror or error}{where}; nothing done is lost", file=sys.stderr)
         return 1
+
+
+def _open_what_is_closed() -> None:
+    """Have streams that were closed (`>&-`) swallow what they are given."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
 
 
 @contextlib.contextmanager

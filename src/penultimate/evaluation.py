@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from penultimate.engine.observer import Engine, Observer, Summary
     from penultimate.report.base import Built
+    from penultimate.store import Store
+    from penultimate.study.spec import Study
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def evaluate(
     from penultimate.engine.inprocess import InProcessEngine
     from penultimate.engine.run import run
     from penultimate.report import refresh_page
+    from penultimate.store import Store
     from penultimate.study.evaluation import NAME, evaluation
 
     folders = {each: str(where) for each, where in data.items()}
@@ -113,9 +116,25 @@ def evaluate(
         raise RequestError(f"'{live[0]}' is a module, which no other process knows: only engine='local' does")
     sources = {each: _source(each, what, size, crop) for each, what in networks.items()}
     study = evaluation(sources, folders, source, classifies, fine_tune, name or NAME, size, crop)
+    _expect_networks(study, Store(out))
     command = command or "penultimate.evaluate(...) in Python"
     summary = run(study, out, processes, observer, command, InProcessEngine() if live else engine, verify)
     return Evaluation(Path(out), study.name, refresh_page(out, study.name), summary)
+
+
+def _expect_networks(study: Study, store: Store) -> None:
+    """Raise RequestError for a network that its library does not have, before it takes another one's page."""
+    from penultimate.engine.run import expect_located
+    from penultimate.networks.sources import read_source
+    from penultimate.study.unfold import unfold
+
+    steps = unfold(expect_located(study)).steps.values()
+    sources = [step.config["source"] for step in steps if step.name == "given" and not store.holds(step.id)]
+    for source in map(read_source, sources):
+        if source.kind in ("timm", "torchvision"):
+            from penultimate.networks.architectures import expect_known
+
+            expect_known(source.kind, source.name)
 
 
 def _source(name: str, what: str | nn.Module, size: int | None, crop: float | None) -> str:

@@ -224,7 +224,10 @@ def told(error: BaseException) -> str:
     files = {str(path) for path in _loaded}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     place = f"the plug-in '{Path(frames[-1].filename).name}', line {frames[-1].lineno}: " if frames else ""
-    return f"{place}{type(error).__name__}: {error}"
+    try:
+        return f"{place}{type(error).__name__}: {error}"
+    except Exception:  # of an exception that has no words for itself
+        return f"{place}{type(error).__name__}"
 
 
 def raised_by(name: str, function: object, error: BaseException) -> str:

@@ -117,7 +117,7 @@ def execute(
     `told` puts an exception into words.
     """
     try:
-        with _exits_noticed():
+        with exits_noticed():
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         said = told(error) if told else in_words(error, what, path)
@@ -219,7 +219,7 @@ def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _exits_noticed() -> Iterator[None]:
+def exits_noticed() -> Iterator[None]:
     """`os._exit` ends a program without a word, and with code 0 looks like success; here it is `sys.exit`."""
     process = os.getpid()
 

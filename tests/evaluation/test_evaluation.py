@@ -184,6 +184,30 @@ def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
     assert any("test_vit-shapes" in name for name in steps(tmp_path / "runs", "probed"))
 
 
+def test_a_mistyped_network_leaves_the_page_as_it_is(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    pu.evaluate({"vit": NETWORKS["vit"]}, {"shapes": folders["shapes"]}, out=out, engine=InProcess())
+    study = out / "studies" / "evaluation"
+    before = {file.name: file.read_bytes() for file in study.iterdir() if file.is_file()}
+    for typed in ("timm:test_vitt(pretrained=False)", "torchvision:resnet1"):
+        arguments = ["evaluate", "--model", typed, "--data", f"shapes={folders['shapes']}", "--out", str(out)]
+        assert main(arguments) == 2
+        assert "has no network" in (said := capsys.readouterr().err)
+        assert "Did you mean '" in said
+    assert {file.name: file.read_bytes() for file in study.iterdir() if file.is_file()} == before
+
+
+def test_why_nothing_was_measured_is_said_where_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = class_folders(tmp_path / "one", ("only",), 6)
+    arguments = ["--data", str(one), "--out", str(tmp_path / "runs"), "--processes", "1"]
+    assert main(["evaluate", "--model", NETWORKS["vit"], *arguments]) == 0
+    assert "y holds one class only" in " ".join(capsys.readouterr().out.split())
+
+
 def test_one_class_has_no_accuracy_and_says_so(tmp_path: Path) -> None:
     one = class_folders(tmp_path / "one", ("only",), 6)
     done = pu.evaluate({"vit": NETWORKS["vit"]}, {"one": one}, out=tmp_path / "runs", engine=InProcess())
@@ -373,7 +397,7 @@ def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
 
 
 def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:
-    for name in ("train.softmax-s0.0123", "train.sigmoid-s0.4567"):
+    for name in ("train.softmax-s0.0123", "train.sigmoid-s0.4567", "hard.d0-glyphs.89ab"):
         (tmp_path / "steps" / name).mkdir(parents=True)
         (tmp_path / "steps" / name / "network.json").write_text("{}")
     found = networks_named([(str(tmp_path), "")])

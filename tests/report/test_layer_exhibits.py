@@ -138,6 +138,10 @@ def test_one_seed_has_no_control_and_says_how_to_get_it() -> None:
     pair = entry(("softmax", 0, "block1"), ("sigmoid", 0, "penultimate"))
     assert raster_of(built, PRESETS["sigmoid"].label).values[0][4] == pytest.approx(pair, rel=1e-5)
     assert any("penultimate run glyphs --seeds 0,1" in note for note in built.notes)
+    results = part_of(glyphs(), seeds=[0])
+    typed = {**results.description, "command": "penultimate run 'my studies/glyphs.py' --processes 1"}
+    built = exhibit("figure2", dataclasses.replace(results, description=typed))
+    assert any("penultimate run 'my studies/glyphs.py' --seeds 0,1" in note for note in built.notes)
     assert table_of(built, "figure2-last").rows[0].cells[0].detail == "needs two seeds"
 
 

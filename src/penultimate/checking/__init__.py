@@ -101,6 +101,8 @@ def check_entry(entry: Entry) -> list[Finding]:
     import importlib
 
     from penultimate.checking.examination import examine
+    from penultimate.userfile import exits_noticed
 
     module, _, checks = CHECKS[entry.kind].partition(":")
-    return examine(entry, getattr(importlib.import_module(f"penultimate.checking.{module}"), checks))
+    with exits_noticed():
+        return examine(entry, getattr(importlib.import_module(f"penultimate.checking.{module}"), checks))

@@ -89,11 +89,13 @@ def _takes_list(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from penultimate.records.reading import study_folders
+    from penultimate.records.reading import out_option, study_folders
 
-    folders = study_folders(options.out)
-    if not folders:
-        say(f"No study in '{options.out}' yet. Start one: penultimate run quickstart")
+    damaged: list[str] = []
+    folders = study_folders(options.out, damaged.append)
+    if not folders and not damaged:
+        start = f"penultimate run quickstart{out_option(Path(options.out))}"
+        say(f"No study in '{options.out}' yet. Start one: {start}")
         return 0
     for folder in folders:
         counts = folder.counts()
@@ -105,7 +107,9 @@ def _status(options: argparse.Namespace) -> int:
             say(f"  diverged: {folder.called(step_id)}: {reason}")
         if (folder.path / "report.html").is_file():
             say(f"  report: {folder.path / 'report.html'}")
-    return 0
+    for told in damaged:
+        say(f"penultimate: {told}", file=sys.stderr)
+    return 2 if damaged else 0
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -62,7 +62,7 @@ def _study(options: argparse.Namespace) -> Study:
     from penultimate.study.selection import changed, load_study, names_in
 
     load_plugins(options)
-    only = names_in(options.only or "")
+    only = list(dict.fromkeys(names_in(options.only or "")))
     if options.only is not None and not only:
         raise RequestError("--only names no objective; without it, all are run")
     study = changed(load_study(options.study), options.assignments, only, seeds(options.seeds))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from penultimate import registry
 from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, size_text, without_digest
@@ -55,10 +56,9 @@ def _studies(
     """The studies that can be read, and what is to be said of each folder."""
     studies, findings = [], []
     for path in folders:
-        again = (
-            "what was run there, again: it writes the file anew and keeps all steps"
-            f" ({_command(path.name)}{out_option(store.root)})"
-        )
+        command = _command(path.name)
+        typed = f" ({command}{out_option(store.root)})" if command else ""
+        again = f"what was run there, again: it writes the file anew and keeps all steps{typed}"
         try:
             study = read_study(store, path)
         except FileNotFoundError:
@@ -80,8 +80,11 @@ def _studies(
 
 
 def _command(name: str) -> str:
+    """What runs a study by its folder; "" where that does not say it: a study file's, or a changed one's."""
     kind, dash, study = name.partition("-")
-    return f"penultimate tune all --study {study}" if kind == "tune" and dash else f"penultimate run {name}"
+    if kind == "tune" and dash:
+        return f"penultimate tune all --study {study}"
+    return f"penultimate run {name}" if name in registry.names("study") else ""
 
 
 def _changed_beside(study: StudyFolder) -> Iterator[str]:

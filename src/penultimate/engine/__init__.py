@@ -30,9 +30,11 @@ def load_engine(name: str, processes: int | None = None) -> Engine:
         raise unknown("engine", name, ENGINES)
     try:
         make = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        if known in ENGINES:
+        engine: Engine = make(processes, address) if address else make(processes)
+    except Exception as error:  # whatever the caller's own raises
+        if known in ENGINES or isinstance(error, RequestError):
             raise
-        raise RequestError(f"there is no engine at '{name}': {error}") from None
-    engine: Engine = make(processes, address) if address else make(processes)
+        raise RequestError(f"there is no engine at '{name}': {error or type(error).__name__}") from None
+    if not callable(getattr(engine, "run", None)):
+        raise RequestError(f"'{name}' is no engine: it has no run(graph, store, observer)")
     return engine

@@ -38,12 +38,19 @@ def seconds_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+class _Console(Console):
+    """One that says when nothing reads its output any more (`| head`), and does not end the program."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Display:
     """An observer that prints to a console; without a terminal the same lines make a log."""
 
     def __init__(self, store: Store, console: Console | None = None) -> None:
         self.store = store
-        self.console = console or Console(highlight=False)
+        self.console = console or _Console(highlight=False)
         self.began = self.last_said = time.monotonic()
         self.done = self.total = 0
         self.rows: dict[tuple[NetworkKey, str], dict[str, list[Row]]] = {}

@@ -140,7 +140,8 @@ class Schedule:
                 if self._may_try_again(step_id):
                     self._again(step, f"the process of {step_id} {how}; the step is begun again")
                 else:
-                    self._fail(step, f"its process {how} {ATTEMPTS} times; is there enough memory?")
+                    hint = "; is there enough memory?" if how.startswith("was killed") else ""
+                    self._fail(step, f"its process {how} {ATTEMPTS} times{hint}")
             case Lost(machine):
                 self._losses[step_id] += 1
                 if self._losses[step_id] < LOSSES:

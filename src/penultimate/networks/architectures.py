@@ -172,6 +172,13 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
     return module
 
 
+def expect_known(kind: str, name: str) -> None:
+    """Raise RequestError, with the nearest name, for a network that timm or torchvision does not have."""
+    known = _names(kind) if kind in ("timm", "torchvision") else frozenset()
+    if known and name.partition(".")[0] not in known and ":" not in name:  # hf_hub: and the like
+        raise RequestError(f"{kind} has no network '{name}'.{nearest(name, known)}")
+
+
 @functools.cache
 def _names(kind: str) -> frozenset[str]:
     if kind == "timm":

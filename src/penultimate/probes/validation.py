@@ -28,7 +28,10 @@ def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0
     line = shuffled[np.argsort(codes[shuffled], kind="stable")]
     line = line[np.bincount(codes)[codes[line]] > 1]
     if len(line) == 0:
-        raise RequestError("every class has a single example: none can be split off; pass X_val and y_val")
+        raise RequestError(
+            "every class has a single example: none can be split off to validate on;"
+            " give more examples, or X_val and y_val"
+        )
     wanted = min(max(1, round(fraction * len(line))), len(line) - 1)
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[line[((np.arange(wanted) + 0.5) * len(line) / wanted).astype(int)]] = True

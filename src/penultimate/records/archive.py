@@ -134,11 +134,11 @@ def _expect_place(to: Path, study: str) -> None:
         there = read_sealed(to / KEPT, SCHEMA)["description"]["name"]
         if there != study:
             raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
-    with contextlib.suppress(OSError):
-        with (to / ROWS_FILE).open("rb") as file:
-            beginning = file.read(9).replace(b'"', b"")
-        if not beginning.startswith(b"step,"):
-            raise RequestError(f"'{to / ROWS_FILE}' is no kept study's; give --to another folder")
+    beginning = b""
+    with contextlib.suppress(OSError, ValueError), (to / ROWS_FILE).open("rb") as file:
+        beginning = file.read(9).replace(b'"', b"")
+    if beginning and not beginning.startswith(b"step,"):
+        raise RequestError(f"'{to / ROWS_FILE}' is no kept study's; give --to another folder")
 
 
 def _arrays(

@@ -292,11 +292,11 @@ def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], Non
     of another version, and where a tuning has the folder of a study, or a study that of a tuning.
     """
     own, order = StudyFolder(store, store.root / "studies" / name, {"steps": []}), 0
-    for file in (store.root / "studies").glob(f"*/{STUDY_FILE}"):
+    for path in _inner(store.root / "studies"):
         try:
-            found = read_study(store, file.parent)
+            found = read_study(store, path)
         except DamagedFileError as error:
-            if file.parent.name == name:
+            if path.name == name:
                 noticed(f"{error}; it is written anew")
             continue
         if found.name == name:
@@ -321,11 +321,33 @@ def _read(store: Store, path: Path) -> StudyFolder:
         ) from None
 
 
-def study_folders(root: Path | str = "runs") -> list[StudyFolder]:
-    """The studies of a store, the one run last first."""
-    store = Store(root)
-    found = [_read(store, file.parent) for file in (store.root / "studies").glob(f"*/{STUDY_FILE}")]
+def study_folders(
+    root: Path | str = "runs", damaged: Callable[[str], None] | None = None
+) -> list[StudyFolder]:
+    """The studies of a store, the one run last first; what is `damaged` is told there, and else raised.
+
+    Raises OSError where the store cannot be read.
+    """
+    store, found = Store(root), []
+    for path in _inner(store.root / "studies"):
+        try:
+            found.append(_read(store, path))
+        except DamagedFileError as error:
+            if damaged is None:
+                raise
+            damaged(str(error))
     return sorted(found, key=lambda folder: (-folder.order, folder.name))
+
+
+def _inner(studies: Path) -> list[Path]:
+    """The folders of studies; those that cannot be read are not taken for absent."""
+    try:
+        found = list(studies.iterdir())
+    except PermissionError:
+        raise
+    except (OSError, ValueError):  # there is none, or there cannot be one of such a name
+        return []
+    return [path for path in found if (path / STUDY_FILE).is_file()]
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,10 @@ class StudyNetworks:
 
     @property
     def study(self) -> str:
-        """The study that commands name: this one, or the one that it is a changed form of."""
+        """The study as commands name it: by its file or name, or that of the one it is a changed form of."""
+        typed = shlex.split(str(self.description.get("command", "")))
+        if typed[:2] == ["penultimate", "run"] and typed[2:3] and not typed[2].startswith("-"):
+            return shlex.quote(typed[2])
         known = ("tunes", "changed_from", "name")
         return next((str(self.description[key]) for key in known if self.description.get(key)), "")
 

@@ -173,7 +173,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
     if (path / OF_TRAINING).is_file():
         return {_called(path): f"folder:{path}"}
     inner = sorted(
-        file.parent for pattern in ("", "*/", "steps/*/") for file in path.glob(pattern + OF_TRAINING)
+        file.parent for pattern in ("", "*/", "steps/train.*/") for file in path.glob(pattern + OF_TRAINING)
     )
     if not inner:
         raise RequestError(
@@ -245,8 +245,11 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
                 name, where = place.name if place.is_dir() else place.stem, name
             else:
                 there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
-                known = unknown("data set", name, (*registry.names("dataset"), *ENTRIES))
-                what = "" if Path(name).name != name else f"{known} "  # of a path, only that it is not there
+                what = ""  # of a path, only that it is not there
+                if name in ENTRIES:
+                    what = f"Where the images of '{name}' lie is not said. "
+                elif Path(name).name == name:
+                    what = f"{unknown('data set', name, (*registry.names('dataset'), *ENTRIES))} "
                 raise RequestError(f"{what}There is no folder '{name}'{there}. One's own: NAME=FOLDER.")
         if name in named:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
