@@ -19,6 +19,7 @@ from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import exclusively
 from penultimate.files import read_sealed, write_sealed
 from penultimate.locks import flocked
+from penultimate.records.reading import study_folder
 from penultimate.store import SCHEMA, Store
 
 STEP = "accuracy.softmax-s0.0123456789abcdef"
@@ -116,6 +117,17 @@ def test_a_description_that_cannot_be_read_is_named(tmp_path: Path, damage: str)
     ((text, remedy),) = unsound(tmp_path).items()
     assert f"'{file}' is " in text
     assert f"(penultimate tune all --study mine --out {tmp_path})" in remedy
+
+
+def test_a_page_of_what_is_gone_is_named(tmp_path: Path) -> None:
+    made(tmp_path)
+    study = study_folder(tmp_path, "mine")
+    (study.path / "report.state").write_bytes(study.state())
+    assert unsound(tmp_path) == {}
+    shutil.rmtree(tmp_path / "steps" / STEP)
+    ((text, remedy),) = unsound(tmp_path).items()
+    assert text == "the page of mine does not show what the study has, or shows what is gone"
+    assert remedy.startswith("penultimate run mine")
 
 
 def test_two_folders_of_one_study_are_named(tmp_path: Path) -> None:

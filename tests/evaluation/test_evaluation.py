@@ -422,6 +422,8 @@ def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) ->
     assert pu.run(changed, tmp_path / "runs", observer=Noting(), engine=InProcess()).computed == 4
     assert said[0].startswith("the images of 'x' are not what they were when the study was last run")
     assert not any("'y'" in message for message in said)
+    assert said[1].startswith("no longer part of the study: ")
+    assert said[1].endswith(", whose results are kept")  # no command brings images back
 
 
 def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path) -> None:

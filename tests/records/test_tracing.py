@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +151,11 @@ def test_where_there_is_nothing_it_is_said_where_there_is(folder: StudyFolder) -
     assert why(folder, "table3", "softmax", "digits") == (
         "table3 shows nothing of softmax on digits; it does on: glyphs"
     )
-    assert f"continued by: penultimate run made --out {folder.store.root}" in why(
-        folder, "tableE2", "softmax"
-    )
+    assert why(folder, "tableE2", "softmax").endswith("; the study is complete, and does not ask for it")
+    more = [*folder.description["steps"], "collapse.softmax-s0.0"]
+    unfinished = dataclasses.replace(folder, description={**folder.description, "steps": more})
+    command = f"penultimate run made --out {folder.store.root}"
+    assert why(unfinished, "tableE2", "softmax").endswith(f"measures is continued by: {command}")
     assert "settings make it" in why(folder, "tableA2", "softmax")
 
 

@@ -99,8 +99,10 @@ def _trained_and_tested(
     if "" in parts:
         whole = parts[""]
         if len(whole) < 2:
+            lost = len(whole.missing)
+            listed = f"; {lost:,} that it lists are not there, such as '{whole.missing[0]}'" if lost else ""
             raise RequestError(
-                f"'{path}' holds {counted(len(whole), 'image')}; there is none to be tested on"
+                f"'{path}' holds {counted(len(whole), 'image')}; there is none to be tested on{listed}"
             )
         tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
         if not tested.any():

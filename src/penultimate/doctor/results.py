@@ -13,7 +13,7 @@ from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, size_text, without_digest
 from penultimate.records.archive import read_kept, references
-from penultimate.records.reading import STUDY_FILE, StudyFolder, out_option, read_study
+from penultimate.records.reading import PAGE, PAGE_STATE, STUDY_FILE, StudyFolder, out_option, read_study
 from penultimate.records.tuning import TUNING_FILE, read_tuning
 from penultimate.store import META, Store
 
@@ -62,7 +62,7 @@ def _studies(
         try:
             study = read_study(store, path)
         except FileNotFoundError:
-            if any((path / name).exists() for name in (TUNING_FILE, "report.html")):
+            if any((path / name).exists() for name in (TUNING_FILE, PAGE)):
                 findings.append(Finding(f"'{path / STUDY_FILE}' is missing", again))
             continue
         except DamagedFileError as error:
@@ -73,8 +73,12 @@ def _studies(
             findings.append(Finding(text, remedy))
             continue
         studies.append(study)
-        ids = study.description["steps"]
-        findings.append(Finding(f"{study.name}: {len(present.intersection(ids))} of {len(ids)} steps"))
+        ids = {*study.description["steps"]} - {*study.description.get("left_out", ())}
+        findings.append(Finding(f"{study.name}: {len(present & ids)} of {len(ids)} steps"))
+        shown = path / PAGE_STATE
+        if shown.is_file() and not study.is_running() and shown.read_bytes() != study.state():
+            text = f"the page of {study.name} does not show what the study has, or shows what is gone"
+            findings.append(Finding(text, study.command_for("", verify=False)))
         findings += [Finding(text, study.command_for("", verify=False)) for text in _changed_beside(study)]
     return studies, findings
 

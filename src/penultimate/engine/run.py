@@ -243,6 +243,7 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     Returns what was recorded, and the study's place in the order.
     """
     before = claim(store, graph.study.name, False, observer.noticed)
+    command = command or f"penultimate run {graph.study.name}"
     for name in _changed(graph, before.description["steps"]):
         observer.noticed(
             f"the images of '{name}' are not what they were when the study was last run; what rests on them"
@@ -250,13 +251,14 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         )
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:
+        was = before.description["command"]
+        again = f" and are part of it again after: {was}" if was != command else ""  # else its images changed
         observer.noticed(
-            f"no longer part of the study: {counted(left, 'step')}, whose results are kept and are part of it"
-            f" again after: {before.description['command']}"
+            f"no longer part of the study: {counted(left, 'step')}, whose results are kept{again}"
         )
     content = {
         **graph.study.describe(),
-        "command": command or f"penultimate run {graph.study.name}",
+        "command": command,
         "steps": list(graph.steps),
         "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
     }

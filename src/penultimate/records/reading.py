@@ -25,7 +25,7 @@ from penultimate.records.tuning import (
 )
 from penultimate.store import SCHEMA, Meta, Store
 
-STUDY_FILE = "study.json"
+STUDY_FILE, PAGE, PAGE_STATE = "study.json", "report.html", "report.state"
 DIVERGING = "train"
 """The only kind of step that can end as diverged."""
 _Read = TypeVar("_Read")

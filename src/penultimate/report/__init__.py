@@ -62,11 +62,11 @@ def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
     Beside it lies what it shows (`StudyFolder.state`), so that one from before a stopped run is known.
     """
     from penultimate.files import atomic_write
-    from penultimate.records.reading import study_folder
+    from penultimate.records.reading import PAGE, PAGE_STATE, study_folder
     from penultimate.report.page.page import write_report
 
     folder = study_folder(out, study)
-    page, shown, state = folder.path / "report.html", folder.path / "report.state", folder.state()
+    page, shown, state = folder.path / PAGE, folder.path / PAGE_STATE, folder.state()
     if anew or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
         write_report(read_study(out, study), page)
         atomic_write(shown, state, durable=False)
