@@ -18,6 +18,7 @@ The certificate is (2) divided by the lower bound of F* that it gives.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import NamedTuple
 
@@ -162,12 +163,16 @@ class Certifier:
 
 
 def _newton_step(slope: NumpyFloats, hessian: NumpyFloats) -> NumpyFloats:
-    """-H^+ g: H is scaled to unit diagonal, its null vector (a constant added to all of b) filled in."""
+    """-H^+ g: H is scaled to unit diagonal, its null vector (a constant added to all of b) filled in.
+
+    Zero where every probability is 0 or 1 to rounding: there H says nothing, and -H^+ g is no number.
+    """
     diagonal = hessian.diagonal()
     scale = np.sqrt(np.maximum(diagonal, 1e-30 * diagonal.max() + 1e-300))
     null = scale / np.linalg.norm(scale)
     matrix: npt.NDArray[np.float64] = hessian / np.outer(scale, scale) + np.outer(null, null)
-    try:
-        return np.asarray(-np.linalg.solve(matrix, slope / scale) / scale)
-    except np.linalg.LinAlgError:
-        return np.zeros_like(slope)
+    with contextlib.suppress(np.linalg.LinAlgError), np.errstate(over="ignore"):
+        step = np.asarray(-np.linalg.solve(matrix, slope / scale) / scale)
+        if np.isfinite(step).all():
+            return step
+    return np.zeros_like(slope)

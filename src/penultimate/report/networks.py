@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
 from collections.abc import Collection, Mapping
@@ -47,7 +48,9 @@ class StudyNetworks:
     @property
     def study(self) -> str:
         """The study as commands name it: by its file or name, or that of the one it is a changed form of."""
-        typed = shlex.split(str(self.description.get("command", "")))
+        typed: list[str] = []
+        with contextlib.suppress(ValueError):  # from Python any text may stand here
+            typed = shlex.split(str(self.description.get("command", "")))
         if typed[:2] == ["penultimate", "run"] and typed[2:3] and not typed[2].startswith("-"):
             return shlex.quote(typed[2])
         known = ("tunes", "changed_from", "name")
