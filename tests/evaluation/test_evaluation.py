@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from penultimate.cli import main
 from penultimate.engine.observer import Silent
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
+from penultimate.networks import architectures
 from penultimate.report import exhibit, read_study
 from penultimate.report.evaluated import records
 from penultimate.report.measurements import admit
@@ -185,7 +187,10 @@ def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
 
 
 def test_a_mistyped_network_leaves_the_page_as_it_is(
-    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folders: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "runs"
     pu.evaluate({"vit": NETWORKS["vit"]}, {"shapes": folders["shapes"]}, out=out, engine=InProcess())
@@ -196,6 +201,13 @@ def test_a_mistyped_network_leaves_the_page_as_it_is(
         assert main(arguments) == 2
         assert "has no network" in (said := capsys.readouterr().err)
         assert "Did you mean '" in said
+    monkeypatch.setitem(sys.modules, "timm", None)
+    architectures._names.cache_clear()
+    assert (
+        main(["evaluate", "--model", "timm:new", "--data", f"shapes={folders['shapes']}", "--out", str(out)])
+        == 2
+    )
+    assert "networks of timm need it: pip install" in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in study.iterdir() if file.is_file()} == before
 
 

@@ -89,7 +89,7 @@ def _takes_list(parser: argparse.ArgumentParser) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from penultimate.records.reading import out_option, study_folders
+    from penultimate.records.reading import PAGE, out_option, study_folders
 
     damaged: list[str] = []
     folders = study_folders(options.out, damaged.append)
@@ -105,8 +105,8 @@ def _status(options: argparse.Namespace) -> int:
         say(f"{folder.name}: {done} of {total} steps, {state} ({kinds})")
         for step_id, reason in folder.diverged().items():
             say(f"  diverged: {folder.called(step_id)}: {reason}")
-        if (folder.path / "report.html").is_file():
-            say(f"  report: {folder.path / 'report.html'}")
+        if (folder.path / PAGE).is_file():
+            say(f"  report: {folder.path / PAGE}")
     for told in damaged:
         say(f"penultimate: {told}", file=sys.stderr)
     return 2 if damaged else 0

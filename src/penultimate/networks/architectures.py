@@ -27,6 +27,7 @@ AS_USUAL = "what is usual for ImageNet"
 USUAL = Preparation(256, 224, "bilinear", IMAGENET)
 INCEPTIONS = ("googlenet", "inception_v3")
 """torchvision's: with trained weights they normalise their input themselves, as its own loading has it."""
+NEEDED = "networks of {} need it: pip install 'penultimate[models]'"
 WHAT = "network file"
 
 
@@ -156,7 +157,7 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
                     name, weights="DEFAULT" if weights is True else weights or None, **made_with
                 )
     except ImportError:
-        raise RequestError(f"networks of {kind} need it: pip install 'penultimate[models]'") from None
+        raise RequestError(NEEDED.format(kind)) from None
     except Exception as error:  # a download raises whatever its connection does
         known = _names(kind)
         if not weights or name.partition(".")[0] not in known:
@@ -174,8 +175,11 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
 
 def expect_known(kind: str, name: str) -> None:
     """Raise RequestError, with the nearest name, for a network that timm or torchvision does not have."""
-    known = _names(kind) if kind in ("timm", "torchvision") else frozenset()
-    if known and name.partition(".")[0] not in known and ":" not in name:  # hf_hub: and the like
+    try:
+        known = _names(kind)
+    except ImportError:
+        raise RequestError(NEEDED.format(kind)) from None
+    if name.partition(".")[0] not in known and ":" not in name:  # hf_hub: and the like
         raise RequestError(f"{kind} has no network '{name}'.{nearest(name, known)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,3 +49,18 @@ class NetworkKey:
         numbers = {"seed": self.seed, "draw": self.draw}
         run = ", ".join(f"{name} {number}" for name, number in numbers.items() if number is not None)
         return " | ".join(part for part in (self.objective, self.backbone, self.arm, run) if part)
+
+
+def grid(
+    objectives: Sequence[str], backbones: Sequence[str], seeds: Sequence[int], draws: int | str, arm: str
+) -> Iterator[NetworkKey]:
+    """The networks of a grid, one seed after the other; `draws` "seed" gives each seed its own draw.
+
+    >>> [str(key) for key in grid(["softmax", "sigmoid"], ["glyphnet"], [3], "seed", "")]
+    ['softmax | glyphnet | seed 3, draw 3', 'sigmoid | glyphnet | seed 3, draw 3']
+    """
+    for seed in seeds:
+        draw = seed if draws == "seed" else int(draws)
+        for backbone in backbones:
+            for objective in objectives:
+                yield NetworkKey(objective, backbone, arm, seed, draw)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import RequestError
-from penultimate.networks.key import NetworkKey
+from penultimate.networks.key import NetworkKey, grid
 from penultimate.records.archive import KEYS, KeptStudy, network_of, read_kept, write_kept
 from penultimate.records.table import Row
 
@@ -98,20 +98,15 @@ def _expect_alike(name: str, part: Mapping[str, Any], whole: Mapping[str, Any]) 
 def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]]:
     """How a study made and measured each network: {"recipe.epochs": 3, "knn": "knn(k=5)", ...}."""
     settings: dict[NetworkKey, dict[str, Any]] = {}
-    for grid in json.loads(json.dumps(description["networks"])):
-        texts = description["measure"] if grid["measure"] is None else grid["measure"]
+    for block in json.loads(json.dumps(description["networks"])):
+        texts = description["measure"] if block["measure"] is None else block["measure"]
         measured = {text.partition("(")[0]: text for text in texts}
-        if "given" in grid:
-            made = {NetworkKey(name): {"source": source} for name, source in grid["given"].items()}
+        if "given" in block:
+            made = {NetworkKey(name): {"source": source} for name, source in block["given"].items()}
         else:
-            combined = itertools.product(grid["seeds"], grid["backbones"], grid["objectives"])
-            draws = grid["draws"]
-            made = {
-                NetworkKey(text, backbone, grid["arm"], seed, seed if draws == "seed" else draws): dict(
-                    _flat("recipe", grid["recipe"])
-                )
-                for seed, backbone, text in combined
-            }
+            names = ("objectives", "backbones", "seeds", "draws", "arm")
+            recipe = dict(_flat("recipe", block["recipe"]))
+            made = dict.fromkeys(grid(*(block[name] for name in names)), recipe)
         for key, how in made.items():
             settings.setdefault(key, {}).update({**how, **measured})
     return settings

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penultimate.errors import RequestError
-from penultimate.networks.key import NetworkKey
+from penultimate.networks.key import NetworkKey, grid
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
 from penultimate.study.fields import (
@@ -66,11 +66,7 @@ class Runs:
 
     def keys(self) -> Iterator[NetworkKey]:
         """Its networks, one seed after the other."""
-        for seed in self.seeds:
-            draw = seed if self.draws == "seed" else int(self.draws)
-            for backbone in self.backbones:
-                for objective in self.objectives:
-                    yield NetworkKey(objective, backbone, self.arm, seed, draw)
+        return grid(self.objectives, self.backbones, self.seeds, self.draws, self.arm)
 
     def among(self, wanted: Container[str]) -> Runs | None:
         """The grid with the objectives that are wanted; None without any."""
