@@ -27,14 +27,20 @@ class Idle:
         return Summary()
 
 
-def test_steps_that_are_no_longer_part_of_a_study_are_told_with_the_way_back(tmp_path: Path) -> None:
-    described(prepared(tmp_path), "smoke", ["linear.gone.0", "knn.gone.0"])
+@pytest.mark.parametrize(
+    ("command", "way_back"),
+    [
+        ("penultimate run it --seeds 0", " and are part of it again after: penultimate run it --seeds 0"),
+        ("penultimate run smoke", ""),  # what is being run
+    ],
+)
+def test_steps_that_are_no_longer_part_of_a_study_are_told_once_with_the_way_back_where_it_is_another_command(
+    tmp_path: Path, command: str, way_back: str
+) -> None:
+    described(prepared(tmp_path), "smoke", ["linear.gone.0", "knn.gone.0"], command=command)
     notes = Notes()
     run("smoke", tmp_path, engine=Idle(), observer=notes)
-    assert notes.notices == [
-        "no longer part of the study: 2 steps, whose results are kept and are part of it again after:"
-        " penultimate run smoke"
-    ]
+    assert notes.notices == [f"no longer part of the study: 2 steps, whose results are kept{way_back}"]
     run("smoke", tmp_path, engine=Idle(), observer=notes)
     assert len(notes.notices) == 1
 
