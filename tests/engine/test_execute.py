@@ -217,7 +217,7 @@ def test_a_network_that_diverged_is_left_out_of_what_gathers(diverged: tuple[Pat
         }
     assert {row.objective for row in done} == {"softmax", None}
     told = study_folder(out).provenance()["diverged_networks"].values()
-    assert [(key["objective"].partition("(")[0], key["seed"]) for key in told] == [
+    assert [(key["objective"].partition("(")[0], key["seed"]) for (key,) in told] == [
         ("squared_error", 0),
         ("squared_error", 1),
     ]

@@ -198,7 +198,7 @@ def test_arms_settings_and_given_networks_come_back_under_the_names_of_their_net
         finished(store, "agreement.d", shared, [ensemble]),
     ]
     networks = [{"given": {"ours": "timm:resnet18"}, "classifies": False, "measure": None}]
-    folder = described(store, "mine", steps, networks=networks, arms={"accuracy.b": "longer"})
+    folder = described(store, "mine", steps, networks=networks, arms={"accuracy.b": ["longer"]})
     expected, kept = condensed(folder, tmp_path / "kept")
     assert {place(row): row.value for row in kept.table} == expected
     assert header(tmp_path / "kept") == [

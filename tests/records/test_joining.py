@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 import textwrap
 from pathlib import Path
@@ -38,7 +39,10 @@ STUDY = Study(
     question="Is a part a part?",
     source={source!r},
     targets=(),
-    networks=(Runs(("softmax", "sigmoid"), {recipe}, ("glyphnet(width=4, features=16)",), seeds={seeds}),),
+    networks=(
+        Runs(("softmax", "sigmoid"), {recipe}, ("glyphnet(width=4, features=16)",), seeds={seeds}),
+        {more}
+    ),
     measure={measure!r},
 )
 """
@@ -46,10 +50,15 @@ MEASURE = ("accuracy", "class_separation", "spectra")
 
 
 def study_file(
-    folder: Path, name: str, seeds: str, measure: tuple[str, ...] = MEASURE, recipe: str = "TINY"
+    folder: Path,
+    name: str,
+    seeds: str,
+    measure: tuple[str, ...] = MEASURE,
+    recipe: str = "TINY",
+    more: str = "",
 ) -> Path:
     path = folder / f"{name}.py"
-    settings = {"seeds": seeds, "measure": measure, "recipe": recipe, "source": "glyphs_smoke"}
+    settings = {"seeds": seeds, "measure": measure, "recipe": recipe, "source": "glyphs_smoke", "more": more}
     path.write_text(textwrap.dedent(STUDY).format(name=name, **settings))
     return path
 
@@ -120,6 +129,29 @@ def test_what_is_missing_foreign_or_of_another_source_is_named(
     assert "no kept study in 'nowhere'" in refused("nowhere")
     assert "'kept-first' is no part of glyphs: its source is 'glyphs_smoke'" in refused(
         "kept-first", study="glyphs"
+    )
+
+
+AGAIN = """Runs(("softmax",), TINY, ("glyphnet(width=4, features=16)",), seeds={seeds}, arm="again"),"""
+
+
+def test_a_network_of_two_arms_is_trained_once_and_measured_in_both(parts: Path, tmp_path: Path) -> None:
+    for name, seeds in (("both_first", "(0,)"), ("both_second", "(1, 2)"), ("both", "(0, 1, 2)")):
+        kept_part(parts, name, seeds, more=AGAIN.format(seeds=seeds))
+    whole, alone = read_kept(parts / "kept-both"), read_kept(parts / "kept-whole")
+    assert whole.provenance["steps"]["train"] == alone.provenance["steps"]["train"] == [6, 6]
+    again = [row for row in whole.table if row.arm == "again" and row.objective]
+    assert [dataclasses.replace(row, arm=None, step=None) for row in again] == [
+        dataclasses.replace(row, step=None) for row in alone.table if row.objective == "softmax"
+    ]
+    command = ("join", "both.py", "--to", str(tmp_path / "joined"))
+    answer = penultimate(*command, "kept-both_first", "kept-both_second", cwd=parts)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert rows_of(read_kept(tmp_path / "joined")) == pytest.approx(rows_of(whole), nan_ok=True)
+    answer = penultimate(*command, "kept-first", "kept-second", cwd=parts)
+    assert answer.returncode == 2
+    assert re.search(
+        r"no part holds 'softmax \| .* \| again \| .*' and 2 more", answer.stdout + answer.stderr
     )
 
 

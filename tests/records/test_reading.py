@@ -162,7 +162,7 @@ def test_rows_are_of_the_studys_arm_and_limited_where_it_is(tmp_path: Path) -> N
     ]
     finished(store, GONE, SOFTMAX, rows)
     plain = described(store, "plain", [GONE]).table()
-    study = described(store, "limited", [GONE], arms={GONE: "cold"}, limited=True)
+    study = described(store, "limited", [GONE], arms={GONE: ["cold"]}, limited=True)
     assert list(study.table()) == [
         dataclasses.replace(row, arm="cold", status="limited" if row.status == "done" else row.status)
         for row in plain
@@ -182,18 +182,27 @@ def test_which_network_diverged_is_told_beside_its_step(tmp_path: Path) -> None:
     assert told["diverged"] == {GONE: "NaN"}
     spec = "cosine_softmax(scale=1, temperature=0.01)"
     assert told["diverged_networks"] == {
-        GONE: {"objective": spec, "backbone": "net", "arm": "", "seed": 1, "draw": 1}
+        GONE: [{"objective": spec, "backbone": "net", "arm": "", "seed": 1, "draw": 1}]
     }
 
 
-def test_rows_are_of_the_arm_that_the_study_names(tmp_path: Path) -> None:
-    """Two studies share a step; to one of them its network belongs to an arm of its own."""
+@pytest.mark.parametrize(
+    ("arms", "told"),
+    [
+        ({}, [None]),
+        ({STEP: ["longer"]}, ["longer"]),
+        ({STEP: ["", "longer"]}, [None, "longer"]),  # two arms train the same network
+        ({STEP: "longer"}, ["longer"]),  # as studies were described once
+    ],
+)
+def test_rows_are_of_the_arms_that_the_study_names(
+    tmp_path: Path, arms: dict[str, Any], told: list[str | None]
+) -> None:
+    """Studies share a step; its network belongs to other arms in each."""
     store = prepared(tmp_path)
     step = finished(store, STEP, SOFTMAX, [{"metric": "top1", "value": 0.5}])
-    plain = described(store, "plain", [step])
-    other = described(store, "other", [step], arms={step: "longer"})
-    assert [row.arm for row in plain.table()] == [None]
-    assert [row.arm for row in other.table()] == ["longer"]
+    study = described(store, "plain", [step], arms=arms)
+    assert [row.arm for row in study.table()] == told
 
 
 def twins(root: Path) -> StudyFolder:
@@ -224,7 +233,7 @@ def test_steps_of_two_architectures_are_told_apart(tmp_path: Path) -> None:
     folder = twins(tmp_path)
     (gone,) = folder.diverged()
     assert folder.called(gone) == f"{gone} (plain)"
-    assert folder.provenance()["diverged_networks"][gone]["backbone"] == "plain"
+    assert folder.provenance()["diverged_networks"][gone][0]["backbone"] == "plain"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> StudyFolder:
     ]
     objectives = [*OBJECTIVES, {"slug": SWEPT, "label": "Swept", "spec": SWEPT}]
     settings = {"networks": NETWORKS, "objectives": objectives, "targets": ["digits"]}
-    return described(store, "made", steps, arms={"accuracy.sweep-s0.0": "temperature"}, **settings)
+    return described(store, "made", steps, arms={"accuracy.sweep-s0.0": ["temperature"]}, **settings)
 
 
 def test_only_the_rows_that_an_exhibit_shows_are_named(folder: StudyFolder) -> None:

@@ -393,7 +393,7 @@ def test_diverged_runs_are_named_once_and_left_out_of_means() -> None:
     )
     assert all(cell.count == 2 for cell in row.cells)
     network = {"objective": name, "backbone": "glyphnet", "arm": "", "seed": 1, "draw": 1}
-    provenance = {"diverged": {"train.x": "NaN"}, "diverged_networks": {"train.x": network}}
+    provenance = {"diverged": {"train.x": "NaN"}, "diverged_networks": {"train.x": [network]}}
     stepless = Table(dataclasses.replace(row, step=None) for row in results.table)
     for table in (results.table, stepless):  # the rows of a kept study have no step
         told = dataclasses.replace(results, table=table, provenance=provenance)
@@ -405,8 +405,8 @@ def test_a_run_that_diverged_before_its_first_row_is_named_from_provenance() -> 
     first, other = "cosine_softmax(scale=1, temperature=0.05)", "cosine_softmax(scale=1, temperature=0.01)"
     results = study((0,), objectives=("softmax", first, other))
     networks = {
-        "train.a": {"objective": other, "backbone": "glyphnet", "arm": None, "seed": 0, "draw": 0},
-        "train.b": {"objective": "softmax", "backbone": "glyphplain", "arm": None, "seed": 3, "draw": 3},
+        "train.a": [{"objective": other, "backbone": "glyphnet", "arm": None, "seed": 0, "draw": 0}],
+        "train.b": [{"objective": "softmax", "backbone": "glyphplain", "arm": None, "seed": 3, "draw": 3}],
     }
     provenance = {"diverged": dict.fromkeys(networks, "loss is NaN"), "diverged_networks": networks}
     notes = exhibit("table3", dataclasses.replace(results, provenance=provenance)).notes

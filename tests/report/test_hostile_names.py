@@ -222,7 +222,7 @@ def test_the_commands_print_nothing_that_a_terminal_acts_on(
     objective = {**SOFTMAX, "objective": text, "source": "glyphs"}
     step = finished(store, "accuracy.x", objective, [facts], status="diverged", reason=text)
     listed = [{"slug": text, "label": text, "spec": text}]
-    described(store, "mine", [step], objectives=listed, command=text, title=text, arms={step: text})
+    described(store, "mine", [step], objectives=listed, command=text, title=text, arms={step: [text]})
     out = ["--out", str(tmp_path)]
     for command in ("status", "why", "show", "list", "report"):
         about = {"why": ["--", "table1", text], "show": ["table1"], "list": ["exhibits"]}

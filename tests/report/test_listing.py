@@ -108,7 +108,7 @@ def test_layers_epochs_and_arms_are_told_apart(
 ) -> None:
     """The same metric in a layer, after an epoch, and of a sweep; Table E.1 shows none of these."""
     rows = [{"metric": "class_separation", "split": split, **row} for split in ("train", "test")]
-    made(tmp_path, [("some.a.0", rows)], arms={"some.a.0": arm} if arm else {})
+    made(tmp_path, [("some.a.0", rows)], arms={"some.a.0": [arm]} if arm else {})
     known = states(tmp_path)
     whole = {name for name, state in known.items() if state == "measured (made)"}
     assert whole == ({measured} if measured else set())

@@ -106,7 +106,7 @@ def test_the_second_architecture_does_not_stand_in_for_the_first(one: StudyResul
 def test_a_run_of_the_second_architecture_that_diverged_is_told_apart(two: StudyResults) -> None:
     step = "train.sigmoid-s0.00ff"
     network = {"objective": "sigmoid", "backbone": SECOND, "arm": "", "seed": 0, "draw": 0}
-    provenance = {"diverged": {step: "NaN"}, "diverged_networks": {step: network}}
+    provenance = {"diverged": {step: "NaN"}, "diverged_networks": {step: [network]}}
     told = exhibit("table1", dataclasses.replace(two, provenance=provenance)).notes
     (said,) = [note for note in told if "Diverged" in note]
     assert f"Sigmoid, seed 0 with {SECOND} (NaN)" in said

@@ -174,6 +174,25 @@ def test_networks_are_compared_within_their_arm_and_architecture() -> None:
     ]
 
 
+def test_what_two_arms_have_in_common_is_done_once_and_belongs_to_both() -> None:
+    plain = Runs(("softmax", "sigmoid"), RECIPE, backbones=(TINY,), seeds=(0,))
+    again = replace(plain, objectives=("sigmoid",), arm="again")
+    graph = unfold(small(plain, again, measure=("knn", "similarity")))
+    arms = [
+        (step.name, step.columns.get("objective"), *graph.arms[step_id])
+        for step_id, step in graph.steps.items()
+        if step.name in ("train", "knn", "similarity")
+    ]
+    assert arms == [
+        ("train", "softmax", ""),
+        ("knn", "softmax", ""),
+        ("train", "sigmoid", "", "again"),
+        ("knn", "sigmoid", "", "again"),
+        ("similarity", None, ""),
+        ("similarity", None, "again"),
+    ]
+
+
 def networks(step: Step) -> list[NetworkKey]:
     return [supply.network for supply in step.supplies if supply.kind == "network" and supply.network]
 

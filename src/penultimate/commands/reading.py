@@ -166,11 +166,13 @@ def _join(options: argparse.Namespace) -> int:
 
     study = load_study(options.study)
     measured = {one.measurement.name for requests in study.measured().values() for one in requests}
-    asked = {
-        step_id: (step.name, step.columns)
-        for step_id, step in unfold(study).steps.items()
+    graph = unfold(study)
+    asked = [
+        (step_id, step.name, {**step.columns, "arm": arm or None})
+        for step_id, step in graph.steps.items()
         if step.name in measured
-    }
+        for arm in graph.arms[step_id]
+    ]
     written = join(options.parts, study.describe(), study.keys(), asked, options.to, options.partial)
     say(f"Kept: {written}")
     return 0

@@ -260,7 +260,7 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         **graph.study.describe(),
         "command": command,
         "steps": list(graph.steps),
-        "arms": {step_id: arm for step_id, step in graph.steps.items() if (arm := step.columns.get("arm"))},
+        "arms": {step_id: list(arms) for step_id, arms in graph.arms.items() if any(arms)},
     }
     write_study(store, content, before.order)
     return content, before.order

@@ -28,13 +28,13 @@ def join(
     parts: Sequence[Path | str],
     whole: Mapping[str, Any],
     keys: Collection[NetworkKey],
-    asked: Mapping[str, tuple[str, Mapping[str, Any]]],
+    asked: Collection[tuple[str, str, Mapping[str, Any]]],
     to: Path | str,
     partial: bool = False,
 ) -> Path:
     """Write the kept parts of a study as the kept study; `whole` describes it, `keys` are its networks.
 
-    `asked` are its measurements by the ids of their steps: what is measured, and the columns of its rows. If
+    `asked` are its measurements: the ids of their steps, what is measured, and the columns of the rows. If
     it is `partial`, parts may lack networks and measurements; what is shown then says that it is unfinished.
 
     Raises RequestError for a part of another source or other images, for a network that was made or measured
@@ -133,7 +133,7 @@ def _expect_the_same_images(kept: Mapping[str, KeptStudy]) -> None:
 def _unmeasured(
     rows: Sequence[tuple[Row, KeptStudy]],
     kept: Mapping[str, KeptStudy],
-    asked: Mapping[str, tuple[str, Mapping[str, Any]]],
+    asked: Collection[tuple[str, str, Mapping[str, Any]]],
 ) -> list[tuple[str, NetworkKey]]:
     """The measurements without rows, in words, each with its network; of several networks one row is enough.
 
@@ -146,7 +146,7 @@ def _unmeasured(
     diverged = _diverged(kept)
     held: dict[tuple[str, tuple[str, ...]], set[tuple[Any, ...]]] = {}
     lacking = []
-    for step_id, (kind, columns) in asked.items():
+    for step_id, kind, columns in asked:
         names = tuple(name for name in OF_ONE if columns.get(name) is not None)
         if (kind, names) not in held:
             of_kind = by_kind.get(kind, ())
@@ -162,7 +162,8 @@ def _unmeasured(
 
 def _diverged(kept: Mapping[str, KeptStudy]) -> set[NetworkKey]:
     of_parts = (part.provenance.get("diverged_networks", {}).values() for part in kept.values())
-    return {NetworkKey(**of) for of in itertools.chain.from_iterable(of_parts)}
+    of_steps = itertools.chain.from_iterable(of_parts)
+    return {NetworkKey(**of) for of in itertools.chain.from_iterable(of_steps)}
 
 
 def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:

@@ -120,10 +120,16 @@ class StudyFolder:
         Rows on disk name no arm, for another study may have the same network in another arm.
         """
         rows: list[Row] = []
-        arms: dict[str, str] = self.description.get("arms", {})
         for step_id in self.metas():
-            rows += read_rows(self.file(step_id, ROWS), arms.get(step_id), self.description["limited"])
+            file = self.file(step_id, ROWS)
+            for arm in self.arms(step_id):
+                rows += read_rows(file, arm, self.description["limited"])
         return Table(rows)
+
+    def arms(self, step_id: str) -> list[str]:
+        """The arms to which a step belongs: several, where these train the same network."""
+        arms: list[str] | str = self.description.get("arms", {}).get(step_id, "")
+        return [arms] if isinstance(arms, str) else arms  # as one was written once
 
     def diverged(self) -> dict[str, str]:
         """The steps that ended as diverged, and why."""
@@ -168,12 +174,13 @@ class StudyFolder:
         except DamagedFileError as error:
             raise DamagedFileError(f"{error}; it is computed anew by: {self.command_for(of[0])}") from None
 
-    def _network(self, step_id: str, meta: Meta) -> NetworkKey:
-        """The network that a finished step belongs to."""
+    def _networks(self, step_id: str, meta: Meta) -> list[NetworkKey]:
+        """The network that a finished step belongs to, in each of its arms."""
         columns = meta.content["columns"]
         names = (columns.get("objective") or "", columns.get("backbone") or "")
-        arm = self.description.get("arms", {}).get(step_id, "")
-        return NetworkKey(*names, arm, columns.get("seed"), columns.get("draw"))
+        return [
+            NetworkKey(*names, arm, columns.get("seed"), columns.get("draw")) for arm in self.arms(step_id)
+        ]
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Of every kind of step: how many are done, of how many. No step's files are read.
@@ -241,7 +248,8 @@ class StudyFolder:
             "steps": {name: list(pair) for name, pair in self.counts().items()},
             "diverged": diverged,
             "diverged_networks": {
-                step_id: vars(self._network(step_id, metas[step_id])) for step_id in diverged
+                step_id: [vars(key) for key in self._networks(step_id, metas[step_id])]
+                for step_id in diverged
             },
             "undefined": {step_id: reason for step_id, reason in undefined.items() if reason is not None},
         }

@@ -43,8 +43,9 @@ def diverged_runs(results: StudyResults, labels: Mapping[str, str], backbone: st
     told = results.provenance.get("diverged", {})
     reasons = {
         key(network["objective"], network["seed"], network["backbone"], network["arm"]): plain(told[step])
-        for step, network in results.provenance.get("diverged_networks", {}).items()
+        for step, networks in results.provenance.get("diverged_networks", {}).items()
         if step in told
+        for network in networks
     }
     last: dict[_RunKey, int | None] = {}
     for row in results.table.where(status="diverged"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,12 +133,12 @@ def _steps(folder: StudyFolder) -> list[Steps]:
     """A study's steps by kind and arm."""
     for kept in folder.description.get("cards", ()):
         remember(kept)
-    arms: Mapping[str, str] = folder.description.get("arms", {})
     place = folder.store.root / "steps"
     present = {path.name for path in place.iterdir()} if place.is_dir() else set()
     groups: dict[tuple[str, str], list[str]] = {}
     for step_id in folder.description["steps"]:
-        groups.setdefault((step_id.partition(".")[0], arms.get(step_id, "")), []).append(step_id)
+        for arm in folder.arms(step_id):
+            groups.setdefault((step_id.partition(".")[0], arm), []).append(step_id)
     by_kind = []
     for (kind, arm), ids in groups.items():
         done = [step_id for step_id in ids if step_id in present]

@@ -38,6 +38,7 @@ class Foundation:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.steps: dict[str, Step] = {}
+        self.arms: dict[str, dict[str, None]] = {}
         self.blocks: dict[NetworkKey, Runs | Given] = {}
         for block in study.networks:
             for key in block.keys():
@@ -56,6 +57,7 @@ class Foundation:
         known = self.steps.get(step.id)
         if known is None or step.priority < known.priority:
             self.steps[step.id] = step
+        self.arms.setdefault(step.id, {})[step.columns.get("arm") or ""] = None
         return step.id
 
     def plugin_digest(self, kind: str, name: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import gc
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -118,10 +118,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """The steps of a study in an order in which parents come first."""
+    """The steps of a study in an order in which parents come first.
+
+    `arms` are those that the rows of a step belong to: several, where these train the same network.
+    """
 
     study: Study
     steps: dict[str, Step]
+    arms: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def children(self) -> dict[str, list[str]]:
         children: dict[str, list[str]] = {step_id: [] for step_id in self.steps}

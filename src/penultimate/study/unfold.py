@@ -44,7 +44,7 @@ def unfold(study: Study) -> Graph:
         if request.measurement.scope != "network":
             for networks in unfolding.groups(text, request.measurement.scope).values():
                 unfolding.measure(request, networks)
-    return Graph(study, base.steps)
+    return Graph(study, base.steps, base.arms)
 
 
 @dataclass(frozen=True)
