@@ -39,9 +39,9 @@ from tests.conftest import penultimate
         (["run", "smoke", "--set", "epochs=1"], "Did you mean 'recipe.epochs'"),
         (
             ["run", "smoke", "--set", "cosine decay.source=x"],
-            "is the whole study's, not that of an arm; set sou",
+            "cannot be set for one arm; of the whole study: sou",
         ),
-        (["run", "smoke", "--set", "cosine decay.measure=knn"], "not that of an arm; set measure"),
+        (["run", "smoke", "--set", "cosine decay.measure=knn"], "of the whole study: measure=VALUE"),
         (["run", "smoke", "--set", "recipe.learning_rate=1e308"], "at most 1e30"),
         (["run", "smoke", "--on", ":"], "there is no engine at ':': Empty module name"),
         (["run", "smoke", "--on", "json:JSONDecoder"], "there is no engine at 'json:JSONDecoder': "),
@@ -109,7 +109,11 @@ def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
         ("list studies >&-", 0, ""),
         ("run smok 2>&-", 2, ""),
         ("list studies | true", 0, ""),
-        ("run smoke --set measure=accuracy --only softmax | true", 141, "stopped, for nothing reads what it"),
+        (
+            "run smoke --set measure=accuracy --only softmax | true",
+            141,
+            "stopped: its output is no longer read",
+        ),
         ("run smoke --set measure=accuracy --only softmax >&-", 0, ""),
     ],
 )

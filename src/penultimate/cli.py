@@ -69,8 +69,8 @@ def _main(arguments: list[str], came: list[int]) -> int:
         if arguments[0] not in COMMANDS or not COMMANDS[arguments[0]].goes_on:
             return 0
         with contextlib.suppress(OSError):
-            left = "nothing reads what it says; the same command continues from here"
-            say(f"penultimate: stopped, for {left}", file=sys.stderr)
+            left = "its output is no longer read; the same command continues from here"
+            say(f"penultimate: stopped: {left}", file=sys.stderr)
         return 128 + signal.SIGPIPE
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import FULL, atomic_write, digest_file, read_sealed, sealed, sync
+from penultimate.files import FULL, atomic_write, digest_bytes, digest_file, read_sealed, sealed, sync
 from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_shared, lease_holder, leased
 
 SCHEMA = 2
@@ -200,6 +200,13 @@ class Store:
     def holds(self, step_id: str) -> bool:
         """Whether a step is there, whole or not: no file is read."""
         return os.path.exists(self._file(step_id, META))
+
+    def digest(self, step_id: str) -> str | None:
+        """The sha256 of a finished step's meta.json, which holds those of its other files."""
+        try:
+            return digest_bytes(Path(self._file(step_id, META)).read_bytes())
+        except OSError:
+            return None
 
     def finished(self, step_id: str) -> Meta | None:
         """The meta of a step that is done and, at a quick look, whole; None where the step is not there.

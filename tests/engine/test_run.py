@@ -19,10 +19,12 @@ from tests.engine.processes import alive, descendants, wait_for
 
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
+from penultimate.files import read_sealed, write_sealed
 from penultimate.report import refresh_page
-from penultimate.store import Store
+from penultimate.store import SCHEMA, Store
 from penultimate.study import Study, load_study
 from penultimate.study.graph import Graph
+from penultimate.study.selection import changed
 
 
 def rows_of(folder: Path) -> dict[str, bytes]:
@@ -82,7 +84,7 @@ class Idle:
 def test_a_page_is_written_again_where_it_does_not_show_what_the_study_has(
     smoke: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For another study of the name, whose steps are done; and where a run was stopped before its page."""
+    """For another study of the name, a step done again, and where a run was stopped before its page."""
     study = load_study("smoke")
     fewer = dataclasses.replace(study, targets=study.targets[:1])
     written = []
@@ -105,6 +107,11 @@ def test_a_page_is_written_again_where_it_does_not_show_what_the_study_has(
     step.rename(smoke / "away")
     assert [is_written(study), is_written(study)] == [True, False]
     (smoke / "away").rename(step)
+    assert [is_written(study), is_written(study)] == [True, False]
+    content = read_sealed(step / "meta.json", SCHEMA)
+    write_sealed(
+        step / "meta.json", {**content, "seconds": 7.0}, SCHEMA
+    )  # as a step that was done again says
     assert [is_written(study), is_written(study)] == [True, False]
     page.rename(smoke / "page")
     assert is_written(study)
@@ -328,6 +335,18 @@ def test_a_study_without_what_rests_on_a_diverged_training_is_whole(tmp_path: Pa
     assert "Diverged" in shown
     again = penultimate("run", *command, cwd=tmp_path)
     assert "Everything is done already." in again.stdout
+    settings = ["recipe.learning_rate=1000.0", "measure=accuracy,linear"]
+    study = changed(load_study("smoke"), settings, ["softmax", "squared_error"])
+    with pytest.raises(KeyboardInterrupt):
+        run(study, tmp_path / "runs", engine=Stopped())
+    assert penultimate("status", cwd=tmp_path).stdout == said
+
+
+class Stopped:
+    """An engine that is stopped before it has done anything."""
+
+    def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
+        raise KeyboardInterrupt
 
 
 def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:

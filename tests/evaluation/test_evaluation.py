@@ -196,7 +196,8 @@ def test_a_mistyped_network_leaves_the_page_as_it_is(
     pu.evaluate({"vit": NETWORKS["vit"]}, {"shapes": folders["shapes"]}, out=out, engine=InProcess())
     study = out / "studies" / "evaluation"
     before = {file.name: file.read_bytes() for file in study.iterdir() if file.is_file()}
-    for typed in ("timm:test_vitt(pretrained=False)", "torchvision:resnet1"):
+    architectures.expect_known("timm", "tv_resnet34")  # a former name
+    for typed in ("timm:test_vitt(pretrained=False)", "timm:resnet18.none", "torchvision:resnet1"):
         arguments = ["evaluate", "--model", typed, "--data", f"shapes={folders['shapes']}", "--out", str(out)]
         assert main(arguments) == 2
         assert "has no network" in (said := capsys.readouterr().err)

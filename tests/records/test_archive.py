@@ -155,11 +155,18 @@ def test_a_folder_of_another_study_or_of_other_files_stays_as_it_is(
     (tmp_path / "kept" / "kept.json").unlink()  # as if stopped before the last of the files
     keep(folder, tmp_path / "kept")
     assert {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()} == before
+    sealed = json.loads((tmp_path / "kept" / "kept.json").read_text())
+    (tmp_path / "kept" / "kept.json").write_text(json.dumps({**sealed, "schema": 0}))  # of an older version
+    with pytest.raises(RequestError, match="holds the kept study 'smoke'"):
+        keep(other, tmp_path / "kept")
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "rows.csv").write_text("mine")
-    with pytest.raises(RequestError, match=r"rows\.csv' is no kept study's"):
-        keep(folder, tmp_path / "mine")
-    assert (tmp_path / "mine" / "rows.csv").read_text() == "mine"
+    for name, content in (("rows.csv", "step,loss,seconds\n0,2.3,1\n"), ("arrays.npz", "mine")):
+        mine = tmp_path / "mine" / name
+        mine.write_text(content)
+        with pytest.raises(RequestError, match=rf"{name}' is no kept study's"):
+            keep(folder, tmp_path / "mine")
+        assert mine.read_text() == content
+        mine.unlink()
 
 
 def test_what_continues_a_study_names_the_folder_of_results(tmp_path: Path) -> None:

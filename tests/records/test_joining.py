@@ -95,9 +95,7 @@ def test_joined_parts_are_the_whole(parts: Path) -> None:
     joined, whole = read_kept(parts / "joined"), read_kept(parts / "kept-whole")
     assert rows_of(joined) == pytest.approx(rows_of(whole), nan_ok=True)
     assert len(rows_of(whole)) > 30
-    of_the_run = ("command", "arms")  # what was typed; the arms of steps, which kept rows bear themselves
-    ran = {name: value for name, value in whole.description.items() if name not in of_the_run}
-    assert {name: value for name, value in joined.description.items() if name not in of_the_run} == ran
+    assert {**joined.description, "command": ""} == {**whole.description, "command": ""}
     assert joined.provenance["data"] == whole.provenance["data"]
     assert joined.provenance["steps"]["train"] == whole.provenance["steps"]["train"] == [6, 6]
     pointing = [row for row in joined.table if row.unit == "points"]
@@ -121,7 +119,10 @@ def test_what_is_missing_foreign_or_of_another_source_is_named(
         return capsys.readouterr().err
 
     said = refused("kept-first")
-    assert "no part holds 'softmax | glyphnet(features=16, width=4) | seed 1, draw 1' and 3 more" in said
+    assert (
+        "no part holds 'softmax | glyphnet(features=16, width=4) | seed 1, draw 1' (the first of 4 lacking)"
+        in said
+    )
     assert "--partial joins the parts that there are" in said
     assert "which first does not have; it is of another study" in refused(
         "kept-first", "kept-second", study="first.py"
@@ -151,7 +152,8 @@ def test_a_network_of_two_arms_is_trained_once_and_measured_in_both(parts: Path,
     answer = penultimate(*command, "kept-first", "kept-second", cwd=parts)
     assert answer.returncode == 2
     assert re.search(
-        r"no part holds 'softmax \| .* \| again \| .*' and 2 more", answer.stdout + answer.stderr
+        r"no part holds 'softmax \| .* \| again \| .*' \(the first of 3 lacking\)",
+        answer.stdout + answer.stderr,
     )
 
 
@@ -215,7 +217,7 @@ def test_parts_that_lack_a_measurement_are_not_the_whole(
     assert main([*joined, str(parts / "no")]) == 2
     told = capsys.readouterr().err
     assert "no part holds class_separation of 'softmax | glyphnet(features=16, width=4) | seed 1" in told
-    assert " and 7 more, so this is not the whole of whole; --partial joins" in told
+    assert " (the first of 8 lacking), so this is not the whole of whole; --partial joins" in told
     assert not (parts / "no").exists()
     assert main([*joined, str(parts / "less-joined"), "--partial"]) == 0
     assert said_of(read_kept(parts / "less-joined")) == "2 of 6 networks"
@@ -224,6 +226,42 @@ def test_parts_that_lack_a_measurement_are_not_the_whole(
     assert main([*again, str(parts / "all-joined")]) == 0
     whole = rows_of(read_kept(parts / "kept-whole"))
     assert rows_of(read_kept(parts / "all-joined")) == pytest.approx(whole, nan_ok=True)
+
+
+def test_what_compares_networks_is_of_a_part_that_has_them_all(
+    parts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both halves compare the networks that they have, and nobody one half's with the other's."""
+    halves = [
+        str(kept_part(parts, f"half{number}", seeds, measure=("accuracy", "agreement")))
+        for number, seeds in enumerate(("(0,)", "(1, 2)"))
+    ]
+    whole = study_file(parts, "due", "(0, 1, 2)", ("accuracy", "agreement"))
+    assert main(["join", str(whole), *halves, "--to", str(parts / "no")]) == 2
+    told = capsys.readouterr().err
+    assert "no part holds agreement of 'glyphnet(features=16, width=4)' on glyphs_smoke, so" in told
+    assert main(["join", str(whole), *halves, "--to", str(parts / "uncompared"), "--partial"]) == 0
+    assert said_of(read_kept(parts / "uncompared")) == "one measurement not done"
+    apart = [
+        str(kept_part(parts, f"all_{measure}", "(0, 1, 2)", measure=(measure,)))
+        for measure in ("accuracy", "agreement")
+    ]
+    assert main(["join", str(whole), *apart, "--to", str(parts / "compared-joined")]) == 0
+    assert said_of(read_kept(parts / "compared-joined")) == ""
+
+
+def test_of_networks_that_all_diverged_nothing_is_lacking(
+    parts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wild = "Recipe(epochs=1, batch_size=32, learning_rate=1e30)"
+    more = f"""Runs(("softmax",), {wild}, ("glyphnet(width=4, features=16)",), seeds=(0, 1), arm="wild"),"""
+    measure = ("accuracy", "agreement")
+    part = str(kept_part(parts, "wild", "(0, 1)", measure=measure, more=more))
+    told = read_kept(Path(part)).provenance
+    assert len(told["diverged"]) == 2
+    whole = study_file(parts, "wild_too", "(0, 1)", measure=measure, more=more)
+    assert main(["join", str(whole), part, "--to", str(parts / "wild-joined")]) == 0, capsys.readouterr().err
+    assert said_of(read_kept(parts / "wild-joined")) == ""
 
 
 def test_a_part_of_other_images_and_one_that_would_be_overwritten_are_refused(

@@ -151,12 +151,14 @@ def test_where_there_is_nothing_it_is_said_where_there_is(folder: StudyFolder) -
     assert why(folder, "table3", "softmax", "digits") == (
         "table3 shows nothing of softmax on digits; it does on: glyphs"
     )
-    assert why(folder, "tableE2", "softmax").endswith("; the study is complete, and does not ask for it")
+    assert why(folder, "tableE2", "softmax").endswith(
+        "; the study is complete: no further run would measure it"
+    )
     more = [*folder.description["steps"], "collapse.softmax-s0.0"]
     unfinished = dataclasses.replace(folder, description={**folder.description, "steps": more})
     command = f"penultimate run made --out {folder.store.root}"
     assert why(unfinished, "tableE2", "softmax").endswith(f"measures is continued by: {command}")
-    assert "settings make it" in why(folder, "tableA2", "softmax")
+    assert "is made of settings" in why(folder, "tableA2", "softmax")
 
 
 def test_wrong_names_are_answered_with_the_nearest(folder: StudyFolder) -> None:

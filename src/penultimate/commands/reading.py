@@ -168,7 +168,7 @@ def _join(options: argparse.Namespace) -> int:
     measured = {one.measurement.name for requests in study.measured().values() for one in requests}
     graph = unfold(study)
     asked = [
-        (step_id, step.name, {**step.columns, "arm": arm or None})
+        (step.name, {**step.columns, **({"arm": arm} if "arm" in step.columns else {})})
         for step_id, step in graph.steps.items()
         if step.name in measured
         for arm in graph.arms[step_id]

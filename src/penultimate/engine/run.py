@@ -188,9 +188,9 @@ def run(
         description, order = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
         failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
-        outcome = {"failed": failed, "left_out": graph.below(summary.diverged)}
-        if any(outcome.values()):
-            write_study(store, {**description, **{name: of for name, of in outcome.items() if of}}, order)
+        outcome = {**description, "failed": failed, "left_out": graph.below(summary.diverged)}
+        if outcome != description:
+            write_study(store, outcome, order)
         return summary
 
 
@@ -261,6 +261,8 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         "command": command,
         "steps": list(graph.steps),
         "arms": {step_id: list(arms) for step_id, arms in graph.arms.items() if any(arms)},
+        "failed": {},
+        "left_out": [step_id for step_id in before.description.get("left_out", ()) if step_id in graph.steps],
     }
     write_study(store, content, before.order)
     return content, before.order

@@ -159,10 +159,10 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
     except ImportError:
         raise RequestError(NEEDED.format(kind)) from None
     except Exception as error:  # a download raises whatever its connection does
-        known = _names(kind)
-        if not weights or name.partition(".")[0] not in known:
+        if not weights or not _has(kind, name):
             said = shortened(legible(first_line(error)), 300)
-            raise RequestError(f"{kind} has no network '{name}': {said}.{nearest(name, known)}") from None
+            hint = nearest(name, _names(kind))
+            raise RequestError(f"{kind} has no network '{name}': {said}.{hint}") from None
         if isinstance(weights, str) and isinstance(error, KeyError | ValueError):
             listed = ", ".join(one.name for one in models.get_model_weights(name))
             raise RequestError(f"torchvision has no weights '{weights}' of {name}; it has {listed}") from None
@@ -176,11 +176,25 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
 def expect_known(kind: str, name: str) -> None:
     """Raise RequestError, with the nearest name, for a network that timm or torchvision does not have."""
     try:
-        known = _names(kind)
+        if not _has(kind, name):
+            raise RequestError(f"{kind} has no network '{name}'.{nearest(name, _names(kind))}")
     except ImportError:
         raise RequestError(NEEDED.format(kind)) from None
-    if name.partition(".")[0] not in known and ":" not in name:  # hf_hub: and the like
-        raise RequestError(f"{kind} has no network '{name}'.{nearest(name, known)}")
+
+
+def _has(kind: str, name: str) -> bool:
+    """Whether a library has an architecture; timm also by its former name, and not with unknown weights."""
+    if kind != "timm":
+        return name in _names(kind)
+    from timm.models import get_pretrained_cfg, is_model
+
+    if ":" in name:  # hf-hub:owner/name
+        return True
+    try:
+        get_pretrained_cfg(name)
+    except RuntimeError:  # "resnet18.TAG", of weights that there are not
+        return False
+    return bool(is_model(name))
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import contextlib
 import csv
 import dataclasses
 import io
+import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import (
-    OtherVersionError,
     atomic_write,
     digest_bytes,
     make_folder,
@@ -43,6 +43,8 @@ MAIN = "evidence"
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
+OF_A_RUN = ("steps", "arms", "left_out", "failed")
+"""What a study's description says of its run alone."""
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 DIGITS = 9
 ARRAY_BITS = 14
@@ -93,9 +95,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
             f" {folder.command_for('', verify=False)}"
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
-    description = {
-        name: value for name, value in folder.described().items() if name not in ("steps", "left_out")
-    }
+    description = {name: value for name, value in folder.described().items() if name not in OF_A_RUN}
     return write_kept(to, [(row, folder) for row in rows], description, folder.provenance())
 
 
@@ -129,16 +129,18 @@ def write_kept(
 
 
 def _expect_place(to: Path, study: str) -> None:
-    """Raise RequestError for a folder that holds another study, or rows that are no study's."""
-    with contextlib.suppress(FileNotFoundError, DamagedFileError, OtherVersionError):  # these are kept again
-        there = read_sealed(to / KEPT, SCHEMA)["description"]["name"]
-        if there != study:
-            raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
-    beginning = b""
-    with contextlib.suppress(OSError, ValueError), (to / ROWS_FILE).open("rb") as file:
-        beginning = file.read(9).replace(b'"', b"")
-    if beginning and not beginning.startswith(b"step,"):
-        raise RequestError(f"'{to / ROWS_FILE}' is no kept study's; give --to another folder")
+    """Raise RequestError for a folder that holds another study, or rows or arrays that are no study's."""
+    there, beginning = study, b""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # what is damaged is kept again
+        there = json.loads((to / KEPT).read_bytes())["description"]["name"]
+    if there != study:
+        raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
+    with contextlib.suppress(OSError), (to / ROWS_FILE).open("rb") as file:
+        beginning = file.read(200).replace(b'"', b"")
+    is_kept = beginning.startswith(",".join(KEYS).encode())
+    for path in (to / ROWS_FILE, to / ARRAYS_FILE):
+        if path.exists() and not is_kept and not (to / KEPT).exists():
+            raise RequestError(f"'{path}' is no kept study's; give --to another folder")
 
 
 def _arrays(

@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +20,27 @@ SHARED = ("source", "limited")
 """What all parts must have in common with the whole."""
 FROM_PARTS = ("num_features", "layers", "tuning")
 """What only studies that were run know of their networks."""
-OF_ONE = ("objective", "backbone", "arm", "seed", "draw", "target")
-"""The columns by which the rows of a measurement are found."""
+OF_ONE = ("objective", "backbone", "arm", "seed", "draw")
+"""The columns that say of which network a measurement is, or what those have in common that it takes."""
 
 
 def join(
     parts: Sequence[Path | str],
     whole: Mapping[str, Any],
     keys: Collection[NetworkKey],
-    asked: Collection[tuple[str, str, Mapping[str, Any]]],
+    asked: Iterable[tuple[str, Mapping[str, Any]]],
     to: Path | str,
     partial: bool = False,
 ) -> Path:
     """Write the kept parts of a study as the kept study; `whole` describes it, `keys` are its networks.
 
-    `asked` are its measurements: the ids of their steps, what is measured, and the columns of the rows. If
-    it is `partial`, parts may lack networks and measurements; what is shown then says that it is unfinished.
+    `asked` are its measurements: what is measured, and the columns that the rows have in common. If it is
+    `partial`, parts may lack networks and measurements; what is shown then says that it is unfinished.
 
     Raises RequestError for a part of another source or other images, for a network that was made or measured
     under other settings than the whole's, for networks that the whole does not have, for networks and
     measurements that no part has, and for a number that two parts hold with two values: what compares
-    networks with each other can be in one part only.
+    networks with each other is measured in one part, of all of them.
     """
     if Path(to).resolve() in {Path(part).resolve() for part in parts}:
         raise RequestError(
@@ -59,15 +59,15 @@ def join(
     rows = _rows(kept)
     trained = [key for key in keys if not key.is_given]
     missing = _missing(rows, kept, str(whole["name"]), trained)
-    lacking = [each for each in _unmeasured(rows, kept, asked) if each[1] not in missing]
+    lacking = _lacking(kept, whole, asked)
     if (missing or lacking) and not partial:
-        first, *others = [f"'{key}'" for key in missing] or [said for said, _ in lacking]
-        more = f" and {len(others)} more" if others else ""
+        absent = [f"'{key}'" for key in missing] or [*lacking]
+        of_several = f" (the first of {len(absent)} lacking)" if len(absent) > 1 else ""
         raise RequestError(
-            f"no part holds {first}{more}, so this is not the whole of {whole['name']};"
+            f"no part holds {absent[0]}{of_several}, so this is not the whole of {whole['name']};"
             " --partial joins the parts that there are"
         )
-    unfinished = {*missing, *(key for _, key in lacking)}
+    unfinished = {*missing, *lacking.values()}
     facts = {
         setting: part.description[setting]
         for part in reversed(kept.values())
@@ -78,7 +78,10 @@ def join(
     command = shlex.join([*typed, "--partial"] if partial else typed)
     provenances = [part.provenance for part in kept.values()]
     description = {**whole, "command": command, **facts}
-    far = {"networks": [sum(key not in unfinished for key in trained), len(trained)]}
+    far = {
+        "networks": [sum(key not in unfinished for key in trained), len(trained)],
+        "lacking": list(lacking),
+    }
     return write_kept(to, rows, description, {**_joined(provenances), **far, "command": command})
 
 
@@ -130,33 +133,52 @@ def _expect_the_same_images(kept: Mapping[str, KeptStudy]) -> None:
                 raise RequestError(f"the images of {data} are not the same in '{owner}' and '{name}'")
 
 
-def _unmeasured(
-    rows: Sequence[tuple[Row, KeptStudy]],
+def _lacking(
     kept: Mapping[str, KeptStudy],
-    asked: Collection[tuple[str, str, Mapping[str, Any]]],
-) -> list[tuple[str, NetworkKey]]:
-    """The measurements without rows, in words, each with its network; of several networks one row is enough.
+    whole: Mapping[str, Any],
+    asked: Iterable[tuple[str, Mapping[str, Any]]],
+) -> dict[str, NetworkKey]:
+    """The measurements that no part holds, in words, each with its network.
 
-    Of a training that diverged, and of what a part found to be undefined, there is nothing to be measured.
+    A part holds what it asks for, but for what it says that it lacks; a measurement that takes several
+    networks together it holds where it asks for it of all of them. Of networks that all diverged there is
+    nothing to be measured.
     """
-    by_kind: dict[str, list[Row]] = {}
-    for row, _ in rows:
-        by_kind.setdefault(str(row.step).partition(".")[0], []).append(row)
-    undefined = {step_id for part in kept.values() for step_id in part.provenance.get("undefined", {})}
-    diverged = _diverged(kept)
-    held: dict[tuple[str, tuple[str, ...]], set[tuple[Any, ...]]] = {}
-    lacking = []
-    for step_id, kind, columns in asked:
-        names = tuple(name for name in OF_ONE if columns.get(name) is not None)
-        if (kind, names) not in held:
-            of_kind = by_kind.get(kind, ())
-            held[kind, names] = {tuple(getattr(row, name) for name in names) for row in of_kind}
-        objective, backbone, arm = (columns.get(name) or "" for name in OF_ONE[:3])
-        key = NetworkKey(objective, backbone, arm, columns.get("seed"), columns.get("draw"))
-        settled = step_id in undefined or key in diverged
-        if not settled and tuple(columns[name] for name in names) not in held[kind, names]:
-            on = f" on {columns['target']}" if columns.get("target") else ""
-            lacking.append((f"{kind} of '{key}'{on}", key))
+    ours, diverged = _settings(whole), _diverged(kept)
+    main = next((block["backbones"][0] for block in whole["networks"] if "backbones" in block), "")
+    of_parts = [
+        (
+            _settings(part.description),
+            {part.description["source"], *part.description["targets"]},
+            {*part.provenance.get("lacking", ())},
+        )
+        for part in kept.values()
+    ]
+    together: dict[tuple[Any, ...], list[NetworkKey]] = {}
+    lacking = {}
+    for kind, columns in asked:
+        target = columns.get("target")
+        shared = {name: columns[name] for name in OF_ONE if columns.get(name) is not None}
+        if "arm" in columns:
+            shared["arm"] = columns["arm"] or ""
+        group = (kind, *shared.items())
+        if group not in together:
+            together[group] = [
+                key
+                for key, settings in ours.items()
+                if kind in settings
+                and shared.items() <= {**vars(key), "backbone": key.backbone or main}.items()
+            ]
+        networks = together[group]
+        key = NetworkKey(**{"objective": "", **shared})
+        of, on = f" of '{key}'" if str(key) else "", f" on {target}" if target else ""
+        said = f"{kind}{of}{on}"
+        held = any(
+            said not in lacks and target in targets and all(kind in theirs.get(one, ()) for one in networks)
+            for theirs, targets, lacks in of_parts
+        )
+        if not held and not diverged.issuperset(networks):
+            lacking[said] = key
     return lacking
 
 

@@ -193,10 +193,11 @@ class StudyFolder:
         return {name: (done[name], count) for name, count in total.items()}
 
     def state(self) -> bytes:
-        """A digest of what a study's page shows: the description without its command, and the steps done."""
+        """A digest of what a study's page shows: its description but for the command, searches and steps."""
         described = {name: value for name, value in self.description.items() if name != "command"}
-        done = list(filter(self.store.holds, self.description["steps"]))
-        return digest_bytes(canonical_json([described, done]).encode()).encode()
+        searches = list(map(dataclasses.asdict, self.searches()))
+        steps = list(map(self.store.digest, self.description["steps"]))
+        return digest_bytes(canonical_json([described, searches, steps]).encode()).encode()
 
     def provenance(self) -> dict[str, Any]:
         """Where the rows come from: machine, packages, commit, data digests, durations."""

@@ -134,12 +134,12 @@ def _nothing(folder: StudyFolder, exhibit: Showing, objective: str, target: str,
     if elsewhere:
         return f"{exhibit.name} shows nothing of {objective} on {target}; it does on: {elsewhere}"
     if not exhibit.quantities:
-        return f"{exhibit.name} shows no number to be traced by itself: settings make it, or many numbers"
+        return f"{exhibit.name} is made of settings, or of many numbers at once: it has none to be traced"
     unfinished = any(done < total for done, total in folder.counts().values())
     way = f"what it measures is continued by: {folder.command_for('', verify=False)}"
     return (
         f"Nothing that {exhibit.name} shows of {objective} has been measured in study {folder.name};"
-        f" {way if unfinished else 'the study is complete, and does not ask for it'}"
+        f" {way if unfinished else 'the study is complete: no further run would measure it'}"
     )
 
 

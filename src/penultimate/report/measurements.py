@@ -333,7 +333,8 @@ class Measurements:
             done, total = (sum(pair[side] for pair in pairs) for side in (0, 1))
             if done < total:
                 return f"{done:,} of {total:,} {what}"
-        return ""
+        lacking = len(provenance.get("lacking", ()))
+        return f"{counted(lacking, 'measurement')} not done" if lacking else ""
 
     def way_on(self, quantities: Collection[Quantity]) -> str:
         """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""

@@ -106,12 +106,14 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
     if keys[0] in measured:
         return _measured_under(study, keys, value, path)
     if arm is not None and (keys[0] in OF_STUDY or keys[0] == "measure"):
-        raise RequestError(f"'{keys[0]}' is the whole study's, not that of an arm; set {'.'.join(keys)}")
+        raise RequestError(
+            f"'{keys[0]}' cannot be set for one arm; of the whole study: {'.'.join(keys)}=VALUE"
+        )
     if keys[0] not in OF_RUNS:
         known = [*OF_RUNS, *OF_STUDY, *(name for name in dict.fromkeys(arms) if name), *measured]
         parts = [line.partition("=")[0] for line in settings(study)]
         meant = [part for part in parts if part.endswith(f".{keys[0]}")] if len(keys) == 1 else []
-        hint = nearest(meant[0], meant) if meant else nearest(keys[0], known)
+        hint = f" Did you mean '{meant[0]}'?" if meant else nearest(keys[0], known)
         raise RequestError(f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{hint}")
 
     def change(block: Runs) -> Runs:

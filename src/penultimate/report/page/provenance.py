@@ -27,6 +27,7 @@ LABELS = {
     "data": "Data (sha256)",
     "seconds": "Seconds of work, by kind of step",
     "networks": "Networks, of how many",
+    "lacking": "Not measured",
     "steps": "Steps done, of how many",
     "recipe": "Training recipe",
     "further": "Further networks",
