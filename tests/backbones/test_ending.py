@@ -175,3 +175,17 @@ def test_a_tuple_without_a_final_layer_is_refused_with_the_way_out() -> None:
     with pytest.raises(RequestError, match=r"the model gave none: name one of its layers, layer="):
         pu.extract(net, [(IMAGES, torch.arange(5))])
     assert pu.extract(net, [(IMAGES[:, :, :1, :1], torch.arange(5))], layer="body").features.shape == (5, 6)
+
+
+def test_a_module_without_classes_has_no_final_layer_whatever_its_output_repeats() -> None:
+    """An average of rectified maps, as that of a VGG without its classifier, ends as SqueezeNet does."""
+    net = Net(lambda net, x: F.relu(net.pointwise(x)).mean((2, 3))).eval()
+    with torch.no_grad():
+        found = ending(net, lambda: net(IMAGES))
+        assert found is not None
+        assert found.final is not None
+        net.num_classes = 0  # type: ignore[assignment]
+        found = ending(net, lambda: net(IMAGES))
+        assert found is not None
+        assert (found.logits, found.final) == (None, None)
+        assert torch.equal(found.features, net(IMAGES))

@@ -128,6 +128,15 @@ def test_a_prediction_never_seen_is_wrong() -> None:
     assert pu.assignment_accuracy([1, 1, 2], [0, 0, 1], [0], [0]) == 0
 
 
+def test_names_mean_the_same_in_training_and_test_examples() -> None:
+    assert pu.assignment_accuracy([0, 1, 2], ["a", "b", "c"], [1, 2], ["b", "c"]) == 1
+    assert pu.assignment_accuracy([0, 1, 2], ["a", "b", "c"], [1, 2], ["b", "unseen"]) == 0.5
+
+
+def test_nce_of_as_many_classes_as_examples_needs_no_table_of_pairs() -> None:
+    assert pu.nce(np.arange(100_000), np.arange(100_000)) == 0
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -139,6 +148,12 @@ def test_a_prediction_never_seen_is_wrong() -> None:
         (lambda: pu.nce([1], [-1]), "labels must be 0 or more"),
         (lambda: pu.nce([1, 2], [0]), "2 examples but 1 labels"),
         (lambda: pu.nce(np.zeros(0, int), np.zeros(0, int)), "no examples"),
+        (lambda: pu.nce([], []), "no examples"),
+        (lambda: pu.assignment_accuracy([], [], [], []), "no examples"),
+        (lambda: pu.nce([0, 1, 2], ["a", "b", float("nan")]), "row 2 holds nan where others hold names"),
+        (lambda: pu.nce([0, 1], [1, "1"]), "row 0 holds 1 where others hold names"),
+        (lambda: class_assignment([0, 1], ["a", "b"]), "number names once"),
+        (lambda: class_assignment(np.arange(20_000), np.arange(20_000)), "20,000 classes .* too many"),
         (lambda: pu.assignment_accuracy([1], [0], [1, 2], [0]), "2 examples but 1 labels"),
         (lambda: semantic_overlap(["dog"], ["beagle"], {"dg": []}), "class of the task 'dg'. Did you"),
         (lambda: semantic_overlap(["dog"], ["beagle"], {"dog": ["eagle"]}), "Did you mean 'beagle'"),

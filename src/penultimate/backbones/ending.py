@@ -87,7 +87,8 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
     Where the output [n k] is that of a final layer in one of the FORMS, it is the logits (of probabilities,
     the layer's output is), and what the layer was given are the features, averaged over positions; those of
     several layers stand side by side. Any other output is the features itself: so of a network whose final
-    layer was cut off, and of a lone layer. Of a tuple or mapping it is the first tensor of a final layer.
+    layer was cut off (`has_classifier`), and of a lone layer. Of a tuple or mapping it is the first tensor of
+    a final layer.
 
     `among` names the layers that an earlier batch was found to end in: it costs less, and what they give is
     then known to be logits, whatever their signs.
@@ -116,7 +117,8 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
 
         return fire
 
-    layers = {name: layer for name, layer in module.named_modules() if name and isinstance(layer, FINAL)}
+    named = module.named_modules() if has_classifier(module) else ()
+    layers = {name: layer for name, layer in named if name and isinstance(layer, FINAL)}
     chosen = {name: layer for name, layer in layers.items() if not among or name in among}
     handles = [layer.register_forward_hook(remember(name)) for name, layer in chosen.items()]
     try:
@@ -132,6 +134,14 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
     if not isinstance(output, Tensor):
         output = getattr(output, "logits", None)
     return Ending(output, None) if isinstance(output, Tensor) else None
+
+
+def has_classifier(module: nn.Module) -> bool:
+    """Whether a module may end in one: not if it says, as timm's do, that it has no classes.
+
+    What is before a final layer that was cut off may end as one does: SqueezeNet's ends in a ReLU.
+    """
+    return getattr(module, "num_classes", None) != 0
 
 
 def cut(module: nn.Module, final: Final) -> nn.Module:

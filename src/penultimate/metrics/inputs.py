@@ -70,6 +70,8 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
 def class_names(values: object) -> npt.NDArray[Any] | None:
     """The values as names [n] if they are strings, else None.
 
+    Raises RequestError where some are and others are not: a missing name is no class.
+
     >>> class_names(["dog", "cat"]), class_names([1, 0])
     (array(['dog', 'cat'], dtype='<U3'), None)
     """
@@ -79,12 +81,17 @@ def class_names(values: object) -> npt.NDArray[Any] | None:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError):
         return None
-    if array.ndim != 1 or not array.size:
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "UO":
         return None
-    named = array.dtype.kind == "U" or (
-        array.dtype.kind == "O" and all(isinstance(one, str) for one in array)
-    )
-    return array.astype(str) if named else None
+    if array.dtype.kind == "U" and isinstance(values, np.ndarray):
+        return array
+    rows: list[Any] = list(values)  # type: ignore[call-overload]
+    others = [row for row, one in enumerate(rows) if not isinstance(one, str)]
+    if others and len(others) < len(rows):
+        raise RequestError(
+            f"row {others[0]} holds {rows[others[0]]!r} where others hold names; leave out what has none"
+        )
+    return None if others else array.astype(str)
 
 
 def numbered(*labels: Names, columns: int | None = None) -> list[ArrayLike]:
@@ -179,7 +186,7 @@ def as_classes(
         raise RequestError(f"{what} must be class indices [examples]; got shape {list(classes.shape)}{hint}")
     if examples is not None and len(classes) != examples:
         raise RequestError(f"{examples} examples but {len(classes)} {what}; each example needs one")
-    if classes.is_floating_point() or classes.dtype == torch.bool:
+    if len(classes) and (classes.is_floating_point() or classes.dtype == torch.bool):
         raise RequestError(f"{what} must be integer class indices; got {classes.dtype}")
     classes = classes.to(device=device, dtype=torch.int64)
     outside = classes < 0 if num_classes is None else (classes < 0) | (classes >= num_classes)

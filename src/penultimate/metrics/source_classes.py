@@ -14,6 +14,9 @@ from penultimate.metrics.blocks import ELEMENTS, float64_blocks
 from penultimate.metrics.calibration import refuse_no_distribution
 from penultimate.metrics.inputs import ArrayLike, Names, as_classes, as_matrix, numbered
 
+MOST_PAIRS = 2**28
+"""Source classes times a task's: their counts take 2 GiB."""
+
 
 def leep(probabilities: ArrayLike, labels: Names) -> float:
     """The log likelihood of the labels when they are guessed from the source classes alone, per example.
@@ -60,9 +63,12 @@ def nce(predictions: ArrayLike, labels: Names) -> float:
 
     Tran et al., ICCV 2019, eq. 3.
     """
-    counts = _matching(predictions, labels).counts.double()
-    overall = counts.sum(1)
-    return float((torch.xlogy(counts, counts).sum() - torch.xlogy(overall, overall).sum()) / counts.sum())
+    predicted = as_classes(predictions, "predictions")
+    truth = _task_classes(labels, len(predicted), predicted.device)
+    classes, row = torch.unique(predicted, return_inverse=True)
+    pairs = row + len(classes) * torch.unique(truth, return_inverse=True)[1]
+    both, one = (torch.unique(of, return_counts=True)[1].double() for of in (pairs, row))
+    return float((torch.xlogy(both, both).sum() - torch.xlogy(one, one).sum()) / len(truth))
 
 
 class ClassAssignment(NamedTuple):
@@ -79,7 +85,7 @@ class ClassAssignment(NamedTuple):
     def score(self, predictions: ArrayLike, labels: ArrayLike) -> float:
         """The accuracy on examples [n]; a prediction that stands for no class is wrong."""
         predicted = as_classes(predictions, "predictions", device=self.source.device)
-        truth = _task_classes(labels, len(predicted), self.source.device)
+        truth = _as_labels(labels, len(predicted), self.source.device)
         places = torch.searchsorted(self.source, predicted).clamp_max(len(self.source) - 1)
         right = (self.source[places] == predicted) & (self.target[places] == truth)
         return int(right.sum()) / len(truth)
@@ -95,7 +101,8 @@ def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignme
     stops to grow it has reached sum_i max_j C_ij: every source class stands for the class that it meets most,
     and only equal counts are left to an assignment. A source class that is not predicted stands for none.
 
-    `predictions` [n] and `labels` [n] are class indices. Raises RequestError as `nce` does.
+    `predictions` [n] and `labels` [n] are class indices. Raises RequestError as `nce` does, for names, which
+    could not be told in other examples, and for more classes than are counted in pairs.
 
     >>> class_assignment([5, 5, 6, 7, 7], [0, 0, 0, 1, 0])
     ClassAssignment(source=tensor([5, 6, 7]), target=tensor([0, 0, 1]), copies=2, accuracy=0.8)
@@ -104,8 +111,17 @@ def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignme
     """
     from scipy.optimize import linear_sum_assignment
 
-    matching = _matching(predictions, labels)
-    counts = matching.counts.cpu()
+    predicted = as_classes(predictions, "predictions")
+    source, row = torch.unique(predicted, return_inverse=True)
+    labelled = _as_labels(labels, len(predicted), predicted.device)
+    target, column = torch.unique(labelled, return_inverse=True)
+    size = len(source) * len(target)
+    if size > MOST_PAIRS:
+        raise RequestError(
+            f"predictions of {len(source):,} classes and labels of {len(target):,} are too many to be counted"
+            " in pairs: pass class indices, not what numbers the examples"
+        )
+    counts = torch.bincount(row * len(target) + column, minlength=size).reshape(len(source), -1).cpu()
     most = counts.amax(1)
     ties = counts == most[:, None]
     is_tied = ties.sum(1) > 1
@@ -120,21 +136,21 @@ def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignme
             chosen[is_tied] = columns[places]
             break
         copies += 1
-    target = matching.labels[chosen.to(matching.labels.device)]
-    return ClassAssignment(matching.predictions, target, copies, int(most.sum()) / int(counts.sum()))
+    meant = target[chosen.to(target.device)]
+    return ClassAssignment(source, meant, copies, int(most.sum()) / len(row))
 
 
 def assignment_accuracy(
     train_predictions: ArrayLike,
-    train_labels: ArrayLike,
+    train_labels: Names,
     test_predictions: ArrayLike,
-    test_labels: ArrayLike,
+    test_labels: Names,
 ) -> float:
     """How often a network is right on a task whose classes are taken for the ones that it was trained on.
 
     sum_i 1[map(p_i) = y_i] / n,    over the test examples, with `class_assignment` of the training examples
 
-    All are class indices [n]: predictions of classes that the network was trained on, labels of the task's.
+    Predictions [n] are of classes that the network was trained on, labels [n] the task's, or their names.
     The paper does not say on which examples it measures; these are the test examples, each of equal weight. A
     prediction that no training example had is wrong. Raises RequestError as `nce` does.
 
@@ -143,7 +159,8 @@ def assignment_accuracy(
 
     Kornblith et al., 2021, table F.1.
     """
-    return class_assignment(train_predictions, train_labels).score(test_predictions, test_labels)
+    known, asked = numbered(train_labels, test_labels)
+    return class_assignment(train_predictions, known).score(test_predictions, asked)
 
 
 def semantic_overlap(
@@ -175,26 +192,13 @@ def semantic_overlap(
     return sum(bool(told[name]) if name in told else _plain(name) in known for name in classes)
 
 
-class _Matching(NamedTuple):
-    """How many examples were predicted as each class and have each label [s k]; which classes these are."""
-
-    counts: Int[Tensor, "s k"]
-    predictions: Int[Tensor, " s"]
-    labels: Int[Tensor, " k"]
-
-
-def _matching(predictions: ArrayLike, labels: Names) -> _Matching:
-    predicted = as_classes(predictions, "predictions")
-    truth = _task_classes(labels, len(predicted), predicted.device)
-    rows, row = torch.unique(predicted, return_inverse=True)
-    columns, column = torch.unique(truth, return_inverse=True)
-    flat = torch.bincount(row * len(columns) + column, minlength=len(rows) * len(columns))
-    return _Matching(flat.reshape(len(rows), len(columns)), rows, columns)
-
-
 def _task_classes(labels: Names, examples: int, device: torch.device) -> Int[Tensor, " n"]:
     (codes,) = numbered(labels)
-    truth = as_classes(codes, "labels", examples, device=device)
+    return _as_labels(codes, examples, device)
+
+
+def _as_labels(labels: ArrayLike, examples: int, device: torch.device) -> Int[Tensor, " n"]:
+    truth = as_classes(labels, "labels", examples, device=device)
     if len(truth) == 0:
         raise RequestError("there are no examples: the labels are empty")
     return truth

@@ -16,7 +16,16 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import Final, at_layer, classifier, cut, described, ending, not_found
+from penultimate.backbones.ending import (
+    Final,
+    at_layer,
+    classifier,
+    cut,
+    described,
+    ending,
+    has_classifier,
+    not_found,
+)
 from penultimate.backbones.taps import taps
 from penultimate.data.decoding import middle_square
 from penultimate.data.images import ChannelStatistics
@@ -199,7 +208,7 @@ def _built(source: Source) -> nn.Module:
 def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> Final | str:
     """The final layers, found on two images of noise; or the layer whose output are the features."""
     layer: str | None = source.settings.get("layer")
-    if layer is None and source.kind == "timm" and getattr(module, "num_classes", None) == 0:
+    if layer is None and not has_classifier(module):
         layer = OUTPUT
     generator = torch.Generator().manual_seed(0)
     channels = len(prepared.statistics.mean)
