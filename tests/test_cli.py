@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import re
 import shutil
 import statistics
 import subprocess
@@ -58,6 +59,7 @@ from tests.conftest import penultimate
             "does not add losses up. Leave softmax out",
         ),
         (["list", "objective"], "Did you mean 'objectives'"),
+        (["show", "table1", "--reference", "--out", "mine"], "give one of them"),
         (["show", "table11"], "Did you mean 'table1'"),
         (["show", "table1"], "no study has been run"),
         (["why", "table1", "softmax"], "no study has been run"),
@@ -95,12 +97,16 @@ def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
     assert "smoke: 0 of" in told.out
     assert "other/study.json' is not what was written; run the study again" in told.err
 
-    def refused(path: Path) -> None:
+    def refused(path: Path | str, *_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "iterdir", refused)
-    assert main(["status"]) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "iterdir", refused)
+        assert main(["status"]) == 1
     assert "Permission denied (runs/studies)" in capsys.readouterr().err
+    monkeypatch.setattr("penultimate.files.open", refused, raising=False)
+    assert main(["status"]) == 1
+    assert re.search(r"Permission denied \(.*study\.json\)", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,9 @@ def evaluate(
     from penultimate.store import Store
     from penultimate.study.evaluation import NAME, evaluation
 
+    for what, given, of in (("networks", networks, "source"), ("data", data, "place")):
+        if not isinstance(given, Mapping):
+            raise RequestError(f"{what} are {{name: {of}}}, not {given!r}")
     folders = {each: str(where) for each, where in data.items()}
     live = [each for each, what in networks.items() if not isinstance(what, str)]
     if live and engine != "local":

@@ -127,7 +127,8 @@ def sealed(content: Mapping[str, Any], schema: int) -> bytes:
 def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
     """What `write_sealed` wrote; `what` names the file in errors, `mend` says what to do with another form.
 
-    Raises FileNotFoundError, DamagedFileError for a file that is not what was written, OtherVersionError.
+    Raises FileNotFoundError, PermissionError, DamagedFileError for a file that is not what was written,
+    OtherVersionError.
     """
     what = what or f"'{path}'"
     try:
@@ -137,7 +138,7 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
         digest = content.pop("sha256", None)
         fits = digest in _digests(whole, content)
         found = content.pop("schema")
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise
     except OSError as error:
         raise DamagedFileError(f"{what} cannot be read ({error.strerror})") from None

@@ -198,8 +198,12 @@ class Store:
         return Meta(step_id, content["step"], content["status"], content)
 
     def holds(self, step_id: str) -> bool:
-        """Whether a step is there, whole or not: no file is read."""
-        return os.path.exists(self._file(step_id, META))
+        """Whether a step is there, whole or not: no file is read. Raises OSError if it cannot be seen."""
+        try:
+            os.stat(self._file(step_id, META))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def digest(self, step_id: str) -> str | None:
         """The sha256 of a finished step's meta.json, which holds those of its other files."""

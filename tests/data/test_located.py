@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.data.published import chexpert_files, chexpert_rows
 from tests.evaluation.pictures import class_folders, fill, split_folders
 
 from penultimate.data.images import ChannelStatistics, load_images
@@ -159,6 +161,15 @@ def test_of_images_none_of_which_can_be_read_that_is_said(tmp_path: Path) -> Non
         file.write_bytes(b"no image")
     with pytest.raises(RequestError, match="none of 2 test images can be read"):
         leave_listing(located("h", str(root)), tmp_path / "left", 0, quietly)
+
+
+def test_of_a_split_without_images_that_is_said(tmp_path: Path) -> None:
+    folder = chexpert_files(
+        tmp_path, chexpert_rows("train", range(1, 31)), chexpert_rows("valid", range(64541, 64547))
+    )
+    shutil.rmtree(folder / "valid")
+    with pytest.raises(RequestError, match=r"no image of the validation split is there, in '.*CheXpert-v1"):
+        leave_listing(located("chexpert", str(folder), ("validation",)), tmp_path / "left", 0, quietly)
 
 
 def test_images_that_change_meanwhile_are_not_taken_for_the_same(tmp_path: Path) -> None:

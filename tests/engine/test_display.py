@@ -210,3 +210,13 @@ def test_what_a_plugins_step_says_of_itself_is_no_line(
     assert [line for line in said() if "epoch" in line] == (
         [] if terminal else ["softmax epoch 1 of 2, loss 0.500, 9 img/s, 3 s left"]
     )
+
+
+def test_what_has_no_value_is_said_once_with_the_reason(tmp_path: Path) -> None:
+    graph = graph_of(Runs(("softmax", "sigmoid"), backbones=(NET,)))
+    display, said = opened(graph, Store(tmp_path))
+    one, other = [step for step in graph.steps.values() if step.name == "extract"][:2]
+    for step in (one, other):
+        display.finished(step, {"status": "done", "seconds": 1, "undefined": "one class [only]"})
+    target = one.columns["target"]
+    assert said() == [f"extract softmax {target} has no value: one class [only]"]

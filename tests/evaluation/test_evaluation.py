@@ -14,6 +14,7 @@ import torch
 from tests.data.published import chexpert_files, chexpert_rows
 from tests.evaluation.pictures import class_folders, fill, split_folders
 from tests.inprocess import InProcess
+from tests.report.reading import table_of
 from torch import Tensor, nn
 
 import penultimate as pu
@@ -544,7 +545,20 @@ def test_each_label_of_images_of_several_is_scored_by_itself(
     areas = pu.results(done.out).where(metric="multilabel_auc", target="chexpert")
     assert {row.split for row in areas} == {"test", "validation"}
     assert len({row.setting for row in areas}) > 1
-    assert "CheXpert, validation images: AUC" in done.report.read_text()
+    page = " ".join(html.unescape(done.report.read_text()).split())
+    assert "CheXpert, validation images: AUC" in page
+    assert "Which layer serves each task best: no task has images of one label each." in page
+    (role,) = (row.cells[0].text for row in table_of(exhibit("basis", done.out), "basis_data").rows)
+    assert role == "task"
+
+
+def test_networks_data_and_studies_of_another_form_are_named(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"networks are {name: source}, not 'timm:x'"):
+        pu.evaluate("timm:x", {"shapes": "shapes"}, out=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match=r"data are {name: place}, not \['shapes'\]"):
+        pu.evaluate({"a": "timm:x"}, ["shapes"], out=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="the name of one or the path of a study file, not 3"):
+        pu.run(3, tmp_path)  # type: ignore[arg-type]
 
 
 def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(

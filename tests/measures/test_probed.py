@@ -41,3 +41,12 @@ def test_a_target_of_one_class_leaves_its_reason(tmp_path: Path) -> None:
     outcome = measured("probed", parents, accuracy="top1")
     assert not outcome.rows
     assert outcome.facts["undefined"].startswith("probes on 'tasks': y holds one class only")
+
+
+def test_where_nothing_can_validate_there_is_knn_alone(tmp_path: Path) -> None:
+    of_each = FeatureBank(np.eye(3, dtype=np.float32), np.arange(3))
+    parents = Parents(tmp_path, target="tasks").bank("train", of_each).bank("test", of_each)
+    outcome = measured("probed", parents, accuracy="top1")
+    assert {row.metric for row in outcome.rows} == {"knn_top1", "knn_k", "knn_leave_one_out"}
+    said = outcome.facts["undefined"]
+    assert said.startswith("the linear probe on 'tasks': every class has a single example")

@@ -14,7 +14,7 @@ import pandas
 import pytest
 
 from penultimate import published
-from penultimate.records.table import Row
+from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, read_study
 from penultimate.report.base import Built, Cell
 from penultimate.report.measurements import admit
@@ -286,6 +286,34 @@ def test_a_final_layer_that_was_trained_first_stands_beside_the_fresh_one(finish
             other.label,
             *(pytest.approx((cell.value or 0) + 25) for cell in other.cells),
         )
+
+
+def test_a_final_layer_that_was_always_trained_first_is_the_table(finished: StudyResults) -> None:
+    rows = [
+        dataclasses.replace(row, setting=(row.setting or "").replace("fresh", "probe") or None)
+        for row in finished.table
+        if row.setting != "head=probe"
+    ]
+    built = exhibit("table2", dataclasses.replace(finished, table=Table(rows)))
+    assert not built.missing
+    assert [table.name for table in built.tables if table.source != "published"] == [
+        "table2_probe",
+        "table2_starts",
+    ]
+    fresh = table_of(exhibit("table2", finished), "table2")
+    shown = table_of(built, "table2_probe")
+    assert not shown.folded
+    assert [(row.label, *row.cells) for row in shown.rows] == [(row.label, *row.cells) for row in fresh.rows]
+
+
+def test_why_nothing_was_fine_tuned_is_said_where_that_was_tried(finished: StudyResults) -> None:
+    untuned = [row for row in finished.table if not row.metric.startswith(("fine_tuned", "from_scratch"))]
+    why = "all of 4 learning rates and decays diverged"
+    step = "fine_tuning.softmax-s0-digits_smoke-headfresh.0123"
+    provenance = {**finished.provenance, "undefined": {step: why, "dynamics.x.0": "of something else"}}
+    built = exhibit("table2", dataclasses.replace(finished, table=Table(untuned), provenance=provenance))
+    assert not built.missing
+    assert built.notes[0] == f"Fine-tuned networks: no value: {why}."
 
 
 def test_another_length_from_scratch_is_told(finished: StudyResults) -> None:

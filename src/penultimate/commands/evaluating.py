@@ -126,7 +126,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     for name in ("ranking", "tableD1"):
         shown = exhibit(name, options.out, done.study)
-        if shown.is_measured or name == "ranking":  # which says why there is none
+        if shown.is_measured or name == "ranking" or not shown.missing:  # else it says why there is none
             say(render_exhibit_text(shown))
     tell(done.summary, done.report)
     return 0 if done.summary.complete else 1

@@ -222,6 +222,10 @@ def _referred(options: argparse.Namespace) -> StudyResults | None:
     """The reference run that is asked for, if one is."""
     if not options.reference:
         return None
+    if options.out != "runs":
+        raise RequestError(
+            "--reference reads a run of the package, --out those of a folder: give one of them"
+        )
     from penultimate.report import read_reference
 
     return read_reference(options.study)

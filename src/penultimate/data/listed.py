@@ -105,7 +105,7 @@ def leave_listing(
     Returns the manifest and, of each split that has any, the images that cannot be read, named up to NAMED
     with the reasons, and what of others is not read. Those that cannot be are left out, and no label is
     shifted. However many images there are, a batch of them is in memory. Raises RequestError if none can be
-    read.
+    read, or a split has none.
     """
     left_out: dict[str, list[int]] = {}
     told: dict[str, list[str]] = {}
@@ -126,10 +126,13 @@ def leave_listing(
                 progress({"dataset": found.name, "split": split, "images": batch.stop})
             kept = listing.subset(np.concatenate(rows))
             if not len(kept):
-                raise RequestError(
-                    f"data '{found.name}': none of {len(listing)} {split} images can be read;"
-                    f" {told[split][0]}"
+                why = (
+                    f"none of {len(listing)} {split} images can be read; {told[split][0]}"
+                    if told.get(split)
+                    else ""
                 )
+                why = why or f"no image of the {split} split is there, in '{found.where}'"
+                raise RequestError(f"data '{found.name}': {why}")
             pictures.flush()
             pixels = np.memmap(pictures, np.uint8, "r", shape=(len(kept), SIDE, SIDE, 3))
             small = ImageSet(pixels, kept.labels, kept.ids, kept.class_names)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from penultimate.errors import shortened
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, read_rows
 from penultimate.store import Store
@@ -19,6 +20,8 @@ OWN = ("accuracy", "class_separation")
 """Measurements whose numbers on the source are told as soon as both are there."""
 LOG_EVERY = 15.0
 """Seconds between two lines about one training in a log; a terminal has a moving bar instead."""
+LONGEST_REASON = 300
+"""Characters of why something has no value that are said; the page says all."""
 LONGEST_SILENCE = 60.0
 """Seconds after which a log says how many steps are done, if nothing else was said."""
 TOLD = {"epoch", "epochs", "loss", "images_per_second", "seconds_left"}
@@ -55,6 +58,7 @@ class Display:
         self.done = self.total = 0
         self.rows: dict[tuple[NetworkKey, str], dict[str, list[Row]]] = {}
         self.told: set[tuple[NetworkKey, str]] = set()
+        self.undefined: set[tuple[str, str]] = set()
         self.progress: Progress | None = None
         self.tasks: dict[str, TaskID] = {}
         self.graph: Graph | None = None
@@ -133,6 +137,10 @@ class Display:
         elif self._is_told(step):
             self._remember(step)
             self._tell(step)
+        why = meta.get("undefined")
+        if why and (step.name, why) not in self.undefined:  # of many networks alike, said of the first
+            self.undefined.add((step.name, why))
+            self.say(f"{self._doing(step)} has no value: {escape(shortened(why, LONGEST_REASON))}")
         self.done += 1
         if self.progress is None and time.monotonic() - self.last_said > LONGEST_SILENCE:
             self.say(f"{self.done:,} of {self.total:,} steps are done")

@@ -243,7 +243,7 @@ def measure(what: Measurement, inputs: Inputs) -> Outcome:
     except UndefinedError as error:
         undefined.append(str(error))
     if undefined:
-        outcome.facts["undefined"] = "; ".join(undefined)
+        outcome.facts["undefined"] = "; ".join(dict.fromkeys(undefined))
     return outcome
 
 

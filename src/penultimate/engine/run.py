@@ -88,11 +88,11 @@ class Plan:
         return sum(cost.total - cost.done for cost in self.costs if cost.seconds_left is None)
 
 
-def _as_study(study: Study | str) -> Study:
+def _as_study(study: Study | str | Path) -> Study:
     return study if isinstance(study, Study) else load_study(study)
 
 
-def plan(study: Study | str, out: Path | str = "runs") -> Plan:
+def plan(study: Study | str | Path, out: Path | str = "runs") -> Plan:
     """The steps of a study, which of them are done in `out`, and what the rest is expected to cost.
 
     >>> plan("smoke", out="no-such-folder").graph.study.name
@@ -161,7 +161,7 @@ def _expected_seconds(study: Study, name: str) -> float | None:
 
 
 def run(
-    study: Study | str,
+    study: Study | str | Path,
     out: Path | str = "runs",
     processes: int | None = None,
     observer: Observer | None = None,

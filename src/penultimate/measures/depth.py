@@ -61,8 +61,8 @@ def _is_same(one: FeatureBank, other: FeatureBank) -> bool:
 def _transfer(
     inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str
 ) -> Iterator[Number | Undefined]:
-    try:
-        yield from linear_transfer(inputs, train, test, layer)
-        yield from knn_transfer(inputs, train, test, layer)
-    except UndefinedError as error:
-        yield Undefined(f"{layer}: {error}")
+    for transfer in (linear_transfer, knn_transfer):
+        try:
+            yield from transfer(inputs, train, test, layer)
+        except UndefinedError as error:
+            yield Undefined(f"{layer}: {error}")

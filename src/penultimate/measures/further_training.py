@@ -62,7 +62,7 @@ def validating(images: Examples, seed: int) -> np.ndarray:
 def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = slice(None)) -> Start:
     """The network to start from, with the final layer of the linear probe on some images where asked for.
 
-    A class that none of these shows is less likely than any other.
+    A class that none of these shows has no weights, and a bias below all others'.
     """
     import torch
 

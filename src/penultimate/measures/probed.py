@@ -5,6 +5,7 @@ So that networks can be compared on the same images: by pairs, by resampling, by
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from penultimate.measures.declaration import Features, Yield
@@ -38,14 +39,23 @@ def probed(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     from penultimate.probes.linear import LinearProbe
 
     train, test = inputs.features("train"), inputs.features("test")
-    try:
-        linear = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
-        knn = KNNProbe().fit(train.features, train.labels)
-    except UndefinedError as error:
-        yield Undefined(f"probes on '{inputs.target}': {error}")
+    linear, knn = LinearProbe(metric=inputs.accuracy, seed=inputs.seed), KNNProbe()
+    undefined: dict[str, list[str]] = {}
+    for name, probe in {"linear": linear, "kNN": knn}.items():
+        try:
+            probe.fit(train.features, train.labels)
+        except UndefinedError as error:
+            undefined.setdefault(str(error), []).append(name)
+    for why, names in undefined.items():
+        which = "probes" if len(names) > 1 else f"the {names[0]} probe"
+        yield Undefined(f"{which} on '{inputs.target}': {why}")
+    lacking = list(itertools.chain.from_iterable(undefined.values()))
+    if "linear" not in lacking:
+        yield from linear_numbers(linear, test, inputs.accuracy)
+    if "kNN" not in lacking:
+        yield from knn_numbers(knn, test, inputs.accuracy)
+    if lacking:
         return
-    yield from linear_numbers(linear, test, inputs.accuracy)
-    yield from knn_numbers(knn, test, inputs.accuracy)
     ids = np.arange(len(test)) if test.ids is None else test.ids
     predictions = (ids, test.labels, linear.predict(test.features), knn.predict(test.features))
     yield Arrays("probe_predictions", dict(zip(PREDICTIONS, predictions, strict=True)), "test")

@@ -109,7 +109,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             few = "one example" if rarest == 1 else f"{rarest} examples"
             raise UndefinedError(
                 f"{self._called(place)} has {few} of one kind, too few for any to be among those that"
-                " validate; pass X_val and y_val, or leave the label out"
+                " validate; give some to validate on, or leave the label out"
             )
 
     def decision_function(self, X: Data) -> NumpyFloats:
@@ -161,6 +161,8 @@ def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArra
         columns = "l" if labels is None else labels
         raise RequestError(f"{what} is [n {columns}], a column a label; got {list(array.shape)}")
     if not np.isin(array, (0, 1)).all():
-        other = array[~np.isin(array, (0, 1))][0]
-        raise RequestError(f"{what} holds 0 and 1, not {other}; say first what an uncertain label counts as")
+        other = array[~np.isin(array, (0, 1))].tolist()[0]
+        raise RequestError(
+            f"{what} holds 0 and 1, not {other!r}; say first what an uncertain label counts as"
+        )
     return array.astype(np.int64)

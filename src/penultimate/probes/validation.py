@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Int
 
-from penultimate.errors import RequestError
+from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import real_number
 
 
@@ -16,8 +16,8 @@ def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0
     line are taken. A class of m examples thus gives fraction * m, rounded down or up; a class's only example
     is never taken.
 
-    `codes` [n] are class numbers. Raises RequestError for a fraction outside (0, 1), or if every class has a
-    single example.
+    `codes` [n] are class numbers. Raises RequestError for a fraction outside (0, 1), UndefinedError if every
+    class has a single example.
 
     >>> split_off(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])).nonzero()[0].size
     2
@@ -28,9 +28,9 @@ def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0
     line = shuffled[np.argsort(codes[shuffled], kind="stable")]
     line = line[np.bincount(codes)[codes[line]] > 1]
     if len(line) == 0:
-        raise RequestError(
-            "every class has a single example: none can be split off to validate on;"
-            " give more examples, or X_val and y_val"
+        raise UndefinedError(
+            "every class has a single example: none can be split off to validate on; give more examples, or"
+            " some to validate on"
         )
     wanted = min(max(1, round(fraction * len(line))), len(line) - 1)
     chosen = np.zeros(len(codes), dtype=bool)

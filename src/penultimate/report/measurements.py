@@ -336,6 +336,18 @@ class Measurements:
         lacking = len(provenance.get("lacking", ()))
         return f"{counted(lacking, 'measurement')} not done" if lacking else ""
 
+    def undefined(self, quantities: Collection[Quantity]) -> str:
+        """Why what measures any of the quantities has no value; "" where it has one, or is not done."""
+        metrics = {row.metric for row in self.results.table}
+        if any(quantity.metric_on(name) in metrics for quantity in quantities for name in self.targets):
+            return ""
+        reasons = {
+            plain(why).rstrip("."): None
+            for step, why in self.results.provenance.get("undefined", {}).items()
+            if any(quantity.is_yielded_by(step.partition(".")[0]) for quantity in quantities)
+        }
+        return "; ".join(reasons)
+
     def way_on(self, quantities: Collection[Quantity]) -> str:
         """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""
         if not {quantity.arm for quantity in quantities} <= {*self.arms}:

@@ -194,7 +194,13 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     words = measurements.words
     for piece in pieces:
         words = {**words, **piece.words}
-    missing = tuple(dict.fromkeys(gap for piece in pieces for gap in piece.missing))
+    gaps: dict[Missing, None] = {}
+    undefined: list[str] = []
+    for part, piece in zip(parts, pieces, strict=False):
+        why = measurements.undefined(part.quantities) if piece.missing else ""
+        undefined += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
+        gaps |= dict.fromkeys(() if why else piece.missing)
+    missing = tuple(gaps)
     is_asked = not exhibit.of_another or bool(measurements.further)
     way = measurements.way_on(exhibit.quantities) if is_asked else ""
     missing = tuple(dataclasses.replace(gap, command=way) if way else gap for gap in missing)
@@ -210,6 +216,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     shared = len(exhibit.seeds) if exhibit.of_same_runs else None
     sentences = [
         *(str(gap) for gap in missing),
+        *undefined,
         *of_parts,
         *findings,
         exhibit.paper_says,

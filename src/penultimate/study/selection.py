@@ -30,8 +30,11 @@ LONGEST_OWN_NAME = 64
 """The characters up to which the name of a changed study says all that was changed."""
 
 
-def load_study(name: str) -> Study:
+def load_study(name: str | Path) -> Study:
     """A study by its name, or by the path of a Python file that defines STUDY."""
+    if not isinstance(name, str | Path):
+        raise RequestError(f"a study is a Study, the name of one or the path of a study file, not {name!r}")
+    name = str(name)
     if name.endswith(".py") or "/" in name:
         path = Path(name).absolute()
         source = userfile.read(WHAT, name, path)

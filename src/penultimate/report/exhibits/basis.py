@@ -12,7 +12,8 @@ from penultimate.statistics.resampling import DRAWS
 
 def _basis(measurements: Measurements) -> Piece:
     """The data sets and the networks in numbers."""
-    names = dict.fromkeys((*measurements.targets, measurements.source))
+    tasks = (*measurements.targets, *measurements.several_labels)
+    names = dict.fromkeys((*tasks, measurements.source))
     where = measurements.results.description.get("data", {})
     left_out = measurements.results.provenance.get("left_out", {})
     notes = [
@@ -26,8 +27,7 @@ def _basis(measurements: Measurements) -> Piece:
     rows = []
     for name in names:
         known = card(name)
-        roles = ["task"] if name in measurements.targets else []
-        roles += ["source"] if name not in measurements.targets else []
+        roles = ["task" if name in tasks else "source"]
         counts = [
             Cell(f"{known.sizes[split]:,}" if split in known.sizes else MISSING)
             for split in ("train", "test")

@@ -61,7 +61,10 @@ def _scratch_on_average(measurements: Measurements) -> dict[Seed, float]:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """The accuracies of fine-tuned networks, a row an objective; below them those trained from scratch."""
+    """The accuracies of fine-tuned networks, a row an objective; below them those trained from scratch.
+
+    Where no final layer was fresh, those whose final layer was trained first.
+    """
 
     ours: TableOfRuns
 
@@ -71,6 +74,9 @@ class FineTuned:
 
     def build(self, measurements: Measurements) -> Piece:
         piece = self.ours.build(measurements)
+        if not piece.tables:
+            from_probe = FROM_PROBE_BY_TASK.build(measurements)
+            piece = from_probe if from_probe.tables else piece
         scratch = [from_scratch(measurements, target) for target in measurements.targets]
         if not piece.tables:
             return piece
@@ -114,7 +120,7 @@ class Starts:
         if not tuned or len(columns) < 2:
             return Piece()
         table = run_table(measurements, "table2_starts", "What is trained, and from where", columns, tuned)
-        by_task = FROM_PROBE_BY_TASK.build(measurements).tables
+        by_task = FROM_PROBE_BY_TASK.build(measurements).tables if every[1].runs else ()
         return Piece((table, *(replace(one, folded=True) for one in by_task))) if table else Piece()
 
 

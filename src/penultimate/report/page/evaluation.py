@@ -120,9 +120,13 @@ def _share(ends: tuple[int, int], value: float) -> float:
     return (value - ends[0]) / (ends[1] - ends[0])
 
 
+ONE_LABEL = "no task has images of one label each"
+
+
 def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
     """What a reader might look for and does not find, and why."""
     asked = set(map(name_in, measurements.networks.asked))
+    done = measurements.results.provenance.get("steps", {})
     given = measurements.results.description.get("networks", ())
     gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]
     provenance = measurements.results.provenance
@@ -139,11 +143,15 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
         )
     if DEPTH not in by_name or not shows(by_name[DEPTH]):
         why = (
-            "the networks have no layers before the last that can be probed"
-            if DEPTH in asked
-            else "no probe of the layers before the last was asked for"
+            "no probe of the layers before the last was asked for"
+            if DEPTH not in asked
+            else "the networks have no layers before the last that can be probed"
+            if DEPTH in done
+            else ONE_LABEL
         )
         gaps.append(f"Which layer serves each task best: {why}.")
     if "given_fine_tuning" not in asked:
         gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
+    elif "given_fine_tuning" not in done:
+        gaps.append(f"Fine-tuning of all weights: {ONE_LABEL}.")
     return gaps
