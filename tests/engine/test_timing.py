@@ -11,6 +11,7 @@ from tests.plugged import plugged
 
 from penultimate.cli import main
 from penultimate.engine.run import plan
+from penultimate.measures.catalogue import measurement
 from penultimate.study import Study, load_study
 from penultimate.study.settings import override
 
@@ -57,6 +58,23 @@ def test_expected_seconds_are_of_the_first_grids_trainings_and_others_are_in_pro
     both = (block, dataclasses.replace(block, recipe=longer, arm="long"))
     study = dataclasses.replace(smoke, networks=both)
     assert train_seconds(study, tmp_path) == pytest.approx(2 * smoke.expected_seconds["train"])
+
+
+def test_a_further_training_costs_in_proportion_to_its_steps(tmp_path: Path) -> None:
+    smoke = dataclasses.replace(load_study("smoke"), expected_seconds={"train": 0.1})
+    kinds = ("scratch_cell", "scratch_choice", "from_scratch")
+
+    def expected(measure: str) -> dict[str, float | None]:
+        costs = plan(override(smoke, [f"measure={measure}"]), tmp_path).costs
+        return {cost.name: cost.seconds_each for cost in costs if cost.name in kinds}
+
+    usual = {name: measurement(name).seconds for name in kinds}
+    assert expected("from_scratch") == usual
+    assert expected("from_scratch(steps=2000)") == {
+        "scratch_cell": pytest.approx(5 * (usual["scratch_cell"] or 0)),
+        "scratch_choice": usual["scratch_choice"],
+        "from_scratch": pytest.approx(5 * (usual["from_scratch"] or 0)),
+    }
 
 
 def test_only_what_a_training_depends_on_makes_its_cost_unknown() -> None:

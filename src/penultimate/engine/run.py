@@ -22,7 +22,7 @@ from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
 from penultimate.study.blocks import Given
 from penultimate.study.foundation import SECONDS
-from penultimate.study.graph import Graph
+from penultimate.study.graph import Graph, Step
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
@@ -123,7 +123,8 @@ def plan(study: Study | str | Path, out: Path | str = "runs") -> Plan:
         if left:
             each: float | None = statistics.mean(left)
         else:
-            each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name)
+            kind = [graph.steps[step_id] for step_id in ids if step_id not in done]
+            each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name, kind)
             is_of_some = bool(seconds) or name in graph.study.expected_seconds
             if name == "train" and each is not None and is_of_some and len(seconds) < len(ids):
                 each *= _longer(graph, done)
@@ -153,11 +154,18 @@ def _finished(store: Store, step_id: str) -> Meta | None:
         return None
 
 
-def _expected_seconds(study: Study, name: str) -> float | None:
+def _expected_seconds(study: Study, name: str, steps: Sequence[Step]) -> float | None:
+    """What a step of a kind costs: as the study says, or as declared, in proportion to its length."""
     known = {**SECONDS, **study.expected_seconds}
     if name in known:
         return known[name]
-    return training_seconds(study) if name == "train" else measurement(name).seconds
+    if name == "train":
+        return training_seconds(study)
+    what = measurement(name)
+    usual = next((setting.default for setting in what.settings if setting.name == "steps"), None)
+    if usual is None or what.seconds is None:
+        return what.seconds
+    return float(what.seconds * statistics.mean(step.config["steps"] for step in steps) / usual)
 
 
 def run(
