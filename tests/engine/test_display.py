@@ -219,4 +219,4 @@ def test_what_has_no_value_is_said_once_with_the_reason(tmp_path: Path) -> None:
     for step in (one, other):
         display.finished(step, {"status": "done", "seconds": 1, "undefined": "one class [only]"})
     target = one.columns["target"]
-    assert said() == [f"extract softmax {target} has no value: one class [only]"]
+    assert said() == [f"extract softmax {target}: no value: one class [only]"]

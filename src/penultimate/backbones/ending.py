@@ -137,11 +137,14 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
 
 
 def has_classifier(module: nn.Module) -> bool:
-    """Whether a module may end in one: not if it says, as timm's do, that it has no classes.
+    """Whether a module may end in one: not if it says, as timm's do, that it has no classes, nor a layer.
 
     What is before a final layer that was cut off may end as one does: SqueezeNet's ends in a ReLU.
     """
-    return getattr(module, "num_classes", None) != 0
+    classes: Any = getattr(module, "num_classes", None)
+    layer: Any = getattr(module, "get_classifier", None)
+    says_none = isinstance(classes, int) and classes == 0 and callable(layer)
+    return not says_none or isinstance(layer(), FINAL)
 
 
 def cut(module: nn.Module, final: Final) -> nn.Module:

@@ -75,10 +75,13 @@ def _studies(
         studies.append(study)
         ids = {*study.description["steps"]} - {*study.description.get("left_out", ())}
         findings.append(Finding(f"{study.name}: {len(present & ids)} of {len(ids)} steps"))
-        shown = path / PAGE_STATE
-        if shown.is_file() and not study.is_running() and shown.read_bytes() != study.state():
-            text = f"the page of {study.name} does not show what the study has, or shows what is gone"
-            findings.append(Finding(text, study.command_for("", verify=False)))
+        shown, text = path / PAGE_STATE, ""
+        try:
+            if shown.is_file() and not study.is_running() and shown.read_bytes() != study.state():
+                text = f"the page of {study.name} does not show what the study has, or shows what is gone"
+        except PenultimateError as error:  # the record of a search that the page shows
+            text = str(error)
+        findings += [Finding(text, study.command_for("", verify=False))] if text else []
         findings += [Finding(text, study.command_for("", verify=False)) for text in _changed_beside(study)]
     return studies, findings
 
@@ -122,7 +125,7 @@ def _steps(
             latest = max(latest, (root / "steps" / step_id / META).stat().st_mtime)
         except OtherVersionError as error:
             others.append(str(error).rpartition("; ")[0])
-        except DamagedFileError as error:
+        except (DamagedFileError, PermissionError) as error:
             damaged[step_id] = str(error)
         else:
             files += len(meta.files)

@@ -140,7 +140,7 @@ class Display:
         why = meta.get("undefined")
         if why and (step.name, why) not in self.undefined:  # of many networks alike, said of the first
             self.undefined.add((step.name, why))
-            self.say(f"{self._doing(step)} has no value: {escape(shortened(why, LONGEST_REASON))}")
+            self.say(f"{self._doing(step)}: no value: {escape(shortened(why, LONGEST_REASON))}")
         self.done += 1
         if self.progress is None and time.monotonic() - self.last_said > LONGEST_SILENCE:
             self.say(f"{self.done:,} of {self.total:,} steps are done")

@@ -186,7 +186,7 @@ def as_classes(
         raise RequestError(f"{what} must be class indices [examples]; got shape {list(classes.shape)}{hint}")
     if examples is not None and len(classes) != examples:
         raise RequestError(f"{examples} examples but {len(classes)} {what}; each example needs one")
-    if len(classes) and (classes.is_floating_point() or classes.dtype == torch.bool):
+    if classes.is_floating_point() or classes.dtype == torch.bool:
         raise RequestError(f"{what} must be integer class indices; got {classes.dtype}")
     classes = classes.to(device=device, dtype=torch.int64)
     outside = classes < 0 if num_classes is None else (classes < 0) | (classes >= num_classes)

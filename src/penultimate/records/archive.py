@@ -130,17 +130,17 @@ def write_kept(
 
 def _expect_place(to: Path, study: str) -> None:
     """Raise RequestError for a folder that holds another study, or rows or arrays that are no study's."""
-    there, beginning = study, b""
+    there, beginning, present = "", b"", list[Path]()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # what is damaged is kept again
         there = json.loads((to / KEPT).read_bytes())["description"]["name"]
-    if there != study:
+    if there not in ("", study):
         raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
-    with contextlib.suppress(OSError), (to / ROWS_FILE).open("rb") as file:
-        beginning = file.read(200).replace(b'"', b"")
-    is_kept = beginning.startswith(",".join(KEYS).encode())
-    for path in (to / ROWS_FILE, to / ARRAYS_FILE):
-        if path.exists() and not is_kept and not (to / KEPT).exists():
-            raise RequestError(f"'{path}' is no kept study's; give --to another folder")
+    with contextlib.suppress(OSError, ValueError):  # a place that can be no folder is named where it is made
+        present = [path for path in (to / ROWS_FILE, to / ARRAYS_FILE) if path.exists()]
+        with (to / ROWS_FILE).open("rb") as file:
+            beginning = file.read(200).replace(b'"', b"")
+    if present and not there and not beginning.startswith(",".join(KEYS).encode()):
+        raise RequestError(f"'{present[0]}' is no kept study's; give --to another folder")
 
 
 def _arrays(
@@ -174,13 +174,20 @@ def read_kept(folder: Path | str) -> KeptStudy:
         networks = [NetworkKey(**key) for key in card["networks"]]
         text = content.decode("utf-8", "surrogatepass")
         table = Table(_from_csv(text, networks, card["description"]["source"]))
-        return KeptStudy(card["description"], card["provenance"], table, card["rows_sha256"], packed)
+        provenance = {**card["provenance"], "diverged_networks": _of_arms(card["provenance"])}
+        return KeptStudy(card["description"], provenance, table, card["rows_sha256"], packed)
     except FileNotFoundError as error:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
     except RequestError:
         raise
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise DamagedFileError(f"'{folder}' does not hold a kept study: {error!r}") from None
+
+
+def _of_arms(provenance: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The networks that diverged, of each step in all its arms; once there was but one arm."""
+    told: Mapping[str, Any] = provenance.get("diverged_networks", {})
+    return {step: of if isinstance(of, list) else [of] for step, of in told.items()}
 
 
 def references() -> dict[str, Path]:

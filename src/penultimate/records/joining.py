@@ -227,6 +227,15 @@ def _missing(
     return [key for key in trained if key not in measured and key not in diverged]
 
 
+def _each_once(of_parts: Iterable[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
+    """The lists of all parts by their names, what several hold once."""
+    joined: dict[str, list[Any]] = {}
+    for name, values in itertools.chain.from_iterable(part.items() for part in of_parts):
+        known = joined.setdefault(name, [])
+        known += [value for value in values if value not in known]
+    return joined
+
+
 def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Where all rows come from: lists and tables united, seconds and steps added up."""
     first = provenances[0]
@@ -240,8 +249,9 @@ def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "processor": ", ".join(dict.fromkeys(str(each.get("processor", "")) for each in provenances)),
         **{
             name: {key: value for each in provenances for key, value in each.get(name, {}).items()}
-            for name in ("data", "diverged", "diverged_networks", "undefined", "classes_not_validated")
+            for name in ("data", "diverged", "undefined", "classes_not_validated")
         },
+        "diverged_networks": _each_once(each.get("diverged_networks", {}) for each in provenances),
         "seconds": dict(sum((Counter(each.get("seconds", {})) for each in provenances), Counter())),
         "steps": {
             name: [sum(each["steps"].get(name, (0, 0))[side] for each in provenances) for side in (0, 1)]

@@ -283,7 +283,10 @@ def write_study(
 
 def read_study(store: Store, path: Path) -> StudyFolder:
     """The study of a folder; raises FileNotFoundError, DamagedFileError, RequestError for that of another."""
-    content = read_sealed(path / STUDY_FILE, SCHEMA)
+    try:
+        content = read_sealed(path / STUDY_FILE, SCHEMA)
+    except PermissionError as error:
+        raise DamagedFileError(f"'{path / STUDY_FILE}' cannot be read ({error.strerror})") from None
     name = content["name"]
     if name != path.resolve().name:
         raise RequestError(

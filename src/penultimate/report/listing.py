@@ -136,7 +136,8 @@ def _steps(folder: StudyFolder) -> list[Steps]:
     place = folder.store.root / "steps"
     present = {path.name for path in place.iterdir()} if place.is_dir() else set()
     groups: dict[tuple[str, str], list[str]] = {}
-    for step_id in folder.description["steps"]:
+    left_out = frozenset(folder.description.get("left_out", ()))
+    for step_id in (each for each in folder.description["steps"] if each not in left_out):
         for arm in folder.arms(step_id):
             groups.setdefault((step_id.partition(".")[0], arm), []).append(step_id)
     by_kind = []

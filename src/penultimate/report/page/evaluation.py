@@ -145,7 +145,7 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
         why = (
             "no probe of the layers before the last was asked for"
             if DEPTH not in asked
-            else "the networks have no layers before the last that can be probed"
+            else "no layer before the last has a value, for the networks have none or for the reasons above"
             if DEPTH in done
             else ONE_LABEL
         )
