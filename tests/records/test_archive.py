@@ -16,6 +16,7 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import write_sealed
+from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import (
     ARRAYS_FILE,
     KEPT,
@@ -179,6 +180,20 @@ def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: 
     (tmp_path / "file").touch()
     with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):
         keep(study_folder(finished_smoke / "runs"), tmp_path / "file" / "inside")
+
+
+def test_networks_that_diverged_are_read_in_their_earlier_form_too(
+    finished_smoke: Path, tmp_path: Path
+) -> None:
+    """Once a step was of one arm, and its network no list."""
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    card = json.loads((tmp_path / "kept.json").read_text())
+    network = vars(NetworkKey("softmax", "net", seed=0, draw=0))
+    provenance = {**card["provenance"], "diverged_networks": {"train.a.0": network, "train.b.0": [network]}}
+    content = {name: value for name, value in card.items() if name not in ("schema", "sha256")}
+    write_sealed(tmp_path / "kept.json", {**content, "provenance": provenance}, card["schema"])
+    told = read_kept(tmp_path).provenance["diverged_networks"]
+    assert told == {"train.a.0": [network], "train.b.0": [network]}
 
 
 def header(folder: Path) -> list[str]:

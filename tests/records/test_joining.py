@@ -63,9 +63,9 @@ def study_file(
     return path
 
 
-def kept_part(root: Path, name: str, seeds: str, **settings: Any) -> Path:
+def kept_part(root: Path, name: str, seeds: str, measure: tuple[str, ...] = MEASURE, **settings: str) -> Path:
     """A study that is run in the store of the others and kept."""
-    study_file(root, name, seeds, **settings)
+    study_file(root, name, seeds, measure, **settings)
     assert pu.run(load_study(str(root / f"{name}.py")), root / "runs", engine=InProcess()).complete
     keep(study_folder(root / "runs", name), root / f"kept-{name}")
     return root / f"kept-{name}"
@@ -250,18 +250,28 @@ def test_what_compares_networks_is_of_a_part_that_has_them_all(
     assert said_of(read_kept(parts / "compared-joined")) == ""
 
 
+WILD = """Runs(
+    ("softmax",), Recipe(epochs=1, batch_size=32, learning_rate=1e30), ("glyphnet(width=4, features=16)",),
+    seeds={seeds}, arm="wild", measure=("agreement",)
+),"""
+
+
 def test_of_networks_that_all_diverged_nothing_is_lacking(
     parts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wild = "Recipe(epochs=1, batch_size=32, learning_rate=1e30)"
-    more = f"""Runs(("softmax",), {wild}, ("glyphnet(width=4, features=16)",), seeds=(0, 1), arm="wild"),"""
-    measure = ("accuracy", "agreement")
-    part = str(kept_part(parts, "wild", "(0, 1)", measure=measure, more=more))
-    told = read_kept(Path(part)).provenance
-    assert len(told["diverged"]) == 2
-    whole = study_file(parts, "wild_too", "(0, 1)", measure=measure, more=more)
-    assert main(["join", str(whole), part, "--to", str(parts / "wild-joined")]) == 0, capsys.readouterr().err
-    assert said_of(read_kept(parts / "wild-joined")) == ""
+    """Neither half could compare them all, and there is nothing to be compared."""
+    halves = [
+        str(
+            kept_part(parts, f"wild{seed}", f"({seed},)", ("accuracy",), more=WILD.format(seeds=f"({seed},)"))
+        )
+        for seed in (0, 1)
+    ]
+    assert all(len(read_kept(Path(half)).provenance["diverged"]) == 1 for half in halves)
+    whole = study_file(parts, "wild", "(0, 1)", ("accuracy",), more=WILD.format(seeds="(0, 1)"))
+    assert main(["join", str(whole), *halves, "--to", str(parts / "joined-wild")]) == 0, (
+        capsys.readouterr().err
+    )
+    assert said_of(read_kept(parts / "joined-wild")) == ""
 
 
 def test_a_part_of_other_images_and_one_that_would_be_overwritten_are_refused(

@@ -126,12 +126,9 @@ def leave_listing(
                 progress({"dataset": found.name, "split": split, "images": batch.stop})
             kept = listing.subset(np.concatenate(rows))
             if not len(kept):
-                why = (
-                    f"none of {len(listing)} {split} images can be read; {told[split][0]}"
-                    if told.get(split)
-                    else ""
-                )
-                why = why or f"no image of the {split} split is there, in '{found.where}'"
+                why = f"no image of the {split} split is there, in '{found.where}'"
+                if len(listing):
+                    why = f"none of {len(listing)} {split} images can be read; {told[split][0]}"
                 raise RequestError(f"data '{found.name}': {why}")
             pictures.flush()
             pixels = np.memmap(pictures, np.uint8, "r", shape=(len(kept), SIDE, SIDE, 3))
