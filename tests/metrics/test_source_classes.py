@@ -148,6 +148,10 @@ def test_nce_of_as_many_classes_as_examples_needs_no_table_of_pairs() -> None:
         (lambda: pu.nce([1], [-1]), "labels must be 0 or more"),
         (lambda: pu.nce([1, 2], [0]), "2 examples but 1 labels"),
         (lambda: pu.nce(np.zeros(0, int), np.zeros(0, int)), "no examples"),
+        (
+            lambda: pu.assignment_accuracy([0, 1], ["a", "b"], [], []),
+            "test examples|no examples|class indices",
+        ),
         (lambda: pu.nce([0, 1, 2], ["a", "b", float("nan")]), "row 2 holds nan where others hold names"),
         (lambda: pu.nce([0, 1], [1, "1"]), "row 0 holds 1 where others hold names"),
         (lambda: class_assignment([0, 1], ["a", "b"]), "number names once"),

@@ -131,6 +131,7 @@ def refuse(*arguments: Any, **settings: Any) -> None:
     ("source", "classes", "answer"),
     [
         ("timm:test_resnett(pretrained=False)", 0, "timm has no network 'test_resnett'"),
+        ("timm:elsewhere:resnet18(pretrained=False)", 0, "no network 'elsewhere:resnet18'"),
         ("timm:resnet18.none(pretrained=False)", 0, "no network 'resnet18.none': Invalid pretrained tag"),
         ("torchvision:resnet19(pretrained=False)", 0, "torchvision has no network 'resnet19'"),
         ("torchvision:squeezenet1_1(pretrained=False)", 1000, "has no final layer that takes its features"),

@@ -405,15 +405,17 @@ def test_a_run_that_diverged_before_its_first_row_is_named_from_provenance() -> 
     first, other = "cosine_softmax(scale=1, temperature=0.05)", "cosine_softmax(scale=1, temperature=0.01)"
     results = study((0,), objectives=("softmax", first, other))
     networks = {
+        "train.c": [{"objective": "softmax", "backbone": "glyphnet", "arm": "hot", "seed": 1, "draw": 1}],
         "train.a": [{"objective": other, "backbone": "glyphnet", "arm": None, "seed": 0, "draw": 0}],
         "train.b": [{"objective": "softmax", "backbone": "glyphplain", "arm": None, "seed": 3, "draw": 3}],
     }
     provenance = {"diverged": dict.fromkeys(networks, "loss is NaN"), "diverged_networks": networks}
     notes = exhibit("table3", dataclasses.replace(results, provenance=provenance)).notes
     said = [note for note in notes if "Diverged" in note]
-    assert len(said) == 2
-    assert "temperature = 0.01), seed 0 (loss is NaN)" in said[0]
-    assert "Softmax, seed 3 with glyphplain (loss is NaN)" in said[1]
+    assert len(said) == 3
+    assert "Softmax, seed 1 in the arm 'hot' (loss is NaN)" in said[0]
+    assert "temperature = 0.01), seed 0 (loss is NaN)" in said[1]
+    assert "Softmax, seed 3 with glyphplain (loss is NaN)" in said[2]
 
 
 def test_how_many_runs_stand_behind_a_mean_is_that_of_the_objectives_shown() -> None:

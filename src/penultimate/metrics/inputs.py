@@ -104,6 +104,8 @@ def numbered(*labels: Names, columns: int | None = None) -> list[ArrayLike]:
     [[2, 1], [0, 2]]
     """
     named = [class_names(values) for values in labels]
+    if any(values is not None for values in named):  # beside which no labels are no names
+        named = [np.array([], str) if len(of) == 0 else own for of, own in zip(labels, named, strict=True)]
     names = [values for values in named if values is not None]
     if not names:
         return list(labels)

@@ -186,15 +186,15 @@ def _has(kind: str, name: str) -> bool:
     """Whether a library has an architecture; timm also by its former name, and not with unknown weights."""
     if kind != "timm":
         return name in _names(kind)
-    from timm.models import get_pretrained_cfg, is_model
+    from timm.models import get_pretrained_cfg, is_model, parse_model_name
 
-    if ":" in name:  # hf-hub:owner/name
-        return True
     try:
-        get_pretrained_cfg(name)
-    except RuntimeError:  # "resnet18.TAG", of weights that there are not
+        place, _ = parse_model_name(name)  # "hf-hub:owner/name"
+        if not place:
+            get_pretrained_cfg(name)
+    except (RuntimeError, ValueError):  # "resnet18.TAG", of weights that there are not; a place that is none
         return False
-    return bool(is_model(name))
+    return bool(place or is_model(name))
 
 
 @functools.cache

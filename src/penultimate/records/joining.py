@@ -13,7 +13,7 @@ from typing import Any
 
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey, grid
-from penultimate.records.archive import KEYS, KeptStudy, network_of, read_kept, write_kept
+from penultimate.records.archive import DIGITS, KEYS, KeptStudy, network_of, read_kept, write_kept
 from penultimate.records.table import Row
 
 SHARED = ("source", "limited")
@@ -200,8 +200,8 @@ def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
             if not same and owner != name:
                 raise RequestError(
                     f"'{owner}' and '{name}' both hold {row.metric} of '{network_of(row)}', with two values:"
-                    f" {known.value:g} and {row.value:g}; what compares networks can be measured in one part"
-                    " only"
+                    f" {known.value:.{DIGITS}g} and {row.value:.{DIGITS}g}; what compares networks can be"
+                    " measured in one part only"
                 )
     return [(row, kept[name]) for row, name in first.values()]
 

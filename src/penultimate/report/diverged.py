@@ -15,17 +15,20 @@ _RunKey: TypeAlias = tuple[str, int | None, str, str]
 
 @dataclass(frozen=True)
 class DivergedRun:
-    """A run that is left out of every mean; `backbone` is empty for the architecture that exhibits show."""
+    """A run that is left out of every mean; `backbone` is empty for the architecture that exhibits show,
+    `arm` for the main one."""
 
     objective: str
     seed: int | None
     epoch: int | None
     reason: str
     backbone: str = ""
+    arm: str = ""
 
     def __str__(self) -> str:
         run = self.objective if self.seed is None else f"{self.objective}, seed {self.seed}"
         run += f" with {self.backbone}" if self.backbone else ""
+        run += f" in the arm '{self.arm}'" if self.arm else ""
         when = "" if self.epoch is None else f" after epoch {self.epoch}"
         return f"{run}{when}" + (f" ({self.reason})" if self.reason else "")
 
@@ -53,6 +56,13 @@ def diverged_runs(results: StudyResults, labels: Mapping[str, str], backbone: st
         last[run] = max((epoch for epoch in (last.get(run), row.epoch) if epoch is not None), default=None)
     last |= dict.fromkeys(run for run in reasons if run not in last)
     return tuple(
-        DivergedRun(labels.get(run[0], plain(run[0])), run[1], epoch, reasons.get(run, ""), plain(run[2]))
+        DivergedRun(
+            labels.get(run[0], plain(run[0])),
+            run[1],
+            epoch,
+            reasons.get(run, ""),
+            plain(run[2]),
+            plain(run[3]),
+        )
         for run, epoch in last.items()
     )

@@ -338,15 +338,13 @@ class Measurements:
 
     def undefined(self, quantities: Collection[Quantity]) -> str:
         """Why what measures any of the quantities has no value; "" where it has one, or is not done."""
-        metrics = {row.metric for row in self.results.table}
-        if any(quantity.metric_on(name) in metrics for quantity in quantities for name in self.targets):
-            return ""
         reasons = {
             plain(why).rstrip("."): None
             for step, why in self.results.provenance.get("undefined", {}).items()
             if any(quantity.is_yielded_by(step.partition(".")[0]) for quantity in quantities)
         }
-        return "; ".join(reasons)
+        has_any = bool(reasons) and any(one.covers(row) for row in self.results.table for one in quantities)
+        return "" if has_any else "; ".join(reasons)
 
     def way_on(self, quantities: Collection[Quantity]) -> str:
         """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""
