@@ -24,6 +24,7 @@ from penultimate.records.joining import join
 from penultimate.records.reading import study_folder
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
+from penultimate.report.progress import unfinished
 from penultimate.study import load_study
 
 STUDY = """
@@ -82,7 +83,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said_of(kept: KeptStudy) -> str:
     results = StudyResults.of(kept)
-    return admit(results, allow_limited=True).unfinished
+    return unfinished(admit(results, allow_limited=True))
 
 
 def rows_of(kept: KeptStudy) -> dict[tuple[object, ...], float]:

@@ -321,40 +321,6 @@ class Measurements:
         }
         return diverged_runs(self.results, labels, self.backbone)
 
-    @property
-    def unfinished(self) -> str:
-        """How far the study has come, such as "98 of 187 steps", where it is not finished; else ""."""
-        provenance = self.results.provenance
-        counts = {
-            "networks": [provenance.get("networks", (0, 0))],  # of a study that was joined of parts
-            "steps": provenance.get("steps", {}).values(),
-        }
-        for what, pairs in counts.items():
-            done, total = (sum(pair[side] for pair in pairs) for side in (0, 1))
-            if done < total:
-                return f"{done:,} of {total:,} {what}"
-        lacking = len(provenance.get("lacking", ()))
-        return f"{counted(lacking, 'measurement')} not done" if lacking else ""
-
-    def undefined(self, quantities: Collection[Quantity]) -> str:
-        """Why what measures any of the quantities has no value; "" where it has one, or is not done."""
-        reasons = {
-            plain(why).rstrip("."): None
-            for step, why in self.results.provenance.get("undefined", {}).items()
-            if any(quantity.is_yielded_by(step.partition(".")[0]) for quantity in quantities)
-        }
-        has_any = bool(reasons) and any(one.covers(row) for row in self.results.table for one in quantities)
-        return "" if has_any else "; ".join(reasons)
-
-    def way_on(self, quantities: Collection[Quantity]) -> str:
-        """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""
-        if not {quantity.arm for quantity in quantities} <= {*self.arms}:
-            return ""
-        provenance = self.results.provenance
-        left = [kind for kind, (done, total) in provenance.get("steps", {}).items() if done < total]
-        is_coming = any(quantity.is_yielded_by(kind) for quantity in quantities for kind in left)
-        return str(provenance["command"]) if is_coming else ""
-
 
 def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
     """The measurements of a study, if they may be shown as evidence.

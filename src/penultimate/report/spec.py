@@ -24,6 +24,7 @@ from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missin
 from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import is_further
+from penultimate.report.progress import undefined, unfinished, way_on
 from penultimate.report.quantity import ONE_DRAW, Quantity
 from penultimate.report.remarks import remarks, seed_in_words
 from penultimate.report.runs import fewer, shared_seeds
@@ -195,14 +196,14 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     for piece in pieces:
         words = {**words, **piece.words}
     gaps: dict[Missing, None] = {}
-    undefined: list[str] = []
+    without: list[str] = []
     for part, piece in zip(parts, pieces, strict=False):
-        why = measurements.undefined(part.quantities) if piece.missing else ""
-        undefined += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
+        why = undefined(measurements, part.quantities) if piece.missing else ""
+        without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
         gaps |= dict.fromkeys(() if why else piece.missing)
     missing = tuple(gaps)
     is_asked = not exhibit.of_another or bool(measurements.further)
-    way = measurements.way_on(exhibit.quantities) if is_asked else ""
+    way = way_on(measurements, exhibit.quantities) if is_asked else ""
     missing = tuple(dataclasses.replace(gap, command=way) if way else gap for gap in missing)
     missing = tuple(gap if gap.command else gap.run_by(exhibit.measured_by) for gap in missing)
     tables = tuple(table for piece in pieces for table in piece.tables)
@@ -216,7 +217,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     shared = len(exhibit.seeds) if exhibit.of_same_runs else None
     sentences = [
         *(str(gap) for gap in missing),
-        *undefined,
+        *without,
         *of_parts,
         *findings,
         exhibit.paper_says,
@@ -236,7 +237,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         measurements.limited,
         any(piece.wanted for piece in pieces),
         missing,
-        measurements.unfinished,
+        unfinished(measurements),
         exhibit.short or exhibit.title,
         next((text for text in (*of_parts, *findings) if text.startswith(OURS)), ""),
         exhibit.paper_says,

@@ -28,6 +28,7 @@ from penultimate.report.page.curves import training_curves
 from penultimate.report.page.provenance import provenance
 from penultimate.report.page.regime import compare, summary
 from penultimate.report.page.statements import headline, tally
+from penultimate.report.progress import unfinished
 from penultimate.report.remarks import OF_DRAWS, OF_ONE_DRAW
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits, assemble
@@ -170,6 +171,7 @@ def _page(
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
+        unfinished=unfinished(measurements),
         drawings={
             panel.name: Markup(drawings[panel.name].styled(panel.name))
             for figure in figures

@@ -13,6 +13,7 @@ from penultimate.report.claims.rankings import ranked
 from penultimate.report.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.exhibits.transfer import TOP1
 from penultimate.report.measurements import FIRST_STUDY, ByRun, Measurements
+from penultimate.report.progress import way_on
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import correlation_of, leaning_on, mean_points
 from penultimate.report.text import counted, fixed, listed, p_value, percent
@@ -103,7 +104,7 @@ def headline(measurements: Measurements) -> Headline:
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
     leaning = leaning_on(points, named=False)
-    way = measurements.way_on((SEPARATION.x, SEPARATION.y)) or f"penultimate run {FIRST_STUDY}"
+    way = way_on(measurements, (SEPARATION.x, SEPARATION.y)) or f"penultimate run {FIRST_STUDY}"
     answer = _answer(ours, leaning, verdict, measurements.limited, way)
     return Headline(answer, tuple(details), tuple(facts))
 

@@ -1,0 +1,46 @@
+"""How far a study has come, how it goes on, and why what was measured has no value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from penultimate.report.measurements import Measurements
+from penultimate.report.quantity import Quantity
+from penultimate.report.text import counted, plain
+
+
+def unfinished(measurements: Measurements) -> str:
+    """How far a study has come, such as "98 of 187 steps", where it is not finished; else ""."""
+    provenance = measurements.results.provenance
+    counts = {
+        "networks": [provenance.get("networks", (0, 0))],  # of a study that was joined of parts
+        "steps": provenance.get("steps", {}).values(),
+    }
+    for what, pairs in counts.items():
+        done, total = (sum(pair[side] for pair in pairs) for side in (0, 1))
+        if done < total:
+            return f"{done:,} of {total:,} {what}"
+    lacking = len(provenance.get("lacking", ()))
+    return f"{counted(lacking, 'measurement')} not done" if lacking else ""
+
+
+def way_on(measurements: Measurements, quantities: Collection[Quantity]) -> str:
+    """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""
+    if not {quantity.arm for quantity in quantities} <= {*measurements.arms}:
+        return ""
+    provenance = measurements.results.provenance
+    left = [kind for kind, (done, total) in provenance.get("steps", {}).items() if done < total]
+    is_coming = any(quantity.is_yielded_by(kind) for quantity in quantities for kind in left)
+    return str(provenance["command"]) if is_coming else ""
+
+
+def undefined(measurements: Measurements, quantities: Collection[Quantity]) -> str:
+    """Why what measures any of the quantities has no value; "" where it has one, or is not done."""
+    results = measurements.results
+    reasons = {
+        plain(why).rstrip("."): None
+        for step, why in results.provenance.get("undefined", {}).items()
+        if any(quantity.is_yielded_by(step.partition(".")[0]) for quantity in quantities)
+    }
+    has_any = bool(reasons) and any(one.covers(row) for row in results.table for one in quantities)
+    return "" if has_any else "; ".join(reasons)
