@@ -33,7 +33,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import penultimate.cli as cli
-import penultimate.commands.running as running
+import penultimate.report as report
 from penultimate.engine import execute, local, worker
 from penultimate.engine.messages import Ready
 from penultimate.engine.observer import Observer, Silent, Summary
@@ -220,7 +220,7 @@ def install(log: Path) -> None:
     execute.encode_rows = aims.watch("rows", execute.encode_rows)
     Store.finish = aims.watch("rows", Store.finish)  # type: ignore[method-assign]
     Checkpoints.save = aims.watch("checkpoint", Checkpoints.save)  # type: ignore[method-assign]
-    running.write_page = aims.watch("report", running.write_page)
+    report.refresh_page = aims.watch("report", report.refresh_page)
     hear = local._hear
 
     def heard(message: Any, its: Any, schedule: Any) -> None:
