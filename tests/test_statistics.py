@@ -19,6 +19,7 @@ from penultimate.statistics import (
     bold,
     leave_two_out,
     mean,
+    proportion_interval,
     spearman,
     standard_error,
     summarise,
@@ -286,3 +287,56 @@ def test_any_two_may_be_left_out(seed: int, n: int) -> None:
 def test_too_few_pairs_cannot_spare_two() -> None:
     assert leave_two_out([1, 2, 3, 4], [1, 2, 4, 3]) is None
     assert leave_two_out([1, 1, 1, 1, 1], [1, 2, 4, 3, 5]) is None
+
+
+@given(of=st.integers(1, 60), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+@settings(max_examples=60, deadline=None)
+def test_the_interval_of_a_proportion_is_clopper_and_pearsons(of: int, share: float, level: float) -> None:
+    right = round(share * of)
+    lower, upper = proportion_interval(right, of, level)
+    assert (lower, upper) == pytest.approx(oracle.proportion_interval(right, of, level), abs=1e-12)
+    beside = scipy.stats.binomtest(right, of).proportion_ci(level, method="exact")
+    assert (lower, upper) == pytest.approx((beside.low, beside.high), abs=1e-9)
+    assert 0 <= lower <= right / of <= upper <= 1
+    assert lower < upper
+    mirrored = proportion_interval(of - right, of, level)
+    assert mirrored == pytest.approx((1 - upper, 1 - lower), abs=1e-12)
+
+
+def test_the_interval_of_a_proportion_is_that_of_statsmodels() -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
+    for right, of in [(0, 1), (1, 1), (31, 31), (5, 20), (1, 10**6), (999_999, 10**6), (0, 10**9)]:
+        expected = proportion_confint(right, of, alpha=0.05, method="beta")
+        assert proportion_interval(np.int64(right), of) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("of", [1, 5, 31])
+def test_the_interval_of_a_proportion_covers_at_least_as_often_as_it_says(of: int) -> None:
+    intervals = [proportion_interval(right, of) for right in range(of + 1)]
+    for truth in np.linspace(0.005, 0.995, 100):
+        chances = scipy.stats.binom.pmf(np.arange(of + 1), of, truth)
+        covers = [lower <= truth <= upper for lower, upper in intervals]
+        assert chances[covers].sum() >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("right", "of", "level", "message"),
+    [
+        (3, 2, 0.95, "how many are right and of how many .at least 1.; got 3 and 2"),
+        (-1, 2, 0.95, "got -1 and 2"),
+        (0, 0, 0.95, "got 0 and 0"),
+        (0.5, 2, 0.95, "got 0.5 and 2"),
+        (math.nan, 2, 0.95, "got nan and 2"),
+        (math.inf, math.inf, 0.95, "got inf and inf"),
+        (True, 2, 0.95, "got True and 2"),
+        ("1", 2, 0.95, "got '1' and 2"),
+        (None, 2, 0.95, "got None and 2"),
+        (1, 2, 1.0, "level of an interval lies between 0 and 1; got 1.0"),
+        (1, 2, 95, "got 95"),
+        (1, 2, math.nan, "got nan"),
+    ],
+)
+def test_counts_that_make_no_proportion_are_named(right: int, of: int, level: float, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        proportion_interval(right, of, level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
-from math import exp, log, sqrt
+from math import comb, exp, log, sqrt
 
 
 def standard_error(values):
@@ -42,3 +42,24 @@ def spearman_p(x, y):
     observed = abs(spearman(x, y))
     all_rhos = [abs(pearson(ranks(x), order)) for order in permutations(ranks(y))]
     return sum(rho >= observed - 1e-9 for rho in all_rhos) / len(all_rhos)
+
+
+def binomial_tail(at_least, of, p):
+    """P(X >= at_least), summed term by term."""
+    return sum(comb(of, k) * p**k * (1 - p) ** (of - k) for k in range(at_least, of + 1))
+
+
+def proportion_interval(right, of, level):
+    """Clopper and Pearson (1934), by bisection of both tails of the binomial distribution."""
+
+    def solve(at_least, wanted):
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if binomial_tail(at_least, of, middle) < wanted else (low, middle)
+        return (low + high) / 2
+
+    tail = (1 - level) / 2
+    lower = solve(right, tail) if right else 0.0
+    upper = solve(right + 1, 1 - tail) if right < of else 1.0
+    return lower, upper

@@ -1,4 +1,4 @@
-"""Statistics of results: means over runs, the entries of a column that none beats, power, rank correlations.
+"""Statistics of results: means over runs, what is best in a column, power, rank correlations, proportions.
 
 Names are resolved on first use; nothing here needs a tensor library.
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penultimate.statistics.planning import pooled_spread as pooled_spread
     from penultimate.statistics.planning import power as power
     from penultimate.statistics.planning import seeds_needed as seeds_needed
+    from penultimate.statistics.proportion import proportion_interval as proportion_interval
     from penultimate.statistics.summary import Summary as Summary
     from penultimate.statistics.summary import mean as mean
     from penultimate.statistics.summary import standard_error as standard_error
@@ -34,6 +35,7 @@ __getattr__, __dir__ = attributes(
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
         "planning": "pooled_spread power seeds_needed",
+        "proportion": "proportion_interval",
         "summary": "Summary mean standard_error summarise",
     },
 )
