@@ -258,13 +258,15 @@ class _Evidence:
             return best
         low, high = math.log(BELOW * float(self.squares.amin())), math.log(ABOVE)
         grid = torch.arange(low, high, STEP, dtype=torch.float64, device=self.squares.device)
-        parts = [self._at_all(nodes) for nodes in grid.split(NODES)]
+        parts = [self._at_all(grid[start : start + NODES]) for start in range(0, len(grid), NODES)]
         values, slopes = (torch.cat(of, 1) for of in zip(*parts, strict=True))
         best = torch.maximum(best, values.amax(1))
         turns = (slopes[:, :-1] > 0) & (slopes[:, 1:] <= 0)
         turns &= (values[:, :-1] + values[:, 1:]) / 2 + STEP / 4 > best[:, None]
         classes, steps = turns.nonzero(as_tuple=True)
-        for some, of in zip(classes.split(self._at_once), steps.split(self._at_once), strict=True):
+        rows = max(1, ROW_ELEMENTS // len(self.squares))
+        for start in range(0, len(classes), rows):
+            some, of = classes[start : start + rows], steps[start : start + rows]
             low_ends, high_ends = grid[of], grid[of + 1]
             for _ in range(HALVINGS):
                 middle = (low_ends + high_ends) / 2
@@ -275,11 +277,6 @@ class _Evidence:
                 )
             best.scatter_reduce_(0, some, self._at((low_ends + high_ends) / 2, some)[0], "amax")
         return best
-
-    @property
-    def _at_once(self) -> int:
-        """How many maxima are enclosed together: each takes a row as long as the spectrum."""
-        return max(1, ROW_ELEMENTS // len(self.squares))
 
     def _limits(self) -> Float[Tensor, " k"]:
         """The values where t is infinite (no prior is left), or 0, if as many directions as examples are."""
