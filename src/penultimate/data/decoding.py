@@ -1,7 +1,8 @@
 """Image files as colours of 8 bits: as torchvision's ImageFolder reads them, but upright.
 
 ImageFolder and timm leave a photograph as the camera's sensor lay. Here the rotation in its EXIF data is
-applied, wherever an image is read: it was labelled as a person saw it.
+applied, wherever an image is read: it was labelled as a person saw it. TIFFs are turned by Pillow itself,
+here as there.
 
 The content decides the format, not the file's ending (ImageNet holds a PNG named .JPEG). Grey is repeated,
 the colours of CMYK and of palettes are converted, and alpha is dropped, whatever colour lies beneath. Levels
@@ -12,15 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import struct
 import warnings
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import numpy as np
 import simplejpeg
 from jaxtyping import UInt8
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from penultimate.errors import DamagedFileError, RequestError
 
@@ -49,6 +51,7 @@ TURNED = f"{_ROTATION} applied (torchvision's ImageFolder and timm do not apply 
 ROTATED = f"{_ROTATION} not applied (upright=True applies it)"
 SEVERAL = "hold several frames, of which the first is read"
 TRANSPARENT = "have an alpha channel, which is dropped"
+DAMAGED_EXIF = "have EXIF data that cannot be read, so that a rotation in them is not applied"
 
 
 def read_colours(
@@ -56,42 +59,70 @@ def read_colours(
 ) -> tuple[Image.Image, list[str]]:
     """The image in a file, mode "RGB", and remarks: what the file holds beyond it.
 
-    `upright` applies the rotation in its EXIF data, as everywhere in this package; `content` is what the file
-    holds, where it is read already (a member of an archive). Raises DamagedFileError for a file that is gone
-    or is not a complete image, RequestError for more than MOST_PIXELS, and for levels of more than 8 bits
-    that are not a PNG's: what is white among them is unknown.
+    `upright` applies the rotation in its EXIF data, as everywhere in this package. What Pillow turns by
+    itself (a TIFF) is upright either way, and is not turned twice. `content` is what the file holds, where it
+    is read already (a member of an archive). What Pillow warns of is among the remarks. Raises
+    DamagedFileError for a file that is gone or is not a complete image, RequestError for more than
+    MOST_PIXELS, and for levels of more than 8 bits that are not a PNG's: what is white among them is unknown.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            opened = Image.open(path if content is None else io.BytesIO(content))
-        with opened:
-            file: Image.Image = opened
-            _expect_size(path, *file.size)
-            turn = TURNS.get(file.getexif().get(ORIENTATION, 1))
-            transparent = "A" in file.getbands() or "transparency" in file.info
-            present = {
-                TURNED if upright else ROTATED: turn is not None,
-                SEVERAL: getattr(file, "is_animated", False),
-                TRANSPARENT: transparent,
-            }
-            if file.mode.startswith(DEEP):
-                file = _high_bytes(path, file)
-            elif transparent:  # of a palette's transparency Pillow warns, but not on the way through RGBA
-                file = file.convert("RGBA")
-            image = _colours(file, path, content)
-            if upright and turn is not None:
-                image = image.transpose(turn)
-            remarks = [remark for remark, is_so in present.items() if is_so]
-            return image, remarks
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            image, remarks = _read(path, upright, content)
     except FileNotFoundError:
         raise DamagedFileError(f"'{path}' was there when the folder was listed but is gone") from None
     except Image.DecompressionBombError as error:
         raise RequestError(f"'{path}' is larger than Pillow reads: {error}") from None
     except RequestError:
         raise
+    except UnidentifiedImageError:  # its text holds the address of an object
+        raise DamagedFileError(
+            f"'{path}' is not a complete image: it begins as none that Pillow reads"
+        ) from None
     except PARSING as error:
         raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
+    return image, remarks + _warnings_told(warned)
+
+
+def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image, list[str]]:
+    with contextlib.ExitStack() as stack:
+        # Given a file's name, Pillow maps an uncompressed TIFF into memory, in rows of the length that
+        # they have once it is turned: its pixels are then out of place.
+        stream: IO[bytes] = stack.enter_context(path.open("rb") if content is None else io.BytesIO(content))
+        opened = stack.enter_context(Image.open(stream))
+        file: Image.Image = opened
+        _expect_size(path, *file.size)
+        transparent = "A" in file.getbands() or "transparency" in file.info
+        several = getattr(file, "is_animated", False)
+        if file.mode.startswith(DEEP):
+            file = _high_bytes(path, file)
+        elif transparent:  # of a palette's transparency Pillow warns, but not on the way through RGBA
+            file = file.convert("RGBA")
+        image = _colours(file, path, content)
+        turn, is_damaged = None, False
+        try:  # once the pixels are decoded: a TIFF has then been turned, and no longer says how
+            turn = TURNS.get(opened.getexif().get(ORIENTATION, 1))
+        except PARSING:
+            is_damaged = True
+        if upright and turn is not None:
+            image = image.transpose(turn)
+        present = {
+            TURNED if upright else ROTATED: turn is not None,
+            SEVERAL: several,
+            TRANSPARENT: transparent,
+            DAMAGED_EXIF: is_damaged,
+        }
+        return image, [remark for remark, is_so in present.items() if is_so]
+
+
+def _warnings_told(warned: list[warnings.WarningMessage]) -> list[str]:
+    """The remarks that Pillow's warnings make; numbers are left out, so that equal faults are counted as one.
+
+    Pillow's limit on pixels is none of them: MOST_PIXELS stands in its place.
+    """
+    said = [str(each.message) for each in warned if each.category is not Image.DecompressionBombWarning]
+    texts = (" ".join(re.sub(r"\d+", "..", text).split()).rstrip(".") for text in said)
+    return list(dict.fromkeys(f'are read, though Pillow warns: "{text}"' for text in texts))
 
 
 def _colours(file: Image.Image, path: Path, content: bytes | None) -> Image.Image:
