@@ -111,6 +111,35 @@ def test_own_folders_are_checked_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "bomb.png' is 30000 x 30000, more than" in out or "bomb.png' is larger than Pillow reads" in out
 
 
+def test_a_remark_of_a_check_names_the_first_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    """What Pillow warns of is said with a file's name, and no warning of its own reaches the user."""
+    for label, name in enumerate(("ant", "bee")):
+        for number in range(3):
+            put_image(tmp_path / f"train/{name}/{number}.jpg", label, number)
+            put_image(tmp_path / f"test/{name}/{number}.jpg", label, number)
+    odd = tmp_path / "train/bee/1.jpg"
+    Image.new("RGB", (9, 9)).save(odd, exif=b"Exif\0\0II*\0\x08\0\0\0\x05\0")
+    code, out, err = command(capsys, "data", "check", tmp_path)
+    assert (code, err, len(recwarn)) == (0, "", 0)
+    assert '1 of 6 images are read, though Pillow warns: "Corrupt EXIF data.' in out
+    assert "the first is train/bee/1.jpg\n" in out
+
+
+def test_a_check_runs_where_the_system_names_no_usable_cores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on macOS."""
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    for label, name in enumerate(("ant", "bee")):
+        for number in range(4):
+            put_image(tmp_path / f"{name}/{number}.jpg", label, number)
+    code, out, err = command(capsys, "data", "check", tmp_path)
+    assert (code, err) == (0, "")
+    assert "0 cannot be read" in out
+
+
 def _turned() -> Any:
     exif = Image.Exif()
     exif[0x0112] = 6

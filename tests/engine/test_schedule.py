@@ -244,7 +244,7 @@ def test_on_a_full_disk_nothing_more_is_begun_and_what_runs_is_let_finish() -> N
 
 
 def test_processes_times_threads_stay_within_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("penultimate.engine.schedule.usable_cores", lambda: 8)
     steps = [step(f"s{number}", resources=Resources(threads=1 + number % 3)) for number in range(20)]
     schedule = scheduled(*steps)
     assert (schedule.threads, schedule.places(None), schedule.places(5)) == (3, 2, 5)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
+from penultimate.cores import usable_cores
 from penultimate.data.decoding import read_colours
 from penultimate.data.entries import Entry, entry
 from penultimate.data.listing import Listing
@@ -29,14 +30,22 @@ STRETCH = 64
 """Images that a process decodes before it tells of them."""
 
 Say = Callable[[str], None]
+Shown: TypeAlias = tuple[list[str], list[tuple[str, str]]]
+"""Why images of a stretch cannot be read, and the remarks on others, each behind the image's name."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """What decoding every image has shown: why some cannot be read, and how many each remark is true of."""
+    """What decoding every image has shown.
+
+    reasons   why some cannot be read
+    remarks   how many images each remark is true of
+    first     the name of the first of them
+    """
 
     reasons: tuple[str, ...]
     remarks: Counter[str]
+    first: dict[str, str]
 
 
 def decode_all(listing: Listing, progress: Callable[[int], None] | None = None) -> Unreadable:
@@ -44,18 +53,21 @@ def decode_all(listing: Listing, progress: Callable[[int], None] | None = None) 
     stretches = [range(at, min(at + STRETCH, len(listing))) for at in range(0, len(listing), STRETCH)]
     reasons: list[str] = []
     remarks: Counter[str] = Counter()
+    first: dict[str, str] = {}
     done = 0
     for said, remarked in _mapped(listing, stretches):
         reasons += said
-        remarks += remarked
+        for name, remark in remarked:
+            remarks[remark] += 1
+            first.setdefault(remark, name)
         done = min(done + STRETCH, len(listing))
         if progress is not None:
             progress(done)
-    return Unreadable(tuple(reasons), remarks)
+    return Unreadable(tuple(reasons), remarks, first)
 
 
-def _mapped(listing: Listing, stretches: list[range]) -> Iterator[tuple[list[str], Counter[str]]]:
-    processes = min(len(os.sched_getaffinity(0)), len(stretches) // 4)
+def _mapped(listing: Listing, stretches: list[range]) -> Iterator[Shown]:
+    processes = min(usable_cores(), len(stretches) // 4)
     if processes < 2:
         _take(listing)
         yield from map(_decode, stretches)
@@ -74,16 +86,16 @@ def _take(listing: Listing) -> None:
     _taken[:] = [listing]
 
 
-def _decode(stretch: range) -> tuple[list[str], Counter[str]]:
+def _decode(stretch: range) -> Shown:
     reasons: list[str] = []
-    remarks: Counter[str] = Counter()
+    remarks: list[tuple[str, str]] = []
     for index in stretch:
         try:
-            encoded = _taken[0].image(index)
+            encoded, name = _taken[0].image(index), _taken[0].name(index)
             if isinstance(encoded, bytes):
-                remarks.update(read_colours(Path(_taken[0].name(index)), content=encoded)[1])
+                remarks += [(name, remark) for remark in read_colours(Path(name), content=encoded)[1]]
             elif isinstance(encoded, Path):
-                remarks.update(read_colours(encoded)[1])
+                remarks += [(name, remark) for remark in read_colours(encoded)[1]]
         except (DamagedFileError, RequestError) as error:
             reasons.append(str(error))
     return reasons, remarks
@@ -151,7 +163,7 @@ def _check_split(
     for reason in found.reasons:
         say(f"  {reason}")
     for remark, count in found.remarks.items():
-        say(f"  {count:,} of {len(listing):,} images {remark}")
+        say(f"  {count:,} of {len(listing):,} images {remark}; the first is {found.first[remark]}")
     return len(listing) == expected and not found.reasons
 
 

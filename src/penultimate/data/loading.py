@@ -30,6 +30,7 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
+from penultimate.cores import usable_cores
 from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.listing import Listing
 from penultimate.data.preparation import Geometry, Preparation
@@ -83,7 +84,7 @@ def decoded(
     `Decoded.left_out`, and its row is missing from the images. Raises PenultimateError if a worker is killed.
     """
     if workers is None:
-        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        workers = usable_cores()
     stretches = [
         range(at, min(at + batch_size, len(listing))) for at in range(start, len(listing), batch_size)
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from penultimate.cores import usable_cores
 from penultimate.data.entries import ENTRIES
 from penultimate.data.listing import Listing
 from penultimate.data.loading import colours_of, in_order
@@ -111,7 +111,7 @@ def prepare(
     folder = Path(to).expanduser()
     make_folder(folder)
     if workers is None:
-        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        workers = usable_cores()
     try:
         with flocked(folder / ".lock"):
             return _prepared(name, root, folder, side, quality, say, progress, workers)

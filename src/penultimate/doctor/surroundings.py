@@ -8,6 +8,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
+from penultimate.cores import usable_cores
 from penultimate.doctor.findings import Finding
 from penultimate.engine.machine import code_version
 from penultimate.files import size_text, standing
@@ -21,7 +22,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 def look_at_machine(root: Path) -> list[Finding]:
     """Cores, memory, threads, and the disk that a store lies on."""
     cores = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    usable = usable_cores()
     limited = f", of which this process may use {usable}" if usable < cores else ""
     variables = ", ".join(f"{name}={os.environ[name]}" for name in THREADS if name in os.environ)
     place = standing(root)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
+from penultimate.cores import usable_cores
 from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.room import expect_room
@@ -261,8 +261,8 @@ class Schedule:
 
 
 def side_by_side(threads: int) -> int:
-    """How many steps with so many threads this machine's cores allow."""
-    return max(1, (os.cpu_count() or 1) // threads)
+    """Return how many steps of this many threads fit on the cores that this process may use."""
+    return max(1, usable_cores() // threads)
 
 
 def carry_out(
