@@ -56,6 +56,22 @@ def test_any_byte_of_a_description_that_says_something_is_seen(tmp_path: Path) -
     assert told(tmp_path) == right
 
 
+def test_a_description_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its name, and, once it has a page, where another study would be shown in its place."""
+    store, first = prepared(tmp_path), made(tmp_path)
+    described(store, "other", [])
+    (first.path / "study.json").unlink()
+    with pytest.raises(DamagedFileError, match=r"made/study\.json' is missing; run the study again"):
+        study_folder(tmp_path, "made")
+    assert study_folder(tmp_path).name == "other"
+    (first.path / "report.html").touch()
+    with pytest.raises(DamagedFileError, match=r"made/study\.json' is missing; run the study again"):
+        study_folder(tmp_path)
+    assert main(["status", "--out", str(tmp_path)]) == 2
+    assert "made/study.json' is missing" in capsys.readouterr().err
+    assert described(store, "made", []).name == "made"  # as the same command writes it again
+
+
 def test_the_study_that_was_run_last_is_not_a_matter_of_the_clock(tmp_path: Path) -> None:
     store = prepared(tmp_path)
     for name in ("first", "second", "third", "first"):

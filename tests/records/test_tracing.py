@@ -14,6 +14,7 @@ from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.records.reading import StudyFolder
 from penultimate.records.tracing import explain
+from penultimate.records.tuning import GridCell, Run, Tuned, Tuning, write_tuning
 
 OBJECTIVES = [{"slug": name, "label": name, "spec": name} for name in ("softmax", "sigmoid", "ours")]
 SWEPT = "cosine_softmax(scale=0.05, temperature=0.05)"
@@ -141,7 +142,12 @@ def test_of_a_tuning_the_table_of_choices_shows_what_decided(tmp_path: Path) -> 
     loss = {"metric": "mean_loss", "split": "train", "epoch": 2, "value": 0.5}
     columns = {**SOFTMAX, "source": "glyphs", "target": "glyphs"}
     step = finished(store, "train.softmax-s0.0", columns, [*curve, loss])
-    told = why(described(store, "tune-made", [step], networks=NETWORKS, tunes="made"), "tableA1", "softmax")
+    folder = described(store, "tune-made", [step], networks=NETWORKS, tunes="made")
+    cell = GridCell("softmax", (), (), "grid", (Run(0, 0.25, step),))
+    tuned = Tuned("softmax", "Softmax", "softmax", (), (cell,), 0)
+    settings = ("made", "glyphs", "net", 0, (0,), 1, {}, 1, 0, False, ("softmax",))
+    write_tuning(folder.path / "tuning.json", Tuning(*settings, (tuned,)))
+    told = why(folder, "tableA1", "softmax")
     assert "holdout  0.25  (done, epoch 2, the last of 2)" in told
     assert "mean_loss" not in told
     assert step in told

@@ -48,7 +48,7 @@ def test_the_record_reads_back_to_what_was_written(tuning: Tuning, tmp_path: Pat
     whole = path.read_text()
     for damage in (whole[:-30], whole.replace("0.1", "0.2", 1), "{}", "[]"):
         path.write_text(damage)
-        with pytest.raises(DamagedFileError, match=r"tuning\.json' is not what was written.*writes it anew"):
+        with pytest.raises(DamagedFileError, match=r"tuning\.json' is not what was written.*writes it again"):
             read_tuning(path)
 
 
@@ -280,6 +280,27 @@ def test_only_a_tuning_has_a_record_of_its_own(tuning: Tuning, tmp_path: Path) -
     assert study_folder(tmp_path, "mine").tuning() is None
     assert study_folder(tmp_path, "tune-mine").tuning() == tuning
     assert study_folder(tmp_path, "tune-mine").searches() == (tuning,)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "missing"])
+def test_a_record_that_is_damaged_or_missing_is_named_with_its_command(
+    tuning: Tuning, tmp_path: Path, damage: str
+) -> None:
+    """Without it a tuning would show all its cells, and its study another search."""
+    described(prepared(tmp_path), "mine", [])
+    leave(tuning, tmp_path, "mine")
+    described(Store(tmp_path), "tune-mine", [], tunes="mine", command="penultimate tune all --study mine")
+    file = tmp_path / "studies/tune-mine/tuning.json"
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes().replace(b"cells", b"cellz", 1))
+    said = rf"tuning\.json.*: penultimate tune all --study mine --out {tmp_path}"
+    with pytest.raises(DamagedFileError, match=said):
+        study_folder(tmp_path, "tune-mine").evidence()
+    if damage == "missing":
+        with pytest.raises(DamagedFileError, match=said):
+            study_folder(tmp_path, "mine").searches()
 
 
 @pytest.mark.long

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes, read_sealed, write_sealed
-from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import (
     TUNING_FILE,
+    WRITTEN_AGAIN,
     Tuning,
     folder_name,
     read_tuning,
@@ -26,6 +26,8 @@ from penultimate.records.tuning import (
 from penultimate.store import SCHEMA, Meta, Store
 
 STUDY_FILE, PAGE, PAGE_STATE = "study.json", "report.html", "report.state"
+IN_PYTHON = " in Python"
+"""What a command ends with that is no command line but a call."""
 DIVERGING = "train"
 """The only kind of step that can end as diverged."""
 _Read = TypeVar("_Read")
@@ -51,7 +53,9 @@ class StudyFolder:
 
     def command_for(self, step_id: str, verify: bool = True) -> str:
         """The command that does a step of the study, or, with `verify`, does it anew where it is damaged."""
-        command = self.description["command"]
+        command = str(self.description["command"])
+        if command.endswith(IN_PYTHON):
+            return command.replace("(...)", "(..., verify=True)") if verify else command
         with contextlib.suppress(DamagedFileError):  # other commands may have tuned other objectives
             tuned = getattr(self.tuning(), "objectives", ())
             owners = (
@@ -90,8 +94,19 @@ class StudyFolder:
         return "tunes" in self.description
 
     def tuning(self) -> Tuning | None:
-        """The record that a tuning leaves; None for any other study."""
-        return read_tuning(self.path / TUNING_FILE)
+        """Return the record that a tuning leaves; None for any other study.
+
+        Raises DamagedFileError, with the command that writes it again, for one that is changed or missing.
+        """
+        path = self.path / TUNING_FILE
+        command = f"{self.description.get('command', '')}{out_option(self.store.root)}"
+        try:
+            tuning = read_tuning(path)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error}: {command}") from None
+        if tuning is None and self.is_tuning:
+            raise DamagedFileError(f"'{path}' is missing; {WRITTEN_AGAIN}: {command}")
+        return tuning
 
     def searches(self) -> tuple[Tuning, ...]:
         """The searches for the hyperparameters of this study: its own, else those that it is tuned by.
@@ -107,7 +122,11 @@ class StudyFolder:
         return tuple(tuning for tuning in found if tuning is not None)
 
     def _search_of(self, study: str) -> Tuning | None:
-        return read_tuning(self.path.with_name(folder_name(study)) / TUNING_FILE)
+        path = self.path.with_name(folder_name(study))
+        found = read_tuning(path / TUNING_FILE)
+        # A folder that is described as a tuning's has its record, or a file of it is missing.
+        is_described = found is None and (path / STUDY_FILE).is_file()
+        return _read(self.store, path).tuning() if is_described else found
 
     def evidence(self) -> Table:
         """The rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
@@ -174,14 +193,6 @@ class StudyFolder:
         except DamagedFileError as error:
             raise DamagedFileError(f"{error}; it is computed anew by: {self.command_for(of[0])}") from None
 
-    def _networks(self, step_id: str, meta: Meta) -> list[NetworkKey]:
-        """The network that a finished step belongs to, in each of its arms."""
-        columns = meta.content["columns"]
-        names = (columns.get("objective") or "", columns.get("backbone") or "")
-        return [
-            NetworkKey(*names, arm, columns.get("seed"), columns.get("draw")) for arm in self.arms(step_id)
-        ]
-
     def counts(self) -> dict[str, tuple[int, int]]:
         """Of every kind of step: how many are done, of how many. No step's files are read.
 
@@ -200,60 +211,10 @@ class StudyFolder:
         return digest_bytes(canonical_json([described, searches, steps]).encode()).encode()
 
     def provenance(self) -> dict[str, Any]:
-        """Where the rows come from: machine, packages, commit, data digests, durations."""
-        metas = self.metas()
-        contents = {step_id: meta.content for step_id, meta in metas.items()}
-        first = next(iter(contents.values()), {})
-        seconds: Counter[str] = Counter()
-        for meta in metas.values():
-            seconds[meta.step] += meta.content["seconds"]
-        data = [meta.content for meta in metas.values() if meta.step == "data"]
-        of_images = {
-            what: {
-                f"{of['config']['name']}, {split}": told
-                for of in data
-                for split, told in of.get(what, {}).items()
-            }
-            for what in ("left_out", "remarks")
-        }
-        prepared = {
-            content["columns"]["objective"]: content["preparation"]
-            for content in contents.values()
-            if "preparation" in content
-        }
-        failed = {
-            step_id: facts
-            for step_id, facts in self.description.get("failed", {}).items()
-            if step_id not in contents
-        }
-        diverged = self.diverged()
-        undefined = {step_id: facts.get("undefined") for step_id, facts in contents.items()}
-        not_validated = {
-            content["columns"]["target"]: content["classes_not_validated"]
-            for content in contents.values()
-            if "classes_not_validated" in content
-        }
-        return {
-            "command": self.description["command"],
-            "commit": sorted({content["commit"] for content in contents.values() if content["commit"]}),
-            "dirty": any(content["dirty"] for content in contents.values()),
-            "hosts": sorted({content["host"] for content in contents.values()}),
-            **{name: first.get(name, "") for name in ("processor", "device", "threads", "python")},
-            "packages": first.get("packages", {}),
-            "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
-            **{what: told for what, told in of_images.items() if told},
-            **({"prepared": prepared} if prepared else {}),
-            **({"failed": failed} if failed else {}),
-            **({"classes_not_validated": not_validated} if not_validated else {}),
-            "seconds": {name: round(value, 1) for name, value in seconds.items()},
-            "steps": {name: list(pair) for name, pair in self.counts().items()},
-            "diverged": diverged,
-            "diverged_networks": {
-                step_id: [vars(key) for key in self._networks(step_id, metas[step_id])]
-                for step_id in diverged
-            },
-            "undefined": {step_id: reason for step_id, reason in undefined.items() if reason is not None},
-        }
+        """Return where the rows come from: machine, packages, commit, data digests, durations."""
+        from penultimate.records.provenance import provenance
+
+        return provenance(self)
 
 
 def out_option(root: Path) -> str:
@@ -307,6 +268,8 @@ def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], Non
     for path in _inner(store.root / "studies"):
         try:
             found = read_study(store, path)
+        except FileNotFoundError:
+            continue
         except DamagedFileError as error:
             if path.name == name:
                 noticed(f"{error}; it is written anew")
@@ -325,12 +288,13 @@ def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], Non
 
 
 def _read(store: Store, path: Path) -> StudyFolder:
+    again = "run the study again: finished steps are kept, and the file is written again"
     try:
         return read_study(store, path)
+    except FileNotFoundError:
+        raise DamagedFileError(f"'{path / STUDY_FILE}' is missing; {again}") from None
     except DamagedFileError as error:
-        raise DamagedFileError(
-            f"{error}; run the study again: finished steps are kept, and the file is written anew"
-        ) from None
+        raise DamagedFileError(f"{error}; {again}") from None
 
 
 def study_folders(
@@ -352,14 +316,17 @@ def study_folders(
 
 
 def _inner(studies: Path) -> list[Path]:
-    """The folders of studies; those that cannot be read are not taken for absent."""
+    """Return the folders of studies; one that has a page is among them, though its description be missing.
+
+    Raises PermissionError for a folder that cannot be read, for it is not taken for absent.
+    """
     try:
         found = list(studies.iterdir())
     except PermissionError:
         raise
     except (OSError, ValueError):  # there is none, or there cannot be one of such a name
         return []
-    return [path for path in found if (path / STUDY_FILE).is_file()]
+    return [path for path in found if any((path / name).is_file() for name in (STUDY_FILE, PAGE))]
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
@@ -367,7 +334,7 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     path = Store(path).root
     if (path / STUDY_FILE).is_file():
         return _read(Store(path.resolve().parent.parent), path.resolve())
-    if study and (path / "studies" / study / STUDY_FILE).is_file():
+    if study and (path / "studies" / study).is_dir():
         return _read(Store(path), path / "studies" / study)
     folders = study_folders(path)
     if not folders:

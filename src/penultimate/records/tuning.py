@@ -250,16 +250,20 @@ def write_tuning(path: Path, tuning: Tuning) -> None:
     write_sealed(path, dataclasses.asdict(tuning), SCHEMA)
 
 
+WRITTEN_AGAIN = "the command that tuned writes it again, from the trainings that are kept"
+
+
 def read_tuning(path: Path) -> Tuning | None:
-    """The tuning kept at a path, None where there is none; raises DamagedFileError where it was changed."""
+    """Return the tuning kept at a path, None where there is none.
+
+    Raises DamagedFileError for what is not the record that was written.
+    """
     try:
         return from_json(read_sealed(path, SCHEMA))
     except FileNotFoundError:
         return None
     except DamagedFileError as error:
-        raise DamagedFileError(
-            f"{error}; the command that tuned writes it anew, from the trainings that are kept"
-        ) from None
+        raise DamagedFileError(f"{error}; {WRITTEN_AGAIN}") from None
 
 
 def accuracy_text(cell: GridCell | None) -> str:

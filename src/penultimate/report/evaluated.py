@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penultimate.data.catalog import card
-from penultimate.errors import DamagedFileError
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.sets import official_accuracy
@@ -129,12 +128,12 @@ def _task(measurements: Measurements, target: str, probe: str) -> Task | None:
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
-    """The arrays that a row points to; none where they cannot be read."""
+    """Return the arrays that a row points to; none where results were made of rows alone.
+
+    Raises DamagedFileError, with the command that heals it, for a file that is not what was written.
+    """
     read = measurements.results.arrays
-    try:
-        return {} if read is None or row.step is None else read(row.step, row.metric)
-    except (DamagedFileError, FileNotFoundError, KeyError):
-        return {}
+    return {} if read is None or row.step is None else read(row.step, row.metric)
 
 
 def board_of(tasks: tuple[Task, ...]) -> Board | None:
