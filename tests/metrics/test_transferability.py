@@ -63,11 +63,12 @@ def test_logme_of_more_dimensions_than_examples_is_that_of_a_model_without_noise
     ("rows", "labels"),
     [
         ([[5, 2, 7], [2, 0, 3], [6, 7, 3], [5, 5, 0], [6, 7, 3], [7, 3, 6]], [0, 1, 0, 1, 0, 1]),
-        ([[0, 4], [5, 5], [7, 7], [0, 0], [2, 3], [1, 1], [0, 3], [6, 0]], [0, 0, 1, 1, 0, 1, 0, 1]),
+        ([[1, -1], [2, -2], [0, -1], [0, 5], [1, 1]], [1, 0, 1, 1, 0]),
+        ([[0, -1], [3, 0], [6, 2], [2, -1], [3, -1]], [1, 1, 1, 0, 0]),
         ([[3, 0, 0], [0, 1, 0], [0, 0, 0], [3, 0, 0], [0, 1, 1]], [0, 1, 0, 1, 1]),
         ([[1], [0], [0], [0], [0], [0]], [0, 0, 0, 1, 1, 1]),
     ],
-    ids=["two maxima", "close maxima", "rank of less than its columns", "nothing explained"],
+    ids=["three columns", "two columns", "two more", "rank of less than its columns", "nothing explained"],
 )
 def test_logme_is_the_highest_of_several_maxima(rows: list[list[int]], labels: list[int]) -> None:
     features = np.array(rows, float)
