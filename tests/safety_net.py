@@ -2,9 +2,9 @@
 
     python -m tests.safety_net FOLDER [STUDY ...]
 
-Before a move, and again after it, this writes every page, table and drawing of all kept runs, every exhibit as
-the terminal shows it, and the identities of all steps of all built-in studies. Each STUDY (smoke, quickstart)
-is run from an empty store as well, and its rows and exhibits are written out too.
+Before a move, and again after it, this writes every page, table and drawing of all kept runs, every exhibit
+as the terminal shows it, and the identities of all steps of all built-in studies. Each STUDY (smoke,
+quickstart) is run from an empty store as well, and its rows and exhibits are written out too.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import objectives as oracle
 
-from penultimate import objective, register, registry
-from penultimate.objectives.presets import PRESETS, resolve
+from penultimate import objective, published, register, registry
+from penultimate.objectives.presets import resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore:squared_error:UserWarning")  # of few classes
 N, M, K = 6, 5, 4
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-every_preset = pytest.mark.parametrize("name", PRESETS)
+every_preset = pytest.mark.parametrize("name", published.objectives())
 seeds = st.integers(0, 10_000)
 
 # Every combination printed in table C.4 of the paper: rows (a regularizer) x columns (an objective).

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from penultimate.objectives.presets import PRESETS, resolve
+from penultimate import published
+from penultimate.objectives.presets import resolve
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 
-NINE = tuple(PRESETS)
+NINE = published.objectives()
 TARGETS = ("syllabics", "newfaces")
 OFFICIAL = {"syllabics": "top1", "newfaces": "mean_per_class"}
 TEMPERATURES = (0.02, 0.03, 0.04, 0.05, 0.06, 0.08)

@@ -11,13 +11,14 @@ import pytest
 from penultimate import published, registry
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
-from penultimate.objectives.presets import PRESETS, resolve
+from penultimate.objectives.presets import resolve
 from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.shapes.scatter import MOST_RUNS
 from penultimate.report.spec import assemble
 from tests.oracles.report import mean_of, spearman_rho, standard_error_of
+from tests.report.planted import NINE
 from tests.report.reading import TEMPERATURES, column_of, glyphs, panels, runs_of, shuffled, table_of
 from tests.report.synthetic import MEASURED, TARGETS, study
 
@@ -177,7 +178,7 @@ def test_of_many_runs_the_first_are_drawn_and_all_are_in_the_means() -> None:
 
 def test_a_sweep_is_an_arm_of_its_own_and_said_to_be_elsewhere(reference: StudyResults) -> None:
     measurements = admit(reference)
-    assert [objective.slug for objective in measurements.objectives] == list(PRESETS)
+    assert [objective.slug for objective in measurements.objectives] == list(NINE)
     sweep = measurements.in_arm("temperature")
     assert [value for value, _ in sweep.temperatures] == [0.02, 0.03, 0.04, 0.05, 0.08]
     said = "Cosine softmax at five further temperatures is compared in Table 4, not here."
@@ -189,7 +190,7 @@ def test_a_sweep_is_an_arm_of_its_own_and_said_to_be_elsewhere(reference: StudyR
 
 def test_the_last_column_of_table_e2_is_set_against_class_separation(reference: StudyResults) -> None:
     means = {
-        metric: [mean_of(runs_of(reference, slug, metric=metric, split="train")) for slug in PRESETS]
+        metric: [mean_of(runs_of(reference, slug, metric=metric, split="train")) for slug in NINE]
         for metric in ("nc_trace_sw_pinv_sb_over_c", SEPARATION)
     }
     rho = f"{spearman_rho(*means.values()):.2f}".replace("-", "−")

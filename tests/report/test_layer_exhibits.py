@@ -25,6 +25,7 @@ from penultimate.report.drawing.rasters import raster_size, short, step_of
 from penultimate.report.tables import points_csv
 from penultimate.report.terminal import render_exhibit_text
 from tests.oracles.report import contrast, mean_of, oklab
+from tests.report.planted import NINE
 from tests.report.reading import (
     Arrays,
     described,
@@ -169,7 +170,7 @@ def test_a_constant_layer_is_said_and_leaves_its_cells_empty() -> None:
     constant = "block2 of Label smoothing, seed 0 and block1 of Sigmoid, seed 0"
     assert f"No CKA, being the same for all images: {constant}." in built.notes
     assert not re.search(r"\bnan\b", render_exhibit_text(built).lower() + points_csv(built).lower())
-    assert draw_panel(titled(built)[PRESETS["label_smoothing"].label], marks(list(PRESETS))).raw
+    assert draw_panel(titled(built)[PRESETS["label_smoothing"].label], marks(list(NINE))).raw
 
 
 def test_one_batch_has_no_standard_error_and_shows_its_numbers() -> None:
@@ -302,7 +303,7 @@ def test_figure4_takes_the_papers_split_where_it_was_measured() -> None:
 def test_figure3_holds_what_the_paper_prints_in_its_text() -> None:
     table = table_of(exhibit("figure3", glyphs()), "figure3_published")
     printed = {row.objective: (row.cells[0].text, row.cells[0].value) for row in table.rows}
-    assert set(printed) == set(PRESETS)
+    assert set(printed) == set(NINE)
     assert printed["softmax"] == ("92.8", 92.8)
     assert printed["squared_error"] == ("< 25", None)
     assert printed["sigmoid"] == ("–", None)
@@ -330,7 +331,7 @@ def test_a_sweep_stands_in_no_table_of_layers_and_is_said(name: str) -> None:
 
 def test_cells_are_drawn_with_what_they_say_and_in_the_pages_colours() -> None:
     panel = titled(exhibit("figure2", part_of(glyphs(), seeds=[0])))["1: block1"]
-    drawing = draw_panel(panel, marks(list(PRESETS)))
+    drawing = draw_panel(panel, marks(list(NINE)))
     svg = drawing.styled("x")
     titles = [one.text or "" for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}title")]
     assert panel.raster is not None

@@ -14,6 +14,7 @@ from penultimate.report.base import Point
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
 from tests.oracles import claims as oracle
+from tests.report.planted import NINE
 from tests.report.reading import column_of, glyphs, panels, runs_of, table_of, with_rows
 from tests.report.synthetic import TARGETS, study
 
@@ -34,8 +35,8 @@ def mean(results: StudyResults, slug: str, **columns: str) -> float:
 @pytest.mark.parametrize("shots", [5, 10, 40])
 def test_figure6_joins_the_relearned_heads_to_the_original(shots: int, reference: StudyResults) -> None:
     panel = panels(exhibit("figure6", reference))[f"figure6-{shots}"]
-    assert sum(not point.faint for point in panel.points) == len(PRESETS)
-    for slug in PRESETS:
+    assert sum(not point.faint for point in panel.points) == len(NINE)
+    for slug in NINE:
         separation = mean(reference, slug, metric="class_separation", split="train")
         original = 100 * mean(reference, slug, metric="top1")
         relearned = 100 * mean(reference, slug, metric="relearn_top1", setting=f"shots={shots}")
@@ -64,7 +65,7 @@ def test_the_original_head_is_that_on_the_same_images_where_it_was_measured(refe
     built = exhibit("figure6", with_rows(reference, originals))
     drawn, others = panels(built)["figure6-5"], panels(built)["figure6-10"]
     marks_of = {(point.objective, point.faint): point.y for point in drawn.points}
-    for slug in PRESETS:
+    for slug in NINE:
         assert marks_of[slug, True] == pytest.approx(marks_of[slug, False] / 2)
     assert any("the original heads on all test images" in note for note in built.notes)
     assert others == panels(exhibit("figure6", reference))["figure6-10"]
@@ -79,7 +80,7 @@ def test_the_table_has_the_sweep_below_the_objectives(reference: StudyResults) -
         "relearned_10_percent",
         "relearned_40_percent",
     ]
-    assert [row.objective for row in table.rows[:9]] == list(PRESETS)
+    assert [row.objective for row in table.rows[:9]] == list(NINE)
     assert [row.label for row in table.rows[9:]] == [
         f"Cosine softmax (τ = {t}, scale = {t})" for t in (0.02, 0.03, 0.04, 0.05, 0.08)
     ]
@@ -127,8 +128,8 @@ def test_iclr_figure5_is_drawn_at_the_judged_number_of_images(reference: StudyRe
     ]
     assert any("five images of each class" in note for note in built.notes)
     ours = {point.objective: point for point in panels(built)["iclr_figure5-ours"].points}
-    assert set(ours) == set(PRESETS)
-    for slug in PRESETS:
+    assert set(ours) == set(NINE)
+    for slug in NINE:
         heads = 100 * mean(reference, slug, metric="relearn_top1", setting="shots=5")
         tasks = [
             mean(
@@ -170,7 +171,7 @@ def test_iclr_figure5_is_of_images_of_training_where_those_were_measured(referen
 def test_iclr_figure5_shows_the_papers_two_tables() -> None:
     built = exhibit("iclr_figure5", study())
     objectives = panels(built)["iclr_figure5-objective-published"].points
-    assert [point.label for point in objectives] == [preset.label for preset in PRESETS.values()]
+    assert [point.label for point in objectives] == [PRESETS[name].label for name in NINE]
     assert (objectives[0].x, objectives[0].y) == pytest.approx((71.1, 75.95))
     temperatures = panels(built)["iclr_figure5-temperature-published"].points
     assert [point.x for point in temperatures] == [67.0, 70.8, 74.3, 75.7, 76.4, 76.6, 76.8, 77.0]

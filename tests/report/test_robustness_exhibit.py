@@ -8,13 +8,13 @@ import pytest
 
 from penultimate.data.catalog import card
 from penultimate.data.corruptions import BENCHMARK
-from penultimate.objectives.presets import PRESETS
 from penultimate.records.table import Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.base import Built, ExhibitTable
 from penultimate.report.text import in_words
 from tests.oracles import robustness as oracle
 from tests.oracles.report import mean_of, standard_error_of
+from tests.report.planted import NINE
 from tests.report.reading import column_of, described, glyphs, only, spec_of, table_of, with_rows
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -58,7 +58,7 @@ def keys(table: ExhibitTable) -> list[str]:
 
 def test_the_mean_corruption_error_is_taken_seed_by_seed(results: StudyResults) -> None:
     column = column_of(table_of(exhibit("tableC2", results), "tableC2"), "mce")
-    assert list(column) == list(PRESETS)
+    assert list(column) == list(NINE)
     assert (column["softmax"].text, column["softmax"].value, column["softmax"].error) == ("100", 100.0, None)
     for slug in ("label_smoothing", "cosine_softmax", "squared_error"):
         own = [mce(results, slug, seed) for seed in SEEDS]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from penultimate import published
-from penultimate.objectives.presets import PRESETS
 from penultimate.records.reading import reference_tuning
 from penultimate.records.tuning import Tuning, from_json
 from penultimate.report import StudyResults, exhibit
+from tests.report.planted import NINE
 from tests.report.reading import column_of, described, glyphs, table_of
 from tests.report.synthetic import study
 
@@ -109,7 +109,7 @@ def test_a_search_older_than_a_setting_had_its_default() -> None:
 def test_iclr_table_a2_holds_the_rates_and_decays_that_were_chosen(tuning: Tuning) -> None:
     ours, *papers = exhibit("iclr_tableA2", glyphs()).tables
     assert [paper.source for paper in papers] == ["published", "published"]
-    assert [row.objective for row in ours.rows] == list(PRESETS)
+    assert [row.objective for row in ours.rows] == list(NINE)
     rate, decay = tuning.recipe["learning_rate"], tuning.recipe["weight_decay"]
     for slug, cell in column_of(ours, "lr_times_weight_decay").items():
         assert cell.value == pytest.approx(rate * decay), slug
@@ -133,7 +133,7 @@ def tuned_by(*names: str, made: int | None = None, **changes: Any) -> StudyResul
 @BOTH
 def test_two_searches_are_one_table_of_nine_objectives(name: str) -> None:
     table = exhibit(name, tuned_by(*MATCHED[:2])).tables[0]
-    assert [*dict.fromkeys(row.objective for row in table.rows)] == list(PRESETS)
+    assert [*dict.fromkeys(row.objective for row in table.rows)] == list(NINE)
     cells = {slug: cell.text for slug, cell in column_of(table, "cells").items()}
     assert (cells["softmax"], cells["dropout"]) == ("1 of 7", "7 of 7")
     assert (cells["cosine_softmax"], cells["squared_error"]) == ("8 of 11", "10 of 11")

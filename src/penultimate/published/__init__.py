@@ -17,7 +17,7 @@ from penultimate.errors import RequestError, unknown
 
 Value: TypeAlias = str | int | float | None
 
-__all__ = ["notes", "printed", "table", "tables", "value"]
+__all__ = ["notes", "objectives", "printed", "table", "tables", "value"]
 
 
 def tables() -> tuple[str, ...]:
@@ -29,6 +29,17 @@ def tables() -> tuple[str, ...]:
     return tuple(
         sorted(file.name.removesuffix(".csv") for file in _FOLDER.iterdir() if file.name.endswith(".csv"))
     )
+
+
+def objectives() -> tuple[str, ...]:
+    """Return the nine objectives that the paper compares, in the order of its tables.
+
+    The package may have more presets; what is said of the paper's objectives is said of these.
+
+    >>> len(objectives()), objectives()[0]
+    (9, 'softmax')
+    """
+    return tuple(row["objective"] for row in _rows("neurips_table3_class_separation"))
 
 
 def table(name: str) -> list[dict[str, Value]]:

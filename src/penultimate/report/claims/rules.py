@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from penultimate.objectives.presets import PRESETS
+from penultimate import published
 from penultimate.report.claims.aspects import Aspect
 
 FIRST_RULES = "2026-11-20"
@@ -14,7 +14,8 @@ RULES_OF = "2026-11-22"
 """The date of today's rules."""
 AMENDED = "2026-11-23"
 """The date since which shared classes are judged by a slope over their share: before, all or none were."""
-ALTERNATIVES = tuple(name for name in PRESETS if name != "softmax")
+ALTERNATIVES = tuple(name for name in published.objectives() if name != "softmax")
+"""The objectives that the paper compares with softmax."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from penultimate.objectives.presets import PRESETS
+from penultimate import published
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.quantity import SWEEP, TARGETS, Quantity, percent
 from penultimate.report.shapes.numbers import error_of, mean_of_printed, printed_rows, summarise
@@ -80,7 +80,7 @@ class Asked:
                 {None: float(row[column]) if column else mean_of_printed(row)},
             )
             for row in printed_rows(table)
-            if row.get("objective", BASELINE) in PRESETS
+            if row.get("objective", BASELINE) in published.objectives()
             and all(row[name] == text for name, text in self.where.items())
             and (not column or row[column])
         )
