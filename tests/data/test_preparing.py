@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from PIL import Image
 from tests.data.photographs import photograph
 from tests.data.published import imagenet_c
 from tests.evaluation.pictures import fill, split_folders
+from tests.records.stores import described, finished
+from tests.records.stores import prepared as store_at
 
 from penultimate.cli import main
 from penultimate.data import preparing
@@ -26,10 +30,14 @@ from penultimate.data.loading import colours_of
 from penultimate.data.located import located
 from penultimate.data.opening import open_dataset
 from penultimate.data.preparation import Preparation
-from penultimate.data.prepared import read_copy
+from penultimate.data.prepared import _state, expect_sound, read_copy
 from penultimate.data.preparing import prepare
 from penultimate.data.shrinking import shrunk
+from penultimate.doctor.results import look_at_store
+from penultimate.engine.run import run
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import digest_file
+from penultimate.study.evaluation import evaluation
 
 PREPARATION = Preparation(40, 32, "bilinear", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
 
@@ -92,12 +100,179 @@ def test_which_worker_does_what_changes_nothing_and_a_second_call_mends(source: 
     path = tmp_path / "copy" / "train-00002.bin"
     path.write_bytes(b"?" + path.read_bytes()[1:])
     (tmp_path / "copy" / "test-00000.bin").unlink()
-    with pytest.raises(
-        DamagedFileError, match=r"test-00000.bin' is gone; make it anew: penultimate data pre"
-    ):
+    with pytest.raises(DamagedFileError, match=r"test-00000.bin' is gone; to mend it: penultimate data pre"):
         open_dataset(str(tmp_path / "copy")).splits["test"]
-    prepared(source, tmp_path / "copy", workers=0)
+    said = prepared(source, tmp_path / "copy", workers=0)
+    assert [line for line in said if "mended" in line] == [
+        "  mended: train-00002.bin",
+        "  mended: test-00000.bin",
+    ]
     assert contents(tmp_path / "copy") == whole
+
+
+def damage(path: Path, how: str) -> None:
+    """Change a file in one way or another; the time of its content stays as it was."""
+    content, when = path.read_bytes(), path.stat()
+    middle = len(content) // 2
+    path.write_bytes(
+        {
+            "zeroed": content[:middle] + bytes(len(content) - middle),
+            "flipped": content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :],
+            "cut": content[:-1],
+            "emptied": b"",
+        }[how]
+    )
+    os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+
+
+def heal(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Do what a message says."""
+    _, *arguments = shlex.split(command)
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of this very second are noted as compared too."""
+    monkeypatch.setattr("penultimate.data.prepared.SETTLED", -1.0)
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("how", ["zeroed", "flipped", "cut", "emptied"])
+@pytest.mark.parametrize("quality", [0, 95])
+@pytest.mark.parametrize("name", ["train-00003.bin", "train-(index).npz"])
+def test_a_damaged_file_of_a_copy_is_refused_before_an_image_of_it_is_read(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, quality: int, how: str
+) -> None:
+    """It is refused however often it was read before; the command that is named mends it and says so."""
+    copy = tmp_path / "a copy"
+    prepared(source, copy, quality=quality, workers=0)
+    whole = contents(copy)
+    for _ in range(2):
+        assert len(open_dataset(str(copy)).splits["train"]) == 19
+    damage(copy / name, how)
+    with pytest.raises(DamagedFileError, match=re.escape(f"'{copy / name}' ")) as refused:
+        open_dataset(str(copy)).splits["train"]
+    assert len(open_dataset(str(copy)).splits["test"]) == 8
+    assert main(["data", "check", str(copy)]) == 1
+    told = capsys.readouterr().out
+    assert "cannot be read: 1 of 2 splits (train)" in told
+    assert f"'{copy / name}'" in told
+    assert f"mended: {name}" in heal(str(refused.value).partition("to mend it: ")[2], capsys)
+    healed = contents(copy)
+    healed.pop("checked.json")
+    assert healed == whole
+    assert len(open_dataset(str(copy)).splits["train"]) == 19
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_file_that_was_compared_is_not_read_again_until_it_changes(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared(source, tmp_path / "copy", workers=0)
+    read: list[str] = []
+
+    def counted(path: Path) -> str:
+        read.append(path.name)
+        return digest_file(path)
+
+    monkeypatch.setattr("penultimate.data.prepared.digest_file", counted)
+    open_dataset(str(tmp_path / "copy")).splits["test"]
+    assert sorted(read) == ["test-(index).npz", "test-00000.bin", "test-00001.bin"]
+    read.clear()
+    open_dataset(str(tmp_path / "copy")).splits["test"]
+    assert read == []
+    (tmp_path / "copy/test-00001.bin").touch()
+    open_dataset(str(tmp_path / "copy")).splits["test"]
+    assert read == ["test-00001.bin"]
+    damage(tmp_path / "copy/checked.json", "flipped")
+    read.clear()
+    open_dataset(str(tmp_path / "copy")).splits["test"]
+    assert len(read) == 3
+    read.clear()
+    expect_sound([str(tmp_path / "copy"), str(source), "nowhere"])
+    assert len(read) == 9
+
+
+def test_a_file_that_has_just_been_written_is_read_each_time(source: Path, tmp_path: Path) -> None:
+    """A second change within the same tick of the disk's clock would not show in its times."""
+    prepared(source, tmp_path / "copy", workers=0)
+    assert len(open_dataset(str(tmp_path / "copy")).splits["test"]) == 8
+    assert not (tmp_path / "copy/checked.json").exists()
+
+
+@pytest.mark.usefixtures("settled")
+def test_verify_and_doctor_read_what_the_times_say_is_whole(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a disk has lost a bit: nothing but the content tells."""
+    copy, out = tmp_path / "copy", tmp_path / "runs"
+    prepared(source, copy, workers=0)
+    study = evaluation({"n": "timm:resnet18"}, {"t": str(copy)})
+    damage(copy / "test-00001.bin", "flipped")
+    monkeypatch.setattr(
+        "penultimate.data.prepared._checked",
+        lambda folder: {
+            name: [facts["sha256"], *_state(folder / name)]  # type: ignore[misc]
+            for of in read_copy(folder).files.values()  # type: ignore[union-attr]
+            for name, facts in of.items()
+        },
+    )
+    assert len(open_dataset(str(copy)).splits["test"]) == 8
+    with pytest.raises(
+        DamagedFileError, match=r"test-00001\.bin' is not what was written .* to mend it: pen"
+    ):
+        run(study, out, verify=True)
+    store = store_at(out)
+    described(store, "mine", [], data={"t": str(copy)})
+    finished(store, "data.0123", {}, config={"where": str(copy)})
+    ((text, remedy),) = [(each.text, each.remedy) for each in look_at_store(out) if each.remedy]
+    assert text == f"'{copy / 'test-00001.bin'}' is not what was written (its sha256 differs)"
+    assert remedy == f"penultimate data prepare {source} --to {copy} --size 40"
+    prepared(source, copy, workers=0)
+    assert f"prepared copy '{copy}': 9 files, " in "".join(each.text for each in look_at_store(out))
+
+
+@pytest.mark.parametrize("how", ["zeroed", "emptied", "gone"])
+@pytest.mark.parametrize("raw", [True, False])
+def test_what_a_copy_says_of_itself_is_written_again(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, raw: bool
+) -> None:
+    """The message names the whole command, which the files beside the images tell; no image is made again."""
+    copy = tmp_path / "copy"
+    prepared(source, copy, quality=0 if raw else 95, workers=0)
+    whole, made = contents(copy), (copy / "train-00000.bin").stat().st_mtime_ns
+    if how == "gone":
+        (copy / "prepared.json").unlink()
+    else:
+        damage(copy / "prepared.json", how)
+    for command in (
+        ["data", "check", str(copy)],
+        ["evaluate", "--model", "timm:resnet18", "--data", str(copy)],
+    ):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert f"{copy}/prepared.json' is " in told
+    said = heal(told.partition("to write it again: ")[2], capsys)
+    assert f"'{copy}/prepared.json' is " in said
+    assert contents(copy) == whole
+    assert (copy / "train-00000.bin").stat().st_mtime_ns == made
+    (copy / "prepared.json").unlink()
+    prepared(source, copy, 20, quality=0 if raw else 95, workers=0)  # of another size nothing is kept
+    assert open_dataset(str(copy)).splits["train"].name(0)
+    assert contents(copy).keys() == whole.keys()
+    assert contents(copy)["train-00000.bin"] != whole["train-00000.bin"]
+
+
+def test_where_nothing_tells_what_made_a_copy_the_command_has_gaps(source: Path, tmp_path: Path) -> None:
+    prepared(source, tmp_path / "copy", workers=0)
+    for path in (tmp_path / "copy").glob("*.json"):
+        path.write_text("{}", "utf-8")
+    with pytest.raises(
+        DamagedFileError, match=r"to write it again: penultimate data prepare DATA --to .* --size N"
+    ):
+        open_dataset(str(tmp_path / "copy"))
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from penultimate.data.decoding import read_colours
 from penultimate.data.entries import Entry, entry
 from penultimate.data.listing import Listing
 from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.data.prepared import read_copy
 from penultimate.data.reading import what_goes_where
 from penultimate.data.unpacking import unpack
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
@@ -119,8 +120,11 @@ def check(
     absent: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     sound = True
+    copy = read_copy(Path(name if root is None else root).expanduser())
     for split in opened.splits:
         try:
+            if copy is not None:
+                copy.expect_whole(split, thorough=True)
             listing = opened.splits[split]
         except RequestError as error:
             absent[split] = str(error)

@@ -20,6 +20,7 @@ from penultimate.data.prepared import MADE, SCHEMA, SHARD, Copy, file_of, read_c
 from penultimate.data.shrinking import shrunk
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import (
+    OtherVersionError,
     atomic_write,
     digest_bytes,
     digest_file,
@@ -43,7 +44,7 @@ class Packer:
     split: str
     side: int
     quality: int
-    source: str
+    origin: dict[str, Any]
 
     def __call__(self, shard: int) -> dict[str, Any]:
         path = self.folder / file_of(self.split, shard)
@@ -51,9 +52,10 @@ class Packer:
         rows = range(shard * SHARD, min((shard + 1) * SHARD, len(self.listing)))
         try:
             facts = read_sealed(beside, SCHEMA)
-            if facts["of"] == self.source and path.is_file() and digest_file(path) == facts["digest"]:
+            is_ours = all(facts.get(key) == self.origin[key] for key in ("of", "side", "quality"))
+            if is_ours and path.is_file() and digest_file(path) == facts["digest"]:
                 return facts
-        except (FileNotFoundError, DamagedFileError):
+        except (OSError, DamagedFileError, OtherVersionError):
             pass
         kept: list[int] = []
         sizes: list[tuple[int, int]] = []
@@ -76,7 +78,7 @@ class Packer:
         content = b"".join(parts)
         atomic_write(path, content)
         facts = {
-            "of": self.source,
+            **self.origin,
             "digest": digest_bytes(content),
             "bytes": len(content),
             "rows": kept,
@@ -85,7 +87,7 @@ class Packer:
             "left_out": left_out,
         }
         write_sealed(beside, facts, SCHEMA)
-        return facts
+        return {**facts, "is_new": True}
 
 
 def prepare(
@@ -142,7 +144,7 @@ def _prepared(
     called = where if opened.entry is None and opened.name in ENTRIES else opened.name
     sources = {split: source_digest(listing) for split, listing in listings.items()}
     copy = Copy(folder.absolute(), called, where, side, quality, sources, notes=opened.notes)
-    found = read_copy(folder)
+    found = _found(folder, say)
     if found is not None and any(
         getattr(found, part) != getattr(copy, part) for part in ("name", "side", "quality", "sources")
     ):
@@ -155,7 +157,8 @@ def _prepared(
     left_out: dict[str, list[list[str]]] = {}
     done = 0
     for split, listing in listings.items():
-        packer = Packer(listing, folder, split, side, quality, sources[split])
+        origin = {"of": sources[split], "name": called, "where": where, "side": side, "quality": quality}
+        packer = Packer(listing, folder, split, side, quality, origin)
         shards = -(-len(listing) // SHARD)
         made = []
         for facts in in_order(packer, range(shards), min(workers, shards) if shards > 1 else 0):
@@ -163,11 +166,17 @@ def _prepared(
             done += len(facts["rows"]) + len(facts["left_out"])
             if progress is not None:
                 progress(done)
+        index = folder / file_of(split, None)
+        before = digest_file(index) if index.is_file() else ""
         files[split] = _indexed(folder, split, listing, made)
+        mended = [file_of(split, shard) for shard, facts in enumerate(made) if "is_new" in facts]
+        mended += [index.name] if files[split][index.name]["sha256"] != before else []
         left_out[split] = [image for facts in made for image in facts["left_out"]]
         size = sum(facts["bytes"] for facts in made)
         kept = len(listing) - len(left_out[split])
         say(f"{split}: {kept:,} of {len(listing):,} images, {size / 1e9:,.2f} GB")
+        for name in mended if found is not None and found.whole else ():
+            say(f"  mended: {name}")
         for image, why in left_out[split]:
             say(f"  left out: {image}: {why}")
     classes = next(iter(listings.values())).class_names
@@ -175,6 +184,15 @@ def _prepared(
     _write(copy)
     say(f"Whole in '{folder}', with its digests in {MADE}; give that folder in place of '{where}'")
     return copy
+
+
+def _found(folder: Path, say: Say) -> Copy | None:
+    """Return the copy in a folder; None where there is none, or what it says of itself is damaged or gone."""
+    try:
+        return read_copy(folder)
+    except DamagedFileError as error:
+        say(f"{str(error).partition(';')[0]}: it is written again")
+        return None
 
 
 def _indexed(

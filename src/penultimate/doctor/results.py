@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from penultimate import registry
+from penultimate.data.prepared import read_copy
 from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, size_text, without_digest
@@ -33,6 +35,7 @@ def look_at_store(
         return [Finding(f"'{root}' {there}; a study fills it: penultimate run quickstart --out {root}")]
     studies, findings = _studies(store, folders, set(steps))
     findings += _steps(root, steps, studies, progressed)
+    findings += _copies(root, steps, studies)
     findings += _unfinished(store, studies)
     findings += _lying_about(root, any(store.holder(path / ".lock") is not None for path in folders))
     return findings
@@ -155,6 +158,33 @@ def _steps(
         findings.append(
             Finding(behind, "set the clock; results are sound, for digests decide, and not times")
         )
+    return findings
+
+
+def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) -> list[Finding]:
+    """Every file of every prepared copy that studies here read, against its digest."""
+    places = {
+        Path(where).expanduser() for study in studies for where in study.description.get("data", {}).values()
+    }
+    for step_id in (each for each in steps if each.startswith("data.")):
+        with contextlib.suppress(PenultimateError, OSError):
+            meta = Store(root).meta(step_id)
+            if meta is not None and "where" in meta.content["config"]:
+                places.add(Path(meta.content["config"]["where"]))
+    findings = []
+    for place in sorted({place.absolute() for place in places}):
+        try:
+            copy = read_copy(place)
+            if copy is None or not copy.whole:
+                continue
+            for split in copy.files:
+                copy.expect_whole(split, thorough=True)
+            files = [facts["bytes"] for of in copy.files.values() for facts in of.values()]
+            whole = f"prepared copy '{place}': {counted(len(files), 'file')}, {size_text(sum(files))}"
+            findings.append(Finding(f"{whole}: as they were written"))
+        except PenultimateError as error:
+            text, _, remedy = str(error).partition("; ")
+            findings.append(Finding(text, remedy.partition(": ")[2] or remedy))
     return findings
 
 

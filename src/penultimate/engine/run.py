@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penultimate.data.prepared import expect_sound
 from penultimate.engine import load_engine
 from penultimate.engine.estimates import disk_seconds
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
@@ -179,14 +180,15 @@ def run(
 ) -> Summary:
     """Run a study: do each step that `out` does not hold yet; called again, it does what is left.
 
-    `verify` has every file of every finished step digested first, and damaged steps computed anew.
+    `verify` has every file of every finished step digested first, and damaged steps computed anew; prepared
+    copies of data are digested too, and a damaged one is refused.
 
     `engine` says how the steps are carried out: "local" or "ray", with so many `processes` (as many as the
     cores allow), or an engine of one's own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    graph = unfold(expect_located(_as_study(study)))
+    graph = unfold(expect_located(_as_study(study), verify))
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
@@ -208,8 +210,11 @@ def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
     return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
-def expect_located(study: Study) -> Study:
-    """The study; raises RequestError where it is not said where its data lie."""
+def expect_located(study: Study, thorough: bool = False) -> Study:
+    """Return the study; raises RequestError where it is not said where its data lie.
+
+    A `thorough` look reads every byte of those that are prepared copies, and raises DamagedFileError.
+    """
     lacking = [study.card(name) for name in study.nowhere if name in (study.source, *study.targets)]
     if lacking:
         named = ", ".join(f"{card.title} (--data {card.name}=FOLDER)" for card in lacking)
@@ -217,6 +222,8 @@ def expect_located(study: Study) -> Study:
             f"where the data of '{study.name}' lie is not said: {named}; --root FOLDER says it of all that"
             " lie there. penultimate data check NAME says what goes where"
         )
+    if thorough:
+        expect_sound(study.data.values())
     return study
 
 

@@ -70,12 +70,13 @@ def tune(
 
     Called again, it repeats nothing: finished cells are read, and a search continues where it stopped.
     Objectives that were tuned before with the same settings are kept; those with other settings are replaced.
-    `verify` has every file of every finished cell digested first, and damaged ones trained anew.
+    `verify` has every file of every finished cell digested first, and damaged ones trained anew; prepared
+    copies of data are digested too, and a damaged one is refused.
     Raises RequestError if it is not said where the source lies, if the folder cannot be used, or if another
     process is tuning the same study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    expect_located(trained_only(plan.study, plan.listed, plan.study.main.recipe))
+    expect_located(trained_only(plan.study, plan.listed, plan.study.main.recipe), verify)
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
