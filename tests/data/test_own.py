@@ -99,10 +99,11 @@ def test_an_empty_class_shifts_no_label_and_is_named(tmp_path: Path) -> None:
     assert "no image at all: 1 class ('bee')" in told(opened)
 
 
-def test_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
-    make(tmp_path, {str(number): 2 for number in range(12)})
+def test_class_folders_are_in_the_order_of_text_as_trainers_number_them(tmp_path: Path) -> None:
+    folders = sorted(map(str, range(12)))
+    make(tmp_path, dict.fromkeys(folders, 2))
     opened = open_dataset(str(tmp_path))
-    assert opened.splits["train"].class_names == tuple(map(str, range(12)))
+    assert opened.splits["train"].class_names == tuple(folders)
     assert_shows_its_labels(opened.splits["train"])
 
 
@@ -288,7 +289,8 @@ def test_a_table_may_name_files_anywhere(tmp_path: Path) -> None:
         ("", "has the columns of no header; one called path, file,"),
         ("a,b\n1,2\n", "has the columns a, b; one called path"),
         ("path,label\n", "lists no images"),
-        ("path,label\nx.jpg,\n", "line 2: a path and a label are expected"),
+        ("path,label\nx.jpg,\n", "no image has a label"),
+        ("path,label\n,a\n", "line 2: a path is expected"),
         ("path,label,split\nx.jpg,a,trian\n", "unknown split in line 2 .*Did you mean 'train'"),
         (
             "path,label,split\nx.jpg,a,train\nx.jpg,a,test\n",
@@ -388,10 +390,16 @@ def test_labels_beside_class_names_are_places_or_names_but_not_both(
         ),
         ({"images": np.zeros((4, 3, 8, 8), np.uint8), "labels": [0, 0, 1, 1]}, r"\[4, 3, 8, 8\]; images are"),
         ({"images": pixels([0, 1]), "labels": [0, 1, 1]}, "2 images, but 3 labels"),
-        ({"images": pixels([0, 1]), "labels": [0.5, 1]}, "labels is float64"),
+        ({"images": pixels([0, 1]), "labels": [0.5, 1]}, "the label 0.5, a float, which names no class"),
         ({"images": pixels([0, 1]), "labels": np.eye(2, dtype=int)}, r"labels is int64 \[2, 2\]"),
-        ({"images": pixels([0, 1]), "labels": [0, 2], "class_names": ["a", "b"]}, "has 2; there are 2 class"),
-        ({"images": pixels([0, 1]), "labels": [0, 1], "class_names": "a"}, "has 1; there are 1 class_names"),
+        (
+            {"images": pixels([0, 1]), "labels": [0, 2], "class_names": ["a", "b"]},
+            "label 2; there are 2 class names",
+        ),
+        (
+            {"images": pixels([0, 1]), "labels": [0, 1], "class_names": "a"},
+            "label 1; there are 1 class names",
+        ),
         ({"pictures": pixels([0, 1])}, "holds pictures; expected are images and labels"),
     ],
 )
@@ -447,7 +455,7 @@ def _part(labels: list[Any], given: Any) -> Any:
     """A data set of Hugging Face's with these labels (`given`: their feature), a number a class's colour."""
     datasets, pyarrow = pytest.importorskip("datasets"), pytest.importorskip("pyarrow")
     features = datasets.Features({"img": datasets.Image(), "label": given})
-    shown = [("ant", "bee").index(label) if isinstance(label, str) else label or 0 for label in labels]
+    shown = [int(label in ("bee", 1)) for label in labels]
     images = [{"bytes": jpeg(label, number), "path": None} for number, label in enumerate(shown)]
     rows = pyarrow.table({"img": images, "label": labels}, schema=features.arrow_schema)
     info = datasets.DatasetInfo(features=features)
@@ -502,14 +510,52 @@ def test_splits_that_hugging_face_has_besides_are_left_out_and_named(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("kind", "labels"), [("int64", [0, 1, None]), ("string", ["ant", "bee", None]), ("names", [0, 1, -1])]
+    ("kind", "labels"),
+    [
+        ("int64", [0, 1, None]),
+        ("int64", [0, 1, -1]),
+        ("string", ["ant", "bee", None]),
+        ("string", ["ant", "bee", " "]),
+        ("names", [0, 1, -1]),
+        ("float32", [0.0, 1.0, float("nan")]),
+    ],
 )
-def test_an_image_without_a_label_is_no_class(kind: str, labels: list[Any], tmp_path: Path) -> None:
+def test_an_image_without_a_label_is_left_out_and_counted(
+    kind: str, labels: list[Any], tmp_path: Path
+) -> None:
     datasets = pytest.importorskip("datasets")
     given = datasets.ClassLabel(names=["ant", "bee"]) if kind == "names" else datasets.Value(kind)
     path = _saved(tmp_path, train=_part(labels, given), test=_part(labels[:2], given))
-    with pytest.raises(RequestError, match="1 of 3 train images have no label"):
-        open_dataset(str(path))
+    opened = open_dataset(str(path))
+    assert opened.splits["train"].labels.tolist() == [0, 1]
+    assert names(opened.splits["train"]) == ["train[0]", "train[1]"]
+    assert "and left out: 1 of 3 train images" in told(opened)
+
+
+def test_test_images_without_labels_are_no_test_images(tmp_path: Path) -> None:
+    """As in the test splits of competitions."""
+    datasets = pytest.importorskip("datasets")
+    given = datasets.ClassLabel(names=["ant", "bee"])
+    parts = {"train": _part([0, 1], given), "validation": _part([1, 0, 1], given)}
+    opened = open_dataset(str(_saved(tmp_path, **parts, test=_part([-1, -1], given))))
+    assert [len(listing) for listing in opened.splits.values()] == [2, 3]
+    assert "2 of 2 test images" in told(opened)
+    assert "the validation images are tested on" in told(opened)
+
+
+def test_lists_of_labels_are_refused_unless_each_is_of_one(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    given = datasets.Sequence(datasets.ClassLabel(names=["ant", "bee"]))
+    images = [Image.new("RGB", (8, 8), colour(number % 2)) for number in range(6)]
+    features = datasets.Features({"img": datasets.Image(), "label": given})
+    for kind, lists in (("one", [[number % 2] for number in range(6)]), ("two", [[0, 1]] * 6)):
+        made = datasets.Dataset.from_dict({"img": images, "label": lists}, features=features)
+        made.save_to_disk(str(tmp_path / kind))
+    assert open_dataset(str(tmp_path / "one")).splits["train"].class_names == ("ant", "bee")
+    with pytest.raises(
+        RequestError, match=r"an image has several labels, \[0, 1\]; one class for each image"
+    ):
+        open_dataset(str(tmp_path / "two"))
 
 
 def test_a_damaged_hugging_face_data_set(tmp_path: Path) -> None:

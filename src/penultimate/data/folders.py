@@ -1,0 +1,144 @@
+"""Folders of classes of a user's own: one for each class, in a folder for each split or in none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from penultimate.data.listing import Files, Listing
+from penultimate.data.reading import ENDINGS, SPAN, class_of, images_in, visible
+from penultimate.data.split_names import FILLERS, expect_one_each, part_of, words_in_all
+from penultimate.data.walking import JUNK, Seen, holds_images, some
+from penultimate.errors import RequestError, nearest
+
+
+def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
+    """Read a folder for each class, in a folder for each split or in none; images below a class are its."""
+    seen = Seen(path)
+    root = _root(path)
+    named, left = _splits(root)
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    classes: dict[str, set[str]] = {}
+    for folder, part in named.items():
+        seen.look_for_hidden(folder)
+        for entry in visible(folder):
+            if not entry.is_dir():
+                seen.see_outside(entry)
+                continue
+            if entry.name in JUNK or entry in left or (images := seen.images(entry)) is None:
+                continue
+            name = class_of(entry)
+            if name in classes.setdefault(part, set()):
+                raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
+            classes[part].add(name)
+            found.setdefault(part, []).append((name, images))
+    if not any(images for its in found.values() for _, images in its):
+        lying = f"; {some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
+        raise RequestError(
+            f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
+            f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"
+            " each; or a table of paths and labels (.csv)"
+        )
+    if "train" in classes:
+        for part, its in classes.items():
+            new = sorted(its - classes["train"])
+            if new:
+                raise RequestError(
+                    f"'{path}': {some(new, 'class folder', 'class folders')} of the {part} images: not"
+                    f" among the training images'.{nearest(new[0], classes['train'])}"
+                )
+    names = sorted(set().union(*classes.values()))
+    place = {name: label for label, name in enumerate(names)}
+    parts = {}
+    for number, (part, each) in enumerate(found.items()):
+        paths = tuple(image for _, images in each for image in images)
+        labels = np.repeat([place[name] for name, _ in each], [len(images) for _, images in each])
+        order = np.arange(len(paths))
+        parts[part] = Listing(Files(path, paths), order, labels, number * SPAN + order, tuple(names))
+    notes = []
+    if root != path:
+        notes.append(f"read from '{root.relative_to(path)}', the only folder in it that holds images")
+    if left:
+        others = [entry.relative_to(path).as_posix() for entry in left]
+        notes.append(f"of no split, and left out: {some(others, 'folder', 'folders')}")
+    return parts, [*notes, *seen.notes()]
+
+
+def _root(path: Path) -> Path:
+    """Return the folder in which classes or splits lie: archives often wrap them in further folders."""
+    while True:
+        within = _holding(path)
+        if len(within) != 1 or images_in(path) or images_in(within[0]) or part_of(within[0].name):
+            return path
+        if not (deeper := _holding(within[0])) or any(each.resolve() == path.resolve() for each in deeper):
+            return path
+        path = within[0]
+
+
+def _holding(folder: Path) -> list[Path]:
+    """Return the folders in a folder that hold images, in themselves or below."""
+    return sorted(
+        each
+        for each in folder.iterdir()
+        if not each.name.startswith(".") and each.name not in JUNK and each.is_dir() and holds_images(each)
+    )
+
+
+def _splits(path: Path) -> tuple[dict[Path, str], list[Path]]:
+    """Return the folders in which class folders lie, each with its split, and those that are no split.
+
+    A folder that is called like a split is one if it holds class folders; else it is a class, called "train".
+    Raises RequestError where it may be either.
+    """
+    entries = [each for each in visible(path) if each.is_dir() and each.name not in JUNK]
+    common = words_in_all(each.name for each in entries)
+    named = {each: part for each in entries if (part := part_of(each.name, common))}
+    holding = {each: bool(_holding(each)) for each in entries if each in named or holds_images(each)}
+    others = [each for each in holding if each not in named]
+    if not named:
+        return {path: ""}, []
+    nested = [each for each in named if holding[each]]
+    if not nested:
+        full = [each for each in named if images_in(each)]
+        if others and len(full) < 2:
+            return {path: ""}, []
+        if others:
+            raise _either(path, full[0], others, "hold images, and no class folders")
+    elif others and ("train" not in named.values() or len({*named.values()}) < 2):
+        shared = {each.name for each in _holding(nested[0])} & {
+            below.name for other in others for below in _holding(other)
+        }
+        if len(nested) == len(named) == 1 and all(holding[other] for other in others) and not shared:
+            return {path: ""}, []  # classes, of which each has further folders
+        raise _either(path, nested[0], others, "has class folders")
+    expect_one_each(path, ((each.name, part) for each, part in named.items()))
+    return _unwrapped(named), others
+
+
+def _either(path: Path, one: Path, others: list[Path], why: str) -> RequestError:
+    return RequestError(
+        f"'{path}': is '{one.name}' a class, as {some([each.name for each in others], 'folder', 'folders')}"
+        f" may be, or does it hold the images of a split? It {why}. Give it another name if it is a class;"
+        " else put all classes into folders called train and test"
+    )
+
+
+def _unwrapped(named: Mapping[Path, str]) -> dict[Path, str]:
+    """Return the folders of splits, or those within them: training_set/training_set/cats is usual."""
+    inner = {folder: _holding(folder) for folder in named}
+    alike = len({tuple(each.name for each in within) for within in inner.values()}) == 1 and len(named) > 1
+    unwrapped = {}
+    for folder, part in named.items():
+        within = inner[folder]
+        is_wrapped = len(within) == 1 and not images_in(folder) and not images_in(within[0])
+        if is_wrapped and (
+            alike
+            or within[0].name.lower() in {folder.name.lower(), *FILLERS}
+            or part_of(within[0].name) == part
+        ):
+            unwrapped[within[0]] = part
+        else:
+            unwrapped[folder] = part
+    return unwrapped

@@ -1,0 +1,58 @@
+"""The words by which folders, columns and arrays name their splits: training, validation and test images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from penultimate.errors import RequestError
+
+TRAIN = ("train", "training")
+VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation")
+TEST = ("test", "testing")
+SPLITS = {
+    name: part
+    for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
+    for name in names
+}
+FILLERS = frozenset(
+    ("set", "data", "dataset", "image", "images", "img", "imgs", "split", "folder", "samples")
+)
+"""Words that say nothing beside the name of a split: "training_set" names the training images."""
+_GLUED = re.compile(rf"({'|'.join(SPLITS)})(?:set|data|images|imgs|(?:19|20)\d\d)?")
+
+
+def part_of(name: str, common: Collection[str] = ()) -> str:
+    """Return the split that a name stands for, or "" if it stands for none.
+
+    `common` are words that the names beside it have too, and which therefore tell nothing.
+
+    >>> [part_of(name) for name in ("Train", "test_set", "val2017", "bullet train", "trainer")]
+    ['train', 'test', 'validation', '', '']
+    >>> part_of("seg_test", words_in_all(["seg_train", "seg_test"]))
+    'test'
+    """
+    telling = [word for word in words_of(name) if word not in FILLERS and word not in common]
+    found = _GLUED.fullmatch(telling[0]) if len(telling) == 1 else None
+    return SPLITS[found[1]] if found else ""
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name, in small letters."""
+    return [word for word in re.split(r"[\W_]+", name.lower()) if word]
+
+
+def words_in_all(names: Iterable[str]) -> frozenset[str]:
+    """Return the words that every name has, of two names or more."""
+    words = [frozenset(words_of(name)) for name in names]
+    return frozenset.intersection(*words) - SPLITS.keys() if len(words) > 1 else frozenset()
+
+
+def expect_one_each(where: object, named: Iterable[tuple[str, str]]) -> None:
+    """Raise RequestError where two names stand for the same split."""
+    of_part: dict[str, list[str]] = {}
+    for name, part in named:
+        of_part.setdefault(part, []).append(repr(name))
+    for part, names in of_part.items():
+        if part and len(names) > 1:
+            raise RequestError(f"'{where}': {' and '.join(names)} both stand for the {part} images; keep one")

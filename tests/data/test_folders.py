@@ -1,0 +1,153 @@
+"""Folders of classes and of splits, as archives and people lay them out; what is left out is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.data.published import put, put_image
+
+from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.errors import RequestError
+
+
+def lay(root: Path, *folders: str, images: int = 5) -> Path:
+    """Put images into folders; "test/*" is given images of its own, not in class folders."""
+    for label, folder in enumerate(folders):
+        for number in range(images):
+            put_image(root / folder.removesuffix("/*") / f"{number}.jpg", label % 5, number)
+    return root
+
+
+def found(opened: OpenedDataset) -> dict[str, tuple[str, ...]]:
+    return {
+        split: tuple(sorted({listing.class_names[label] for label in listing.labels}))
+        for split, listing in opened.splits.items()
+    }
+
+
+def told(opened: OpenedDataset) -> str:
+    return "; ".join(opened.notes)
+
+
+@pytest.mark.parametrize(
+    ("folders", "classes"),
+    [
+        (("bus", "car", "train"), ("bus", "car", "train")),
+        (("pass", "Test"), ("Test", "pass")),
+        (("invalid", "valid"), ("invalid", "valid")),
+        (("ops", "dev", "sales"), ("dev", "ops", "sales")),
+        (("bullet train", "freight train"), ("bullet train", "freight train")),
+        (("bullet_train", "bullet"), ("bullet", "bullet_train")),
+        (("bus/red", "bus/blue", "train/fast", "train/slow"), ("bus", "train")),
+        (("archive/bus", "archive/train"), ("bus", "train")),
+        (("archive/data/ant", "archive/data/bee"), ("ant", "bee")),
+        (("train/ant", "train/bee"), ("ant", "bee")),
+        (("archive/train/ant", "archive/train/bee"), ("ant", "bee")),
+        (("train/train/ant", "train/train/bee"), ("ant", "bee")),
+        (("ant", "bee", "__MACOSX/ant", "@eaDir"), ("ant", "bee")),
+        (("train/ant", "train/bee", "test/*"), ("ant", "bee")),
+    ],
+)
+def test_classes_without_test_images(
+    folders: tuple[str, ...], classes: tuple[str, ...], tmp_path: Path
+) -> None:
+    opened = open_dataset(str(lay(tmp_path, *folders)))
+    assert found(opened) == {"train": classes, "test": classes}
+    assert "were drawn with seed 0" in told(opened)
+    if "test/*" in folders:
+        assert "in no class folder, and left out: 5 images ('test/0.jpg', 'test/1.jpg'" in told(opened)
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("train", "test"),
+        ("Train", "TEST"),
+        ("training_set/training_set", "test_set/test_set"),
+        ("training_set", "test-set"),
+        ("Train Images", "Test Images"),
+        ("train2017", "val2017"),
+        ("seg_train/seg_train", "seg_test/seg_test"),
+        ("pets-train", "pets-test"),
+        ("archive/dataset/train", "archive/dataset/eval"),
+        ("train/images", "test/images"),
+        ("trainset", "validation"),
+        ("training", "dev"),
+    ],
+)
+@pytest.mark.parametrize("further", ["", "/young"])
+def test_folders_of_splits(train: str, test: str, further: str, tmp_path: Path) -> None:
+    root = lay(tmp_path, *(f"{split}/{name}{further}" for split in (train, test) for name in ("ant", "bee")))
+    (root / Path(test).parts[0] / "__MACOSX/ant").mkdir(parents=True)
+    put(root / "README.md", "...")
+    opened = open_dataset(str(root))
+    assert found(opened) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
+    assert [len(listing) for listing in opened.splits.values()] == [10, 10]
+    assert "drawn" not in told(opened)
+
+
+@pytest.mark.parametrize("other", ["extra/ant", "unlabeled", "seg_pred/seg_pred", "bus"])
+def test_a_folder_beside_those_of_splits_is_said_to_be_left_out(other: str, tmp_path: Path) -> None:
+    folders = [f"{split}/{name}" for split in ("train", "test") for name in ("ant", "bee")]
+    opened = open_dataset(str(lay(tmp_path, *folders, other)))
+    assert found(opened) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
+    assert f"of no split, and left out: 1 folder ('{Path(other).parts[0]}')" in told(opened)
+
+
+@pytest.mark.parametrize(
+    "folders",
+    [
+        ("cats", "dogs", "test/cats", "test/dogs"),
+        ("train/ant", "train/bee", "extra/ant", "extra/bee"),
+        ("train/ant", "train/bee", "unlabeled"),
+        ("ant", "train", "test"),
+    ],
+)
+def test_what_may_be_a_class_or_a_split_is_asked(folders: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(
+        RequestError, match=r"is '\w+' a class, as .* or does it hold the images of a split\?"
+    ):
+        open_dataset(str(lay(tmp_path, *folders)))
+
+
+@pytest.mark.parametrize("folders", [("train", "test"), ("train",), ("train", "val", "test")])
+def test_splits_without_class_folders_are_no_classes(folders: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"holds no images in class folders; \d+ lie \('"):
+        open_dataset(str(lay(tmp_path, *folders)))
+
+
+def test_a_wrapping_folder_and_a_folder_without_images_are_said(tmp_path: Path) -> None:
+    root = lay(tmp_path / "set", "archive/ant", "archive/bee")
+    put(root / "models/net.pth", "...")
+    (root / "archive/wasp").mkdir()
+    opened = open_dataset(str(root))
+    assert "read from 'archive', the only folder in it that holds images" in told(opened)
+    assert "no image at all: 1 class ('wasp')" in told(opened)
+    assert opened.splits["test"].name(0).startswith("archive/")
+
+
+def test_what_is_hidden_is_said_unless_a_tool_left_it(tmp_path: Path) -> None:
+    root = lay(tmp_path, "C#", "Go", ".NET", "Go/.old", ".ipynb_checkpoints", "Go/.ipynb_checkpoints", ".git")
+    put(root / ".DS_Store", "")
+    put(root / "Go/._0.jpg", "")
+    put(root / ".notes/x.txt", "")
+    put_image(root / "Go/.9.jpg", 1)
+    opened = open_dataset(str(root))
+    assert found(opened) == {"train": ("C#", "Go"), "test": ("C#", "Go")}
+    assert sum(map(len, opened.splits.values())) == 10
+    hidden = "hidden by a dot before their names, and left out: 3 entries ('.NET', 'Go/.9.jpg', 'Go/.old')"
+    assert hidden in told(opened)
+
+
+def test_hidden_classes_of_splits_are_said(tmp_path: Path) -> None:
+    folders = [f"{split}/{name}" for split in ("train", "test") for name in ("Go", "Rust", ".NET")]
+    opened = open_dataset(str(lay(tmp_path, *folders)))
+    assert "left out: 2 entries ('test/.NET', 'train/.NET')" in told(opened)
+
+
+def test_classes_that_lie_elsewhere_by_a_link_keep_their_split(tmp_path: Path) -> None:
+    lay(tmp_path / "far", "ant", "bee")
+    root = lay(tmp_path / "set", "train/ant", "train/bee")
+    (root / "test").symlink_to(tmp_path / "far")
+    assert found(open_dataset(str(root))) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
