@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 from tests.oracles import auc as oracle
 
@@ -37,8 +38,21 @@ def test_the_standard_error_is_delongs(pairs: list[tuple[int, bool]]) -> None:
     assert interval.value == pytest.approx(oracle.auc(scores, labels), abs=1e-12)
     assert interval.standard_error == pytest.approx(oracle.delong(scores, labels), abs=1e-12)
     reach = 1.959964 * interval.standard_error
+    if interval.value in (0.0, 1.0):
+        disjoint = min(sum(labels), len(labels) - sum(labels))
+        reach = 1 - binomtest(disjoint, disjoint).proportion_ci(method="exact").low
     assert interval.low == pytest.approx(max(0, interval.value - reach), abs=1e-6)
     assert interval.high == pytest.approx(min(1, interval.value + reach), abs=1e-6)
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(2, 2), (5, 40), (300, 31)])
+def test_a_perfect_order_of_few_examples_has_an_interval(positives: int, negatives: int) -> None:
+    """DeLong's error is 0 there; of as many pairs as have no example in common all are in order."""
+    labels = np.repeat([1, 0], [positives, negatives])
+    exact = binomtest(min(positives, negatives), min(positives, negatives)).proportion_ci(method="exact")
+    right, wrong = auc_interval(labels, labels), auc_interval(-labels, labels)
+    assert (right.value, right.low, right.high) == (1.0, pytest.approx(exact.low), 1.0)
+    assert (wrong.value, wrong.low, wrong.high) == (0.0, 0.0, pytest.approx(1 - exact.low))
 
 
 @given(examples)

@@ -55,6 +55,9 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
     se^2 = var(V_i) / P + var(W_j) / N, with V_i the share of negatives below positive i and W_j the share of
     positives above negative j (ties half), var the unbiased variance; AUC -+ z se, cut to [0, 1].
 
+    Where every positive lies above every negative (or below) the se is 0 and says nothing. The interval is
+    then that of a share of min(P, N) pairs which have no example in common, all of which are in order.
+
     `scores` [n], `labels` [n] as for `auc`; O(n log n). Raises what `auc` raises; UndefinedError for fewer
     than two positive or two negative examples.
 
@@ -62,7 +65,7 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
     >>> interval.value, round(interval.standard_error, 4), interval.high
     (0.75, 0.3536, 1.0)
 
-    DeLong, DeLong & Clarke-Pearson, 1988; in O(n log n): Sun & Xu, 2014.
+    DeLong, DeLong & Clarke-Pearson, 1988; in O(n log n): Sun & Xu, 2014; Clopper & Pearson, 1934.
     """
     real_number(confidence, "confidence", above=0, below=1)
     values, positive = _checked(scores, labels)
@@ -73,6 +76,9 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
             f" {len(above)}"
         )
     value = float(below.mean())
+    if value in (0.0, 1.0):
+        reach = 1 - ((1 - confidence) / 2) ** (1 / min(len(below), len(above)))
+        return AUC(value, 0.0, max(0.0, value - reach), min(1.0, value + reach))
     error = math.sqrt(below.var(ddof=1) / len(below) + above.var(ddof=1) / len(above))
     reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
     return AUC(value, error, max(0.0, value - reach), min(1.0, value + reach))
