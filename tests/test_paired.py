@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from penultimate.errors import RequestError
-from penultimate.statistics.resampling import Answers, answers, compared, intervals, paired_p, unbeaten
+from penultimate.statistics.paired import Answers, answers, compared, intervals, paired_p, places
 
 
 def drawn(accuracies: tuple[float, ...], examples: int, seed: int = 0, per_class: bool = False) -> Answers:
@@ -18,23 +18,59 @@ def drawn(accuracies: tuple[float, ...], examples: int, seed: int = 0, per_class
     return Answers(correct, np.arange(examples) % 7, per_class)
 
 
-def test_an_interval_is_that_of_resamples_of_the_examples() -> None:
-    task = drawn((0.8, 0.6), 400)
-    random = np.random.default_rng(1)
-    rows = random.integers(0, 400, (4000, 400))
-    for network, found in enumerate(intervals([task], draws=8000)):
-        literal = np.quantile(task.correct[network][rows].mean(1), (0.025, 0.975))
-        assert found.value == pytest.approx(task.correct[network].mean())
-        assert (found.low, found.high) == pytest.approx(tuple(literal), abs=0.004)
+@pytest.mark.parametrize(("right", "of"), [(31, 31), (0, 31), (1, 1), (7, 20), (399, 400)])
+def test_the_interval_of_one_task_is_exact(right: int, of: int) -> None:
+    (found,) = intervals([Answers(np.arange(of)[None] < right, np.zeros(of, int))])
+    literal = binomtest(right, of).proportion_ci(method="exact")
+    assert found.value == pytest.approx(right / of)
+    assert (found.low, found.high) == pytest.approx((literal.low, literal.high))
 
 
-def test_the_mean_per_class_weighs_classes_and_is_resampled_within_them() -> None:
-    labels = np.array([0] * 90 + [1] * 10)
-    correct = np.array([[True] * 90 + [True] * 5 + [False] * 5])
-    (found,) = intervals([Answers(correct, labels, per_class=True)])
-    assert found.value == pytest.approx(0.75)
-    assert 0.55 < found.low < 0.65
-    assert 0.85 < found.high < 0.95
+def test_classes_of_one_size_are_as_one_share() -> None:
+    labels = np.repeat(np.arange(10), 6)
+    correct = np.random.default_rng(0).random((3, 60)) < 0.9
+    one, several = (intervals([Answers(correct, labels, per_class)]) for per_class in (False, True))
+    for share, mean in zip(one, several, strict=True):
+        assert (mean.value, mean.low, mean.high) == pytest.approx((share.value, share.low, share.high))
+
+
+def covered(sizes: tuple[int, ...], accuracies: tuple[float, ...], draws: int = 400) -> tuple[float, float]:
+    """How often the interval of a mean over classes lies above and below the true mean."""
+    random, labels = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes)
+    correct = random.random((draws, len(labels))) < np.repeat(accuracies, sizes)
+    found = intervals([Answers(correct, labels, per_class=True)])
+    truth = float(np.mean(accuracies))
+    assert all(each.low < each.high for each in found)
+    return tuple(
+        np.mean([[each.low > truth, each.high < truth] for each in found], axis=0).tolist()  # type: ignore[return-value]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "accuracies"),
+    [
+        ((5,) * 20, (0.97,) * 20),
+        ((300, 30), (1.0, 0.95)),
+        ((200,) * 9 + (20,), (1.0,) * 9 + (0.9,)),
+        ((1,) + (30,) * 9, (0.5,) + (0.95,) * 9),
+        ((20, 40, 60), (0.5, 0.6, 0.9)),
+    ],
+)
+def test_an_interval_of_a_mean_covers_it_as_often_as_it_says(
+    sizes: tuple[int, ...], accuracies: tuple[float, ...]
+) -> None:
+    """Resampling gives a perfect network no width, and too little to what rests on one small class."""
+    above, below = covered(sizes, accuracies)
+    assert max(above, below) <= 0.025 + 2.5 * (0.025 * 0.975 / 400) ** 0.5
+
+
+def test_a_mean_over_tasks_holds_where_the_smallest_may_be_wrong() -> None:
+    """All right on 2,000 and on 31 images: the small task alone may be as low as 88.8 %, half of the mean."""
+    tasks = [Answers(np.ones((1, count), bool), np.zeros(count, int)) for count in (2000, 31)]
+    (found,) = intervals(tasks)
+    assert 0.5 + binomtest(31, 31).proportion_ci(method="exact").low / 2 == pytest.approx(0.944, abs=1e-3)
+    assert 0.93 < found.low <= 0.944
+    assert found.high == 1
 
 
 def test_the_paired_test_is_mcnemars_where_examples_weigh_the_same() -> None:
@@ -67,8 +103,7 @@ def test_networks_that_answer_alike_are_not_told_apart() -> None:
     same = Answers(np.repeat(task.correct, 2, 0), task.strata)
     (pair,) = compared([same])
     assert (pair.difference, pair.p) == (0.0, 1.0)
-    assert unbeaten([pair], 2) == {0, 1}
-    assert {(each.best_place, each.worst_place) for each in intervals([same])} == {(1, 1)}
+    assert places([pair], 2) == [(1, 2), (1, 2)]
 
 
 def test_under_chance_alone_few_are_told_apart() -> None:
@@ -79,12 +114,21 @@ def test_under_chance_alone_few_are_told_apart() -> None:
     assert told <= 8
 
 
-def test_what_is_far_ahead_is_alone_unbeaten_and_first() -> None:
+def test_what_is_far_ahead_is_first_and_the_others_share_the_places_behind() -> None:
     tasks = [drawn((0.9, 0.6, 0.6), 300, seed) for seed in (3, 4)]
-    pairs = compared(tasks)
-    assert unbeaten(pairs, 3) == {0}
-    first = intervals(tasks)[0]
-    assert (first.best_place, first.worst_place) == (1, 1)
+    assert places(compared(tasks), 3) == [(1, 1), (2, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_places_and_paired_tests_never_contradict_each_other(seed: int) -> None:
+    """Whoever is better beyond chance is ahead in the best and in the worst place that may be."""
+    pairs = compared([drawn((0.9, 0.8, 0.75, 0.7), 60, seed, per_class=seed % 2 == 0)])
+    ends = places(pairs, 4)
+    beaten = {pair.other for pair in pairs if pair.is_told_apart}
+    assert {network for network, (best, _) in enumerate(ends) if best == 1} == {*range(4)} - beaten
+    for pair in pairs:
+        if not pair.is_told_apart:
+            assert max(ends[pair.one][0], ends[pair.other][0]) <= min(ends[pair.one][1], ends[pair.other][1])
 
 
 def test_answers_are_matched_by_the_ids_of_the_examples() -> None:

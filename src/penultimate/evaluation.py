@@ -35,9 +35,11 @@ class Evaluation:
 
     @cached_property
     def ranking(self) -> list[dict[str, Any]]:
-        """A row for each network, task and probe: accuracy, its 95 % interval, the places that it may have.
+        """A row for each network, task and probe: accuracy, its 95 % interval, its places.
 
-        The task "" is the mean over tasks; `unbeaten`: no other network is better beyond chance.
+        The task "" is the mean over tasks. Places follow from the paired tests of the networks on the same
+        images: `best_place` is 1 + the number of those that are better beyond chance, and `unbeaten` says
+        that there are none.
         """
         from penultimate.report import read_study
         from penultimate.report.evaluated import records

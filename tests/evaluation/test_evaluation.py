@@ -74,7 +74,14 @@ def test_the_ranking_is_a_table(evaluated: Evaluation) -> None:
     assert whole["accuracy"].item() == pytest.approx(of_tasks["accuracy"].mean())
     rows = pu.results(evaluated.out, evaluated.study).where(metric="linear_top1", objective="vit", layer=None)
     assert sorted(rows.values()) == pytest.approx(sorted(of_tasks["accuracy"]))
+    assert (frame["unbeaten"] == (frame["best_place"] == 1)).all()
+    assert (frame["low"] < frame["high"]).all()  # though some probes are right on all images
     assert "Place" in repr(evaluated)
+
+
+def test_every_probe_has_its_paired_comparisons(evaluated: Evaluation) -> None:
+    names = [table.name for table in exhibit("comparisons", evaluated.out).tables]
+    assert names == ["comparisons", "comparisons_knn"]
 
 
 def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation) -> None:
@@ -270,7 +277,7 @@ def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path:
     ranking = exhibit("ranking", tmp_path / "runs")
     assert [table.name for table in ranking.tables] == ["ranking_linear", "ranking_knn", "ranking_tuned"]
     names = [table.name for table in exhibit("comparisons", tmp_path / "runs").tables]
-    assert names == ["comparisons", "comparisons_tuned"]
+    assert names == ["comparisons", "comparisons_knn", "comparisons_tuned"]
     wider = replace(tuned, measure=("probed", short.replace("(0.001,)", "(0.001, 0.01)")))
     again = pu.run(wider, tmp_path / "runs", engine=InProcess())
     assert again.computed == 6, (

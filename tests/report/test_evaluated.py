@@ -6,7 +6,7 @@ import numpy as np
 
 from penultimate.report.evaluated import Task, board_of
 from penultimate.report.networks import StudyObjective
-from penultimate.statistics.resampling import Answers
+from penultimate.statistics.paired import Answers
 
 
 def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:
@@ -22,5 +22,7 @@ def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:
     assert [standing.network.slug for standing in board.standings] == ["first", "second", "third"]
     told = {(one.slug, other.slug): pair.is_told_apart for one, other, pair in board.pairs}
     assert (told["first", "second"], told["first", "third"]) == (True, False)
+    assert [standing.place for standing in board.standings] == ["1–2", "2–3", "1–3"]
+    assert [standing.is_unbeaten for standing in board.standings] == [True, False, True]
     assert "it is not told apart from third (2.0 points, p = " in board.said()
     assert "second" not in board.said()

@@ -1,6 +1,6 @@
 """Linear and nearest-neighbour transfer with what each probe predicts of every test image.
 
-So that networks can be compared on the same images: by pairs, by resampling, by the classes they confuse.
+So that networks can be compared on the same images: by pairs, and by the classes that they confuse.
 """
 
 from __future__ import annotations

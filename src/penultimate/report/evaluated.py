@@ -12,15 +12,7 @@ from penultimate.report.networks import StudyObjective
 from penultimate.report.sets import official_accuracy
 from penultimate.report.text import counted, fixed, listed, p_value
 from penultimate.report.text import percent as in_percent
-from penultimate.statistics.resampling import (
-    Answers,
-    Interval,
-    Pair,
-    answers,
-    compared,
-    intervals,
-    unbeaten,
-)
+from penultimate.statistics.paired import Answers, Interval, Pair, answers, compared, intervals, places
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -46,21 +38,27 @@ class Task:
 
 @dataclass(frozen=True)
 class Standing:
-    """A network's place on a board; `is_unbeaten`: no other is better beyond chance."""
+    """A network's accuracy on a board, and the best and the worst place that the paired tests leave to it."""
 
     network: StudyObjective
     interval: Interval
-    is_unbeaten: bool
+    best_place: int
+    worst_place: int
+
+    @property
+    def is_unbeaten(self) -> bool:
+        """Whether no other network is better beyond chance."""
+        return self.best_place == 1
 
     @property
     def place(self) -> str:
         """The places that it may have.
 
         >>> network = StudyObjective("a", "a", "a")
-        >>> [Standing(network, Interval(0.5, 0.4, 0.6, *ends), True).place for ends in ((1, 1), (1, 3))]
+        >>> [Standing(network, Interval(0.5, 0.4, 0.6), *ends).place for ends in ((1, 1), (1, 3))]
         ['1', '1–3']
         """
-        best, worst = self.interval.best_place, self.interval.worst_place
+        best, worst = self.best_place, self.worst_place
         return f"{best}" if best == worst else f"{best}–{worst}"
 
 
@@ -145,10 +143,11 @@ def board_of(tasks: tuple[Task, ...]) -> Board | None:
         return None
     of_tasks = [_of(task, shared) for task in tasks]
     pairs = compared(of_tasks)
-    leading = unbeaten(pairs, len(shared))
     standings = [
-        Standing(network, interval, place in leading)
-        for place, (network, interval) in enumerate(zip(shared, intervals(of_tasks), strict=True))
+        Standing(network, interval, *ends)
+        for network, interval, ends in zip(
+            shared, intervals(of_tasks), places(pairs, len(shared)), strict=True
+        )
     ]
     one = tasks[0] if len(tasks) == 1 else None
     return Board(
@@ -184,8 +183,8 @@ def records(measurements: Measurements) -> list[dict[str, Any]]:
             "accuracy": standing.interval.value,
             "low": standing.interval.low,
             "high": standing.interval.high,
-            "best_place": standing.interval.best_place,
-            "worst_place": standing.interval.worst_place,
+            "best_place": standing.best_place,
+            "worst_place": standing.worst_place,
             "unbeaten": standing.is_unbeaten,
             "test_images": sum(task.examples for task in board.tasks),
         }

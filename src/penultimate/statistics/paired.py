@@ -1,33 +1,36 @@
 """Which of several networks that saw the same test examples is better: intervals and paired tests.
 
 An `Answers` holds one task; several of them are compared by the mean of their accuracies, each task weighing
-the same. Examples are resampled, not networks or training images: what is said holds for these networks.
+the same. Chance is that of the test examples, not of networks or training images: what is said holds for
+these networks.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, holm
+from penultimate.statistics.proportion import weighted_interval
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-DRAWS, FLIPS, SEED = 2000, 20_000, 0
-"""Resamples of an interval, flips of signs where a test is not exact, and the seed of both."""
+FLIPS, SEED = 20_000, 0
+"""Flips of signs where a test is not exact, and their seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Which examples of a task each network gets right: bool [networks n]; `strata` [n] are their classes.
 
-    With `per_class` the accuracy is the mean of those of the classes, and examples are resampled within them.
+    With `per_class` the accuracy is the mean of those of the classes.
     """
 
     correct: npt.NDArray[np.bool_]
@@ -42,7 +45,7 @@ class Answers:
             )
 
     def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
-        """The groups within which examples weigh the same and are resampled, each with its weight."""
+        """The groups within which examples weigh the same, each with its weight."""
         import numpy as np
 
         if not self.per_class:
@@ -71,55 +74,35 @@ class Answers:
 
 @dataclass(frozen=True)
 class Interval:
-    """An accuracy with the ends of its interval, and the places among the networks that it may have."""
+    """An accuracy with the ends of its interval."""
 
     value: float
     low: float
     high: float
-    best_place: int
-    worst_place: int
 
 
-def intervals(
-    tasks: Sequence[Answers], confidence: float = 0.95, draws: int = DRAWS, seed: int = SEED
-) -> list[Interval]:
-    """Of each network the mean accuracy over tasks, with its percentile interval and that of its place.
+def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[Interval]:
+    """Return the mean accuracy over tasks of each network, with an interval that holds for few examples too.
 
-    A place is 1 + the number of networks that are better in a resample; all networks see the same resample.
+    The accuracy of one task is a share of its examples, whose interval is exact (`proportion_interval`); a
+    mean over classes or over tasks is a share of examples of several weights (`weighted_interval`).
 
     >>> import numpy as np
-    >>> right = np.array([[True] * 90 + [False] * 10, [False] * 50 + [True] * 50])
-    >>> answers = Answers(right, np.zeros(100, int))
-    >>> [(each.value, each.best_place, each.worst_place) for each in intervals([answers])]
-    [(0.9, 1, 1), (0.5, 2, 2)]
-
-    Efron & Tibshirani, 1993, section 13.3.
+    >>> right = np.array([[True] * 31, [True] * 5 + [False] * 26])
+    >>> [(round(each.low, 3), round(each.high, 3)) for each in intervals([Answers(right, np.zeros(31, int))])]
+    [(0.888, 1.0), (0.055, 0.337)]
     """
     import numpy as np
 
+    parts = [(part, weight / len(tasks)) for task in tasks for part, weight in task.parts()]
+    of = [part.shape[1] for part, _ in parts]
+    weights = [weight / count for (_, weight), count in zip(parts, of, strict=True)]
+    right = np.stack([part.sum(1) for part, _ in parts], axis=1).tolist()
     values = np.mean([task.accuracies() for task in tasks], axis=0)
-    random = np.random.default_rng(seed)
-    resampled = np.mean([_resampled(task, draws, random) for task in tasks], axis=0)
-    places = 1 + (resampled[:, None, :] > resampled[:, :, None] + 1e-12).sum(2)
-    ends = (1 - confidence) / 2, (1 + confidence) / 2
-    low, high = np.quantile(resampled, ends, axis=0)
-    first, last = np.quantile(places, ends, axis=0, method="nearest").astype(int)
     return [
-        Interval(float(value), float(of_low), float(of_high), int(best), int(worst))
-        for value, of_low, of_high, best, worst in zip(values, low, high, first, last, strict=True)
+        Interval(float(value), *weighted_interval(counts, of, weights, level))
+        for value, counts in zip(values, right, strict=True)
     ]
-
-
-def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Accuracies of resamples [draws networks]: of examples that all networks answer alike only the count."""
-    import numpy as np
-
-    total = np.zeros((draws, len(task.correct)))
-    for part, weight in task.parts():
-        patterns, counts = np.unique(part, axis=1, return_counts=True)
-        drawn = random.multinomial(counts.sum(), counts / counts.sum(), size=draws)
-        total += weight * (drawn @ patterns.T) / counts.sum()
-    return total
 
 
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
@@ -191,10 +174,19 @@ def compared(tasks: Sequence[Answers]) -> list[Pair]:
     ]
 
 
-def unbeaten(pairs: Sequence[Pair], networks: int) -> frozenset[int]:
-    """The networks than which no other is better beyond chance."""
-    beaten = {pair.other for pair in pairs if pair.is_told_apart and pair.difference > 0}
-    return frozenset(range(networks)) - beaten
+def places(pairs: Sequence[Pair], networks: int) -> list[tuple[int, int]]:
+    """Return the best and the worst place that each network may have, by the pairs that are told apart.
+
+    The best is 1 + the number of networks that are better beyond chance, the worst is the number of networks
+    that are not worse beyond chance. Where no other is better the best place is the first.
+
+    >>> places([Pair(0, 1, 0.2, 0.01), Pair(0, 2, 0.1, 0.3), Pair(2, 1, 0.1, 0.4)], 3)
+    [(1, 2), (2, 3), (1, 3)]
+    """
+    told = [pair for pair in pairs if pair.is_told_apart and pair.difference > 0]
+    better = Counter(pair.other for pair in told)
+    worse = Counter(pair.one for pair in told)
+    return [(1 + better[each], networks - worse[each]) for each in range(networks)]
 
 
 def answers(

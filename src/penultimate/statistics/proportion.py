@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penultimate.errors import RequestError
 
 
@@ -38,6 +40,50 @@ def proportion_interval(right: int, of: int, level: float = 0.95) -> tuple[float
     lower = float(betaincinv(hits, misses + 1, tail)) if hits else 0.0
     upper = float(betainccinv(hits + 1, misses, tail)) if misses else 1.0
     return lower, upper
+
+
+def weighted_interval(
+    right: Sequence[int], of: Sequence[int], weights: Sequence[float], level: float = 0.95
+) -> tuple[float, float]:
+    """Return an interval for the share of right answers where the groups of examples weigh differently.
+
+    Group g has right_g of of_g examples right, each of which weighs w_g; all weights sum to 1. The interval
+    is that of a beta distribution of the mean and the variance of the weighted sum (y = sum_g w_g c_g):
+
+    L(c) = B^-1(tail; y / s, (1 - y) / s + 1),    s = sum_g w_g^2 c_g / y
+    U(c) = the same of 1 - tail, with one further event of the largest weight in both sums
+
+    Either end is the wider of what the right and what the wrong answers give: L(right) or 1 - U(wrong) below,
+    U(right) or 1 - L(wrong) above. Where all examples weigh the same it is `proportion_interval`, and it is
+    never a single point.
+
+    >>> [round(end, 3) for end in weighted_interval([31, 4], [31, 4], [0.5 / 31, 0.5 / 4])]
+    [0.624, 1.0]
+
+    Fay & Feuer, 1997, for weighted sums of Poisson counts; here of counts that are bounded.
+    """
+    if len(set(weights)) == 1:
+        return proportion_interval(sum(right), sum(of), level)
+    wrong = [whole - hits for hits, whole in zip(right, of, strict=True)]
+    tail = (1 - level) / 2
+    low = min(_end(right, weights, tail), 1 - _end(wrong, weights, 1 - tail))
+    high = max(_end(right, weights, 1 - tail), 1 - _end(wrong, weights, tail))
+    return max(0.0, low), min(1.0, high)
+
+
+def _end(counts: Sequence[int], weights: Sequence[float], quantile: float) -> float:
+    """Return an end of the interval for the weighted share of events, by the events alone."""
+    from scipy.special import betaincinv
+
+    further = max(weights) if quantile > 0.5 else 0.0
+    share = sum(weight * count for weight, count in zip(weights, counts, strict=True)) + further
+    if share == 0:
+        return 0.0
+    each = (
+        sum(weight**2 * count for weight, count in zip(weights, counts, strict=True)) + further**2
+    ) / share
+    others = (1 - share) / each + 1
+    return float(betaincinv(share / each, others, quantile)) if others > 1e-9 else 1.0
 
 
 def _whole(value: object) -> int | None:

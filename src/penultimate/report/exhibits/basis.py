@@ -7,7 +7,6 @@ from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRo
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, listed, plain
-from penultimate.statistics.resampling import DRAWS
 
 
 def _basis(measurements: Measurements) -> Piece:
@@ -113,11 +112,12 @@ METHOD = (
     "Linear probe: logistic regression on the frozen features, its strength chosen among 45 on a fifth of the"
     " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
     " distance, the number chosen by leaving one out.",
-    f"Intervals: percentiles of {DRAWS:,} resamples of the test images. They say how far the ranking would"
-    " hold"
-    " on other test images of the same kind; they say nothing of other training images or other weights."
-    " Where"
-    " all test images are right, they have no width, however few images there are.",
+    "Intervals: of a share of the test images exact (Clopper and Pearson); of a mean over classes or tasks by"
+    " the same rule for images of several weights (after Fay and Feuer). They hold for few images too. They"
+    " say how far an accuracy would hold on other test images of the same kind, and nothing of other training"
+    " images or other weights.",
+    "Places, bold and comparisons: paired tests on the same test images, corrected for all pairs of a column"
+    " (Holm). They tell more apart than intervals that overlap suggest.",
     "Class separation, sparsity, ranks and CKA are of test images alone.",
 )
 

@@ -12,17 +12,18 @@ from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import listed, p_value, plain, signed
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
-from penultimate.statistics.resampling import DRAWS
 from penultimate.study.foundation import word
 
 BOLD_NOTE = (
     "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
-    f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm)."
+    f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm). Places follow from the"
+    " same tests of the first column: the best is one behind all networks that are better beyond chance, the"
+    " worst one ahead of all that are worse beyond chance."
 )
 UNDER_PROBES = ("data", "extract", "probed")
 """The steps without which a network has no number on a task, besides that it is loaded."""
-COMPARED = {"linear": "comparisons", "tuned": "comparisons_tuned"}
-"""The table of paired comparisons of a probe."""
+COMPARED = {"linear": "comparisons", "knn": "comparisons_knn", "tuned": "comparisons_tuned"}
+"""The table of paired comparisons of each probe."""
 
 
 def _ranking(measurements: Measurements) -> Piece:
@@ -73,7 +74,11 @@ def _is_per_class(board: Board) -> bool:
 
 def _place(board: Board, network: StudyObjective) -> Cell:
     found = next((each for each in board.standings if each.network == network), None)
-    return Cell(MISSING) if found is None else Cell(found.place, detail="the places of 95 % of resamples")
+    return (
+        Cell(MISSING)
+        if found is None
+        else Cell(found.place, detail="the places that the paired tests leave to it")
+    )
 
 
 def _cell(board: Board, network: StudyObjective) -> Cell:
@@ -83,9 +88,7 @@ def _cell(board: Board, network: StudyObjective) -> Cell:
     value = found.interval
     best = found.is_unbeaten and len(board.standings) > 1
     text = f"{in_percent(value.value)} [{in_percent(value.low)}, {in_percent(value.high)}]"
-    return Cell(
-        text, 100 * value.value, best=best, detail=f"95 % interval, {DRAWS:,} resamples of the test images"
-    )
+    return Cell(text, 100 * value.value, best=best, detail="95 % interval over test images")
 
 
 def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
@@ -168,9 +171,9 @@ RANKING = Exhibit(
     name="ranking",
     title="Which network serves which task best",
     caption="Accuracy on each task's test images of a classifier on the frozen features (and, where it was"
-    " asked for, after fine-tuning), with 95 % intervals from resampling these images. The place is that of"
-    " the mean over tasks, each of which weighs the same: the places that a network takes in 95 % of the"
-    " resamples, of which all networks see the same.",
+    " asked for, after fine-tuning), with 95 % intervals that hold for few images too. The place is that of"
+    " the mean over tasks, each of which weighs the same: all places that the paired comparisons leave to a"
+    " network.",
     parts=(Bespoke(_ranking),),
     place=11,
     measured_by=EVALUATE,

@@ -99,12 +99,9 @@ def _reading(boards: list[Board]) -> str:
         return ""
     return (
         "The line is the accuracy of a linear classifier on the frozen features, the band its 95 % interval"
-        " over"
-        " test images; the number at the left is the place among the networks, or the places that cannot be"
-        " told"
-        " apart. In colour: no other network is better beyond chance, as paired tests on the same images"
-        " judge,"
-        " which tell more apart than bands that overlap suggest."
+        " over test images. Paired tests on the same images decide the rest: the number at the left is the"
+        " place among the networks, or the places that the tests leave open; in colour, no other network is"
+        " better beyond chance. They tell more apart than bands that overlap suggest."
     )
 
 
