@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from penultimate import registry, userfile
+from penultimate.containment import contained
 from penultimate.errors import PenultimateError, RequestError, unknown
 from penultimate.files import digest_bytes
 from penultimate.registry import Entry, Register
@@ -47,12 +48,16 @@ class FileEntry(Entry):
 
 @dataclass(frozen=True)
 class Plugin:
-    """A loaded file: its path, the sha256 of its text, what it registered, and the text that ran."""
+    """A loaded file: its path, the sha256 of its text, what it registered, and the text that ran.
+
+    `left` says what of the process the file changed when it was executed, all of which was put back.
+    """
 
     path: Path
     digest: str
     entries: tuple[Entry, ...]
     source: bytes = field(repr=False)
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
         before = _snapshot()
-        userfile.execute(WHAT, name, path, code, module, lambda error: _told(error, path))
+        left = userfile.execute(WHAT, name, path, code, module, lambda error: _told(error, path))
         fresh = [entry for key, entry in _snapshot().items() if before.get(key) is not entry]
         if not fresh:
             raise RequestError(_registers_nothing(name, module))
@@ -119,7 +124,7 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
         )
         for entry in entries:
             registry._add(entry)
-    _loaded[path] = Plugin(path, digest, entries, source)
+    _loaded[path] = Plugin(path, digest, entries, source, tuple(left))
     return _loaded[path]
 
 
@@ -173,7 +178,8 @@ def _imported(name: str, who: str) -> Plugin:
     before = _snapshot()
     with userfile.in_time(WHAT, who):
         try:
-            module = importlib.import_module(name)
+            with contained(who):
+                module = importlib.import_module(name)
         except (Exception, SystemExit) as error:
             raise RequestError(f"{who} cannot be loaded: {_told(error)}") from error
     path = Path(module.__file__ or "")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import dis
+import importlib
 import importlib.util
 import inspect
 import os
@@ -21,7 +23,8 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from penultimate.errors import RequestError, nearest
+from penultimate.containment import ROOTS, Left, PassingError, contained
+from penultimate.errors import PenultimateError, RequestError, nearest
 from penultimate.files import digest_bytes
 
 LIMIT = 60.0
@@ -41,7 +44,7 @@ NOT_IN = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 _LEAVE = os._exit
 
 
-class _TooLongError(BaseException):
+class _TooLongError(PassingError):
     """Raised inside a file at its time limit; no `except Exception` of the file's own stops it."""
 
 
@@ -111,22 +114,42 @@ def execute(
     code: CodeType,
     module: ModuleType,
     told: Callable[[BaseException], str] | None = None,
-) -> None:
-    """Execute a file; raises RequestError, with the line, where it fails or ends the program.
+) -> Left:
+    """Execute a file, and return what it changed of the process, which is put back.
 
+    Raises RequestError, with the line, where it fails, ends the program, or replaces functions of libraries.
     `told` puts an exception into words.
     """
     try:
-        with exits_noticed():
+        _import_first(code)
+        with exits_noticed(), contained() as left:
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         said = told(error) if told else in_words(error, what, path)
         raise RequestError(f"the {what} '{name}'{line_of(error, path)}: {said}") from error
+    if left.replaced:
+        raise RequestError(left.sentence(f"the {what} '{name}'"))
+    return left
+
+
+def _import_first(code: CodeType) -> None:
+    """Import the libraries that a file imports, so that what it replaces in them is seen."""
+    module: Any = None
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME":
+            module = None
+            if str(one.argval).partition(".")[0] in ROOTS:
+                with contextlib.suppress(Exception):  # the file itself says what is missing
+                    module = importlib.import_module(one.argval)
+        elif one.opname == "IMPORT_FROM" and module is not None:
+            with contextlib.suppress(Exception):
+                if not hasattr(module, one.argval):
+                    importlib.import_module(f"{module.__name__}.{one.argval}")
 
 
 def in_words(error: BaseException, what: str, path: Path | None) -> str:
     """An exception of a module as a sentence, with the remedy where one is known."""
-    if isinstance(error, RequestError):
+    if isinstance(error, PenultimateError):
         return str(error)
     if isinstance(error, SystemExit):
         return f"it ends the whole program (sys.exit); {ONLY[what]}"

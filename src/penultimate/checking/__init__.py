@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.checking.report import Finding, Report, render_report
+from penultimate.containment import contained
 from penultimate.errors import unknown
 
 if TYPE_CHECKING:
@@ -80,7 +81,16 @@ def check_file(path: Path | str) -> Report:
     from penultimate.plugins import load_plugin
 
     plugin = load_plugin(path)
-    findings = [finding for entry in plugin.entries for finding in check_entry(entry)]
+    with contained() as left:
+        findings = [finding for entry in plugin.entries for finding in check_entry(entry)]
+    first = plugin.entries[0]
+    if left.replaced:
+        said = f"{left.sentence(plugin.path.name)}."
+        findings.insert(0, Finding(first.name, first.kind, "state", False, said))
+    if plugin.left:
+        from penultimate.checking.examination import left_behind
+
+        findings[:0] = left_behind(first, plugin.left, "when its file is loaded")
     return Report(plugin.path, plugin.digest, tuple(findings))
 
 

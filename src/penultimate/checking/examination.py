@@ -12,6 +12,7 @@ from torch import Tensor
 
 from penultimate.answers import WrongError
 from penultimate.checking.report import Finding
+from penultimate.containment import Left, contained
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.plugins import raised_by
 from penultimate.registry import Entry, Spec, parse
@@ -53,14 +54,21 @@ class Check:
 
 
 def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
-    """The findings of a list of checks on an entry; torch's random state is left as it was."""
+    """Return the findings of a list of checks on an entry, and what it changes of the process when it runs.
+
+    The process is left as it was, its random numbers included.
+    """
     findings: list[Finding] = []
+    changed: dict[str, None] = {}
     examined = Examined(entry, entry.resolve())
     for position, check in enumerate(checks):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(position)
+            left = Left()
             try:
-                ok, sentence = True, check.ask(examined)
+                with contained(patches=False) as left:
+                    sentence = check.ask(examined)
+                ok = True
             except WrongError as wrong:
                 ok, sentence = False, str(wrong)
             except PenultimateError as refused:
@@ -68,13 +76,25 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
             except (Exception, SystemExit) as error:
                 ok, sentence = False, examined.raised(error)
         sentence = sentence if sentence.endswith((".", "?")) else f"{sentence}."
-        left = len(checks) - position - 1
-        if not ok and check.essential and left:
-            sentence += f" ({left} more check{'s wait' if left > 1 else ' waits'} for this.)"
+        changed |= dict.fromkeys(left)
+        waiting = len(checks) - position - 1
+        if not ok and check.essential and waiting:
+            sentence += f" ({waiting} more check{'s wait' if waiting > 1 else ' waits'} for this.)"
         findings.append(Finding(entry.name, entry.kind, check.name, ok, sentence))
         if not ok and check.essential:
             break
-    return findings
+    return findings + left_behind(entry, tuple(changed), "when it is called")
+
+
+def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[Finding]:
+    """Return the finding that a plug-in changes state which others rest on; none where it changes nothing."""
+    if not changed:
+        return []
+    sentence = (
+        f"{entry.name} changes {', '.join(changed)} {when}, and so for all that runs after it; change it"
+        " back, or leave it alone. A study puts it back after each step."
+    )
+    return [Finding(entry.name, entry.kind, "state", False, sentence)]
 
 
 def described(tensors: dict[str, Tensor]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penultimate.containment import contained, has_run
 from penultimate.engine.machine import device_name, machine
 from penultimate.engine.sharing import trained_together
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
@@ -331,7 +332,8 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
         began, busy = time.perf_counter(), time.process_time()
         inputs = Inputs(step, folder, folders, progress)
         core = CORE.get(step.name)
-        outcome = core(inputs) if core else measure(measurement(step.name), inputs)
+        with contained(f"the code that '{step.name}' runs", patches=has_run()):
+            outcome = core(inputs) if core else measure(measurement(step.name), inputs)
         (folder / ROWS).write_bytes(encode_rows(outcome.rows))  # which `finish` makes durable
         meta_content = {
             "step": step.name,

@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from penultimate.containment import contained
 from penultimate.engine.messages import Died, Failed, Unfit
 from penultimate.engine.process import begin, ending_of, fitness, load, plain, prepare
 from penultimate.engine.sharing import BACKENDS, CAUSE, CONSEQUENCE, REFUSED
@@ -38,7 +39,8 @@ def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
     place = Path(meeting).as_uri()
     try:
         dist.init_process_group(BACKENDS[inputs.device], place, rank=index, world_size=count)
-        result = trained(inputs)
+        with contained():
+            result = trained(inputs)
         dist.destroy_process_group()
         return result
     except (Exception, SystemExit) as error:
