@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import io
 import os
 import pickle
+import tarfile
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -152,3 +157,251 @@ def test_files_that_hold_no_weights_are_told(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(RequestError, match=answer):
             read_weights(tmp_path / name)
+
+
+# -- what stands before the names ---------------------------------------------------------------------------
+
+OTHERS: State = {"criterion.weight": torch.ones(4), "epoch": torch.tensor(3)}
+ELSEWHERE: dict[str, Callable[[State], Any]] = {
+    "Lightning with a loss": lambda state: {"state_dict": {**prefixed(state, "model."), **OTHERS}},
+    "backbone": lambda state: {"state_dict": {**prefixed(state, "backbone."), "neck.weight": torch.ones(2)}},
+    "encoder of two": lambda state: {
+        **prefixed(state, "encoder_q."),
+        **{f"encoder_k.{name}": value[:1] for name, value in list(state.items())[:3]},
+    },
+    "deep": lambda state: {"a": {"b": {"c": prefixed(state, "module.net.body._orig_mod.")}}, "d": OTHERS},
+    "a loss beside bare names": lambda state: {**state, "loss_fn.pos_weight": torch.ones(4)},
+    "averaged ones beside": lambda state: {
+        "model": state,
+        "model_ema": prefixed({name: 2 * value for name, value in state.items()}, "module."),
+    },
+    "averaged ones in one": lambda state: {
+        **prefixed(state, "net."),
+        **prefixed({name: 2 * value for name, value in state.items()}, "ema_net.module."),
+    },
+    "wrapped inside": lambda state: {
+        name.replace("stem.", "stem.module.", 1): value for name, value in state.items()
+    },
+}
+
+
+@pytest.mark.parametrize("how", ELSEWHERE)
+def test_names_fit_once_what_stands_before_them_is_off(how: str, tmp_path: Path) -> None:
+    given, taken = small(), small()
+    torch.save(ELSEWHERE[how](given.state_dict()), tmp_path / "w.pth")
+    load_weights(taken, read_weights(tmp_path / "w.pth"), tmp_path / "w.pth")
+    for name, value in given.state_dict().items():
+        assert torch.equal(taken.state_dict()[name], value)
+
+
+def test_what_is_left_out_is_said() -> None:
+    state = small().state_dict()
+    told = load_weights(small(), {**prefixed(state, "backbone."), **OTHERS}, Path("runs/best.pth"))
+    assert told == (
+        "the tensors under 'backbone.' of 'best.pth' were loaded; criterion.weight, epoch were left out"
+    )
+    assert load_weights(small(), prefixed(state, "backbone."), Path("best.pth")) == ""
+    two = {f"model / {name}": value for name, value in state.items()}
+    two |= {f"model_ema / {name}": 2 * value for name, value in state.items()}
+    assert load_weights(small(), two, Path("w.pth")).endswith("; all of 'model_ema' was left out")
+
+
+def test_a_network_that_holds_the_files_as_its_only_part_takes_its_weights() -> None:
+    inner, outer = small(), nn.Module()
+    outer.net = small()
+    load_weights(outer, prefixed(inner.state_dict(), "backbone."), Path("w.pth"))
+    assert torch.equal(outer.net.head.weight, inner.head.weight)
+
+
+def test_several_networks_in_a_file_are_told_apart_by_part(tmp_path: Path) -> None:
+    student, teacher = small(), small()
+    both = {
+        "flat": {
+            **prefixed(student.state_dict(), "student.module."),
+            **prefixed(teacher.state_dict(), "teacher.module."),
+        },
+        "nested": {"student": student.state_dict(), "teacher": prefixed(teacher.state_dict(), "backbone.")},
+    }
+    for name, content in both.items():
+        file = tmp_path / f"{name}.pth"
+        torch.save(content, file)
+        with pytest.raises(RequestError, match=r"2 times, under 'student.*' and 'teacher.*part='student"):
+            load_weights(small(), read_weights(file), file)
+        taken = small()
+        load_weights(taken, read_weights(file, part="teacher"), file)
+        assert torch.equal(taken.head.weight, teacher.head.weight)
+        with pytest.raises(RequestError, match="no weights under part='techer'; it holds"):
+            read_weights(file, part="techer")
+    alike = {**prefixed(student.state_dict(), "a."), **prefixed(student.state_dict(), "b.")}
+    load_weights(small(), alike, Path("w.pth"))
+
+
+def test_a_part_that_does_not_fill_the_network_is_refused() -> None:
+    state = small().state_dict()
+    trunk = {name: value for name, value in state.items() if not name.startswith("head")}
+    said = misfit({**prefixed(trunk, "backbone."), **OTHERS})
+    assert "under 'backbone.', of its 9 tensors 7 fit, 2 are missing (head.weight, head.bias)" in said
+    deeper = {**prefixed(state, "backbone."), "backbone.stem.3.weight": torch.ones(2)}
+    assert "under 'backbone.', all 9 of its tensors fit, and 1 more is there" in misfit(deeper)
+    averaged = prefixed(state, "ema_model.")
+    assert "no weights of this network but averaged ones ('ema_model.'); ema=True takes them" in misfit(
+        averaged
+    )
+
+
+def test_a_checkpoint_that_refers_to_itself_ends(tmp_path: Path) -> None:
+    given, taken = small(), small()
+    content: dict[str, Any] = {"epoch": 1}
+    content["state_dict"], content["model"] = content, {"net": content}
+    torch.save(content, tmp_path / "w.pth")
+    with pytest.raises(RequestError, match="holds no weights by name; it holds epoch, state_dict, model"):
+        read_weights(tmp_path / "w.pth")
+    content["model"]["weights"] = given.state_dict()
+    torch.save(content, tmp_path / "w.pth")
+    load_weights(taken, read_weights(tmp_path / "w.pth"), tmp_path / "w.pth")
+    assert torch.equal(taken.head.weight, given.head.weight)
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        (lambda value: value.to(torch.complex64), "is complex64, where the network has float32"),
+        (
+            lambda value: (10 * value).to(torch.int8),
+            "is int8, where the network has float32; weights that were",
+        ),
+        (lambda value: value > 0, "is bool, where the network has float32"),
+        (lambda value: value.to("meta"), "has a shape and no values: it is on the meta device"),
+        (lambda value: value.to_sparse(), r"is a sparse tensor; save its to_dense\(\)"),
+        (
+            lambda value: torch.quantize_per_tensor(value, 0.1, 0, torch.qint8),
+            r"is quantised \(qint8\); save its dequantize\(\)",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:torch.quantize")
+def test_tensors_of_another_kind_are_refused(change: Callable[[Tensor], Tensor], answer: str) -> None:
+    net, state = small(), small().state_dict()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    state["head.weight"] = change(state["head.weight"])
+    assert "'head.weight'" in misfit(state, net)
+    with pytest.raises(RequestError, match=answer):
+        load_weights(net, state, Path("w.pth"))
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float64, torch.float8_e4m3fn])
+def test_floating_numbers_of_any_length_are_taken(kind: torch.dtype, tmp_path: Path) -> None:
+    state = {
+        name: value.to(kind) if value.is_floating_point() else value
+        for name, value in small().state_dict().items()
+    }
+    torch.save(state, tmp_path / "w.pth")
+    net = small()
+    load_weights(net, read_weights(tmp_path / "w.pth"), tmp_path / "w.pth")
+    assert torch.equal(net.head.weight, state["head.weight"].float())
+
+
+# -- what is no checkpoint ----------------------------------------------------------------------------------
+
+
+def cut(content: bytes, share: float = 0.5) -> bytes:
+    return content[: int(share * len(content))]
+
+
+def saved(content: Any, old: bool = False) -> bytes:
+    file = io.BytesIO()
+    torch.save(content, file, _use_new_zipfile_serialization=not old)
+    return file.getvalue()
+
+
+def zipped(**files: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def in_tar(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        entry = tarfile.TarInfo("w.pth")
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    return file.getvalue()
+
+
+def in_numpy(**arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays) if arrays else np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+def scripted() -> bytes:
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.script(nn.Linear(2, 2)), file)
+    return file.getvalue()
+
+
+LFS = "version https://git-lfs/spec/v1\noid sha256:4d7a2\nsize 102\n"
+STATE = {"head.weight": torch.zeros(40, 40)}
+NO_CHECKPOINTS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "lfs": (LFS.encode, "it is a pointer of Git LFS.*git lfs pull"),
+    "annex": (lambda: b"/annex/objects/SHA256E-s12--ab.pth\n", "pointer of git-annex.*git annex get"),
+    "empty": (lambda: b"", r"it is empty \(0 bytes\); copy or download it again"),
+    "zeros": (lambda: bytes(9000), "begins with zeros alone"),
+    "html": (lambda: b"\n<!doctype html>\n<html><body>404</body></html>", "it is an HTML page"),
+    "xml": (lambda: b"<?xml version='1.0'?><Error>AccessDenied</Error>", "it is XML"),
+    "json": (lambda: b'{"error": "Repository is gated"}', r"it is JSON \(Repository is gated\)"),
+    "index": (
+        lambda: b'{"weight_map": {"a": "model-00001.safetensors"}}',
+        "index of weights that lie in sev",
+    ),
+    "text": (lambda: b"epoch,accuracy\n1,0.5\n", "it is text that begins with 'epoch,accuracy'"),
+    "cut zip": (lambda: cut(saved(STATE)), "it is cut short"),
+    "cut old": (lambda: cut(saved(STATE, old=True)), "it is cut short or damaged"),
+    "cut old at its head": (lambda: saved(STATE, old=True)[:40], "it is cut short or damaged"),
+    "cut safetensors": (lambda: cut(safetensors.torch.save(STATE)), "it is cut short or damaged"),
+    "script": (scripted, r"TorchScript archive.*torch\.jit\.load\(FILE\)\.state_dict\(\)"),
+    "other zip": (lambda: zipped(readme=b"x"), "zip archive of readme, and no checkpoint: unpack it"),
+    "keras": (lambda: zipped(**{"model.weights.h5": b"x", "config.json": b"{}"}), "network of Keras"),
+    "gzip": (lambda: gzip.compress(saved(STATE)), r"compressed \(gzip\): unpack it with gunzip"),
+    "tar": (lambda: in_tar(saved(STATE)), "tar archive: unpack it with tar -xf"),
+    "npy": (in_numpy, "it is a NumPy array"),
+    "npz": (lambda: in_numpy(a=np.zeros(3)), "archive of NumPy arrays"),
+    "h5": (lambda: b"\x89HDF\r\n\x1a\n" + bytes(50), "it is HDF5, in which Keras"),
+    "onnx": (lambda: b"\x08\x08\x12\x07pytorch:\x02\x00" + bytes(50), "ONNX network.*onnx:FILE"),
+    "tflite": (lambda: b"\x1c\x00\x00\x00TFL3" + bytes(50), "network of TensorFlow Lite"),
+    "picture": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(50), "it is a picture"),
+    "plain pickle": (lambda: pickle.dumps({"a": 1.0}), "a pickle, but not one that torch.save wrote"),
+    "pickle of arrays": (lambda: pickle.dumps({"a": np.zeros(2)}), "holds more than tensors.*numpy"),
+    "bytes": (lambda: b"\xff" * 40, "it is neither a checkpoint nor safetensors"),
+}
+
+
+@pytest.mark.parametrize("ending", ["pth", "safetensors"])
+@pytest.mark.parametrize("kind", NO_CHECKPOINTS)
+def test_what_is_no_checkpoint_is_told_for_what_it_is(kind: str, ending: str, tmp_path: Path) -> None:
+    content, answer = NO_CHECKPOINTS[kind]
+    file = tmp_path / f"w.{ending}"
+    file.write_bytes(content())
+    with pytest.raises(RequestError, match=rf"w\.{ending}' does not hold weights: .*{answer}") as error:
+        read_weights(file)
+    assert "pickle" in kind or "pickle" not in str(error.value)
+
+
+def test_a_folder_is_no_file_of_weights(tmp_path: Path) -> None:
+    (tmp_path / "last.ckpt").touch()
+    with pytest.raises(RequestError, match=r"it is a folder: name the file in it; it has last\.ckpt"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_a_file_is_read_by_its_bytes_whatever_its_name(old: bool, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.safetensors").write_bytes(saved(STATE, old))
+    (tmp_path / "safetensors.pth").write_bytes(safetensors.torch.save(STATE))
+    for name in ("checkpoint.safetensors", "safetensors.pth"):
+        assert torch.equal(read_weights(tmp_path / name)["head.weight"], STATE["head.weight"])

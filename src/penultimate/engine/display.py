@@ -133,7 +133,8 @@ class Display:
         elif step.name == "train":
             self.say(f"{self._trained(step, meta)} in {took}")
         elif step.name == "given":
-            self.say(f"{self._who(step)} loaded in {took}")
+            noted = "".join(f"; {escape(text)}" for text in meta.get("noted", {}).values())
+            self.say(f"{self._who(step)} loaded in {took}{noted}")
         elif self._is_told(step):
             self._remember(step)
             self._tell(step)

@@ -29,6 +29,7 @@ from penultimate.features.writing import BankWriter, Precision
 from penultimate.locks import BusyError, flocked
 from penultimate.metrics.inputs import one_of, whole_number
 from penultimate.networks.protocol import FileNetwork, Network
+from penultimate.networks.state import bytes_of
 
 LOCK = ".lock"
 PIXELS = 1 << 20
@@ -124,7 +125,7 @@ def weights_digest(network: Network) -> str:
     for name, tensor in [*head, *(pair for part in modules for pair in part.state_dict().items())]:
         if isinstance(tensor, Tensor):
             state.update(f"{name}{tensor.dtype}{list(tensor.shape)}".encode())
-            state.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            state.update(bytes_of(tensor))
     return state.hexdigest()
 
 

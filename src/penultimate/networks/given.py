@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,14 @@ from penultimate.networks.architectures import (
 from penultimate.networks.live import kept
 from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, LIVE, Source, read_source
+from penultimate.networks.state import in_single, packed, packed_others, unpack, unpacked_others
 from penultimate.networks.trained import load_network
-from penultimate.networks.weights import load_weights, read_weights, restore
+from penultimate.networks.weights import load_weights, read_weights
 from penultimate.userfile import first_line
 
 WEIGHTS = "given.safetensors"
+OTHERS = "given.pt"
+"""The extra states of its modules, where they have some."""
 CODE = "given.py"
 GRAPH = "given.onnx"
 OUTPUT = "output"
@@ -142,19 +146,24 @@ def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, An
         return _copied(text, source, class_names, folder)
     if source.kind == "onnx":
         return _exported(text, source, class_names, folder)
-    module = _built(source)
+    module, left_out = _built(source)
     prepared, origin = preparation(source, module)
+    single = in_single(module, _noise(prepared))
     end = _end(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
     if source.kind == "file":
         atomic_write(folder / CODE, Path(source.name.rpartition(":")[0]).read_bytes())
-    tensors = {name: value.contiguous().clone() for name, value in module.state_dict().items()}
-    atomic_write(folder / WEIGHTS, safetensors.torch.save(tensors))
+    atomic_write(folder / WEIGHTS, packed(module))
+    if others := packed_others(module):
+        atomic_write(folder / OTHERS, others)
     found = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
-    made_with = {"options": options(source), "preparation": asdict(prepared)}
+    made_with = {"options": options(source), "preparation": asdict(prepared), "single": bool(single)}
     _write_card(folder, source, class_names, **made_with, **found)
-    return _facts(folder / WEIGHTS, prepared, origin)
+    return {
+        **_facts(folder / WEIGHTS, prepared, origin),
+        **noted({"left out": left_out, "made float32": single}),
+    }
 
 
 def load_given(folder: Path) -> GivenNetwork:
@@ -180,10 +189,10 @@ def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | 
         module = kept(card["name"])
     else:
         module = create(card["kind"], card["name"], card["options"], file=folder / CODE).eval()
-    tensors = safetensors.torch.load_file(folder / WEIGHTS)
-    if tensors.keys() != module.state_dict().keys():
-        raise KeyError(f"{WEIGHTS} is of another network than {GIVEN}")
-    restore(module, tensors)
+    if card.get("single"):
+        module.float()
+    others = unpacked_others((folder / OTHERS).read_bytes()) if (folder / OTHERS).is_file() else {}
+    unpack(module, safetensors.torch.load_file(folder / WEIGHTS), others)
     if "layer" in card:
         return _up_to(module, card["layer"]), None
     final = Final(tuple(card["final"]["layers"]), card["final"]["form"], card["final"]["shared"])
@@ -191,18 +200,19 @@ def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | 
     return cut(module, final), last
 
 
-def _built(source: Source) -> nn.Module:
-    """The network with the weights that its source specifies, in evaluation mode."""
+def _built(source: Source) -> tuple[nn.Module, str]:
+    """The network with the weights that its source specifies, in evaluation mode, and what was left out."""
     library = source.kind in ("timm", "torchvision")
     if library and source.weights is None and source.settings.get("pretrained", True):
-        return download(source).eval()
+        return download(source).eval(), ""
     if source.kind == LIVE:
-        return kept(source.name)
-    module = create(source.kind, source.name, options(source), source.settings.get("seed", 0))
+        return kept(source.name), ""
+    module, left_out = create(source.kind, source.name, options(source), source.settings.get("seed", 0)), ""
     if source.weights is not None:
-        tensors = read_weights(source.weights, source.settings.get("ema", False))
-        load_weights(module, tensors, source.weights)
-    return module.eval()
+        settings = source.settings
+        tensors = read_weights(source.weights, settings.get("ema", False), settings.get("part", ""))
+        left_out = load_weights(module, tensors, source.weights)
+    return module.eval(), left_out
 
 
 def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> Final | str:
@@ -210,9 +220,7 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
     layer: str | None = source.settings.get("layer")
     if layer is None and not has_classifier(module):
         layer = OUTPUT
-    generator = torch.Generator().manual_seed(0)
-    channels = len(prepared.statistics.mean)
-    images = torch.randn(2, channels, prepared.crop, prepared.crop, generator=generator)
+    images = _noise(prepared)
     if layer is not None:
         features = _run(text, _up_to(module, layer), images)
         if not isinstance(features, Tensor) or features.ndim != 2:
@@ -222,6 +230,13 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
     if found is None or found.final is None:
         raise RequestError(f"'{text}': {not_found(module, _run(text, module, images))}")
     return found.final
+
+
+def _noise(prepared: Preparation) -> Tensor:
+    """Two images on which a network is tried."""
+    generator = torch.Generator().manual_seed(0)
+    channels = len(prepared.statistics.mean)
+    return torch.randn(2, channels, prepared.crop, prepared.crop, generator=generator)
 
 
 @torch.no_grad()
@@ -286,6 +301,12 @@ def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: P
     _write_card(folder, source, (), preparation=asdict(prepared))
     known = "; its size and channels are the file's" if body.side or grey else ""
     return _facts(folder / GRAPH, prepared, with_told(AS_USUAL + known, source.settings))
+
+
+def noted(remarks: Mapping[str, str]) -> dict[str, Any]:
+    """What a reader must know of how a network was fetched, as facts of the step: a sentence by two words."""
+    told = {short: text for short, text in remarks.items() if text}
+    return {"noted": told} if told else {}
 
 
 def _facts(weights: Path, prepared: Preparation, origin: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ that other weights and another forward pass are another network. Another process
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_arrays, digest_bytes
 from penultimate.networks.architectures import preparation
 from penultimate.networks.sources import LIVE, Source
+from penultimate.networks.state import in_single, other_kinds, parts_to_digest, tensors_of_state
 from penultimate.userfile import first_line
 
 _KEPT: dict[str, nn.Module] = {}
@@ -36,13 +38,16 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
             f"'{name}' comes from a source such as 'timm:resnet18', or is an nn.Module, not a"
             f" {type(module).__name__}"
         )
+    state = hashlib.sha256()
     try:
+        tensors_of_state(unwrapped(module))  # before it is copied, which not all can be
         own = copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
         prepared, _ = preparation(Source(LIVE, name, dict(settings)), own)
         channels, side = len(prepared.statistics.mean), prepared.crop
         images = torch.randn(2, channels, side, side, generator=derived_generator("live"))
-        found = [value.numpy() for value in own.state_dict().values()]
-        found += [value.float().numpy() for value in _outputs(own, images)]
+        found = [value.float().numpy() for value in _outputs(_in_single(own, images), images)]
+        for part in parts_to_digest(own):
+            state.update(part)
     except RequestError:
         raise
     except Exception as error:  # a user's module raises whatever it does
@@ -52,8 +57,8 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
             " size=64 says 64 x 64 pixels; a Python file that builds it is given as 'FILE.py:build' with"
             " weights='FILE'"
         ) from error
-    names = "\n".join((type(own).__qualname__, repr(prepared), *own.state_dict()))
-    digest = digest_bytes(f"{names}\n{digest_arrays(*found)}".encode())[:32]
+    made = "\n".join((type(own).__qualname__, repr(prepared), state.hexdigest(), digest_arrays(*found)))
+    digest = digest_bytes(made.encode())[:32]
     text = f"{type(own).__name__}-{digest}"
     _KEPT[text] = own
     return f"{LIVE}:{text}"
@@ -67,6 +72,14 @@ def kept(name: str) -> nn.Module:
             " it there again, or give a Python file that builds it, 'FILE.py:build', with weights='FILE'"
         )
     return copy.deepcopy(_KEPT[name])
+
+
+def _in_single(module: nn.Module, images: torch.Tensor) -> nn.Module:
+    """The module, or, where it has to be computed in float32, a copy that is."""
+    if not other_kinds(module):
+        return module
+    single = copy.deepcopy(module)
+    return single if in_single(single, images) else module
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 timm:resnet18                               with the weights that timm downloads for it
 timm:resnet18(pretrained=False, seed=1)     with initial weights
 torchvision:resnet18(weights='w.pth')       with the weights from a file (a checkpoint or safetensors)
+timm:vit_tiny_patch16_224(weights='dino.pth', part='teacher')   from a file of several networks
 torchvision:resnet50(weights='IMAGENET1K_V1')   with those that torchvision downloads under this name
 my_net.py:build(weights='w.safetensors')    what a function of a Python file returns, with weights
 onnx:net.onnx                               an ONNX file: features only
@@ -38,7 +39,7 @@ PREPARING: Mapping[str, type] = {
     "std": tuple,
 }
 """What overrides the network's own `Preparation`: its fields, and the crop as a share of what is resized."""
-BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "seed": int, "layer": str}
+BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "part": str, "seed": int, "layer": str}
 NAMED: Mapping[str, type] = {"pretrained": bool, "num_classes": int}
 SETTINGS: Mapping[str, Mapping[str, type]] = {
     "timm": {**NAMED, **BUILDING, **PREPARING},
@@ -117,8 +118,11 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
         if type(value) is not known[setting]:
             raise RequestError(f"'{text}': {setting} is of type {known[setting].__name__}, not {value!r}")
     source = Source(kind, name, settings)
-    if settings.get("ema") and source.weights is None:
-        raise RequestError(f"'{text}': ema=True takes the averaged weights of a file, weights='FILE'")
+    for setting, what in {"ema": "the averaged weights of", "part": "one of the networks in"}.items():
+        if settings.get(setting) and source.weights is None:
+            raise RequestError(
+                f"'{text}': {setting}={settings[setting]!r} takes {what} a file, weights='FILE'"
+            )
     if "num_classes" in settings:
         least, drawn = int(kind == "torchvision"), settings.get("pretrained", True) and not source.weights
         if settings["num_classes"] < least or (drawn and settings["num_classes"]):

@@ -1,122 +1,170 @@
-"""Weights from files: what trainers wrap around them is taken off, and what does not fit is named.
+"""Weights that are loaded into a network: found under whatever names a trainer put before theirs.
 
-Nothing in a file is executed: a pickle may hold tensors, plain values and an argparse.Namespace.
+What does not fit is named. Nothing in a file is executed: see `networks.checkpoints`.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from penultimate.errors import RequestError, legible, shortened
-from penultimate.userfile import first_line
+from penultimate.errors import RequestError, legible
+from penultimate.networks.checkpoints import WITHIN, boundaries, is_averaged, listed, read_weights
+from penultimate.networks.state import EXTRA, is_unsized, restore
 
-WRAPPERS = ("state_dict", "model", "model_state_dict", "net", "network", "module", "params", "weights")
-AVERAGED = ("model_ema", "state_dict_ema", "ema_state_dict", "model_ema_state_dict", "ema", "ema_model")
-PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "ema_model.")
+__all__ = ["load_weights", "read_weights"]
+
+INSIDE = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "module")
+"""What compiling a part, or sharing it among devices, puts into the names of its tensors."""
+OF_LOSS = re.compile(
+    r"(?:^|[._])(?:loss|losses|loss_fn|criterion|criteria|class_weights?|pos_weight)(?:[._]|$)"
+)
+"""What a loss's own tensors are called, where they lie among those of a network."""
+LISTED_PARTS = 3
+"""How many places an error names."""
 COUNTERS = ("n_averaged", "num_batches_tracked")
 """Entries that count steps: they have no influence on what a network gives."""
-FORBIDDEN = re.compile(r"(?:GLOBAL|global|class|function)\s+'?([\w.]+)")
-LISTED = 4
-"""How many tensors an error names."""
 
 
-def read_weights(path: Path, ema: bool = False) -> dict[str, Tensor]:
-    """The tensors of a safetensors file or a checkpoint by name, out of their wrappers; `ema`: averaged ones.
+def load_weights(module: nn.Module, tensors: Mapping[str, Any], path: Path) -> str:
+    """Load tensors into a module; return what of the file was left out, as a clause, or ''.
 
-    Raises RequestError if the file cannot be read, holds more than tensors and plain values (of which nothing
-    is executed), or no such weights.
+    The names fit where each of the network's tensors is found once the same prefix is taken off: that of a
+    wrapper, of a dictionary in the file, or of a part of a larger network. What lies elsewhere is left out.
+
+    Raises RequestError with what is missing, left over, of another shape or of another kind; and where
+    several parts of the file fit, with how to choose.
     """
-    try:
-        if path.suffix == ".safetensors":
-            content: Any = safetensors.torch.load_file(path)
-        else:
-            with torch.serialization.safe_globals([argparse.Namespace]):
-                content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # an unpickler raises whatever the bytes make of it
-        raise RequestError(f"'{path}' does not hold weights: {_said(error)}") from None
-    if not isinstance(content, Mapping):
-        raise RequestError(f"'{path}' does not hold weights but a {type(content).__name__}")
-    if ema:
-        averaged = next((key for key in AVERAGED if isinstance(content.get(key), Mapping)), None)
-        if averaged is None:
-            raise RequestError(
-                f"'{path}' holds no averaged weights ({', '.join(AVERAGED)}); {_held(content)}"
-            )
-        content = content[averaged]
-    while (
-        wrapper := next((key for key in WRAPPERS if isinstance(content.get(key), Mapping)), None)
-    ) is not None:
-        content = content[wrapper]
-    tensors = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
-    if not tensors:
-        hint = " Averaged weights are taken by ema=True." if any(key in content for key in AVERAGED) else ""
-        raise RequestError(f"'{path}' holds no weights by name; {_held(content)}.{hint}")
-    return tensors
-
-
-def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Load tensors into a module; raises RequestError with what is missing, left over or of another shape."""
-    own = module.state_dict()
-    tensors = _matching(tensors, own)
-    off = {name for name in tensors if _switched_off(module, name)}
-    tensors = {name: value for name, value in tensors.items() if name not in off}
-    missing = [name for name in own if name not in tensors and not name.endswith(COUNTERS)]
-    extra = [name for name in tensors if name not in own and not name.endswith(COUNTERS)]
-    shapes = [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
+    state = module.state_dict()
+    if unsized := [name for name, value in state.items() if is_unsized(value)]:
+        raise RequestError(
+            f"the network has parameters without a size yet ({listed(unsized)}): run it once on images"
+            " where it is built, or say the sizes"
+        )
+    own = {name: value for name, value in state.items() if isinstance(value, Tensor)}
+    needed = {name: value for name, value in own.items() if not name.endswith((*COUNTERS, EXTRA))}
+    named = _without_wrappers(tensors, own)
+    prefix, inner = _place(named, needed, path)
+    under = {f"{inner}{name.removeprefix(prefix)}": name for name in named if name.startswith(prefix)}
+    taken = {name: named[of] for name, of in under.items() if name in state}
+    beyond = [
+        of.removeprefix(prefix)
+        for name, of in under.items()
+        if name not in state and not name.endswith((*COUNTERS, EXTRA)) and not _switched_off(module, name)
+    ]
+    extra = [name for name in beyond if WITHIN not in name and not OF_LOSS.search(name)]
+    missing = [name for name in needed if name not in taken]
+    shapes = [name for name in needed if name in taken and needed[name].shape != taken[name].shape]
     if missing or extra or shapes:
-        raise RequestError(_misfit(module, path, own, tensors, missing, extra, shapes))
-    restore(module, {name: value for name, value in tensors.items() if name in own})
+        raise RequestError(_misfit(module, path, prefix, own, taken, missing, extra, shapes))
+    for name, value in taken.items():
+        if name in own and (why := _unfit(value, own[name])):
+            raise RequestError(f"'{path}' does not hold weights of this network: '{name}' {why}")
+    restore(module, taken)
     for name, value in module.state_dict().items():
-        if value.is_floating_point() and not value.isfinite().all():
+        if isinstance(value, Tensor) and value.is_floating_point() and not value.isfinite().all():
             raise RequestError(f"'{path}': '{name}' holds values that are not finite; the training diverged?")
+    others = [name for name in named if not name.startswith(prefix)] + [prefix + name for name in beyond]
+    return _left_out(path, prefix, [name for name in others if not name.endswith((*COUNTERS, EXTRA))])
 
 
-def restore(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Load tensors under the module's own names; those that are not given stay as they are."""
-    state = module.state_dict()  # with the versions of its parts, which files do not always hold
-    state.update(tensors)
-    module.load_state_dict(state)
+def _without_wrappers(tensors: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+    """The tensors by names without what compiling and sharing have put into them, unless two would be one."""
+    known = {part for name in own for part in name.split(".")}
+    inside = "|".join(part for part in INSIDE if part not in known)
+    shorter = {name: re.sub(rf"(?:(?<=^)|(?<=\.)|(?<={WITHIN}))(?:{inside})\.", "", name) for name in tensors}
+    if len(set(shorter.values())) < len(shorter):
+        return dict(tensors)
+    return {shorter[name]: value for name, value in tensors.items()}
 
 
-def _said(error: Exception) -> str:
-    """What an unpickler, a zip file or a header says; of what would be code to run, its name."""
-    text = str(error)
-    found = FORBIDDEN.search(text)
-    if "weights_only" in text or "Weights only" in text:
-        held = f" ({found[1]})" if found else ""
-        return (
-            f"it is a pickle that holds more than tensors and plain values{held}; nothing in it was run. Save"
-            " torch.save(model.state_dict(), FILE), or safetensors"
+def _place(named: Mapping[str, Any], needed: Mapping[str, Tensor], path: Path) -> tuple[str, str]:
+    """The prefix of the file's names, and that of the network's own, without which they are the same.
+
+    Without a prefix that fits, it is the one under which most fit.
+    """
+    inners = [""]
+    first = next(iter(needed), "")
+    for end, _ in boundaries(first):
+        if all(name.startswith(f"{first[:end]}.") and "." in name[end + 1 :] for name in needed):
+            inners.append(f"{first[:end]}.")
+    for inner in inners:
+        wanted = {name.removeprefix(inner): value for name, value in needed.items()}
+        fitting, alike = Counter[str](), Counter[str]()
+        for name, value in named.items():
+            for start in (0, *(stop for _, stop in boundaries(name))):
+                if name[start:] in wanted and isinstance(value, Tensor):
+                    alike[name[:start]] += 1
+                    fitting[name[:start]] += wanted[name[start:]].shape == value.shape
+        whole = [prefix for prefix in fitting if fitting[prefix] == len(needed)]
+        if whole:
+            return _chosen(whole, named, wanted, path), inner
+        if not inner:
+            best = max(alike, key=lambda prefix: (fitting[prefix], alike[prefix]), default="")
+    return best, ""
+
+
+def _chosen(whole: list[str], named: Mapping[str, Any], wanted: Iterable[str], path: Path) -> str:
+    """The prefix to take of those that fit: not of averaged weights; several must hold the same."""
+    plain = [prefix for prefix in whole if not is_averaged(prefix)]
+    if not plain:
+        raise RequestError(
+            f"'{path}' holds no weights of this network but averaged ones ('{legible(whole[0])}');"
+            " ema=True takes them"
         )
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return shortened(legible(first_line(error) or type(error).__name__), 300)
-
-
-def _held(content: Mapping[Any, Any]) -> str:
-    names = [legible(key) for key in content]
-    return f"it holds {', '.join(names[: 2 * LISTED])}{', ...' if len(names) > 2 * LISTED else ''}"
-
-
-def _matching(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors under the names of the network: without what wrappers put before them."""
-    found = {name: value for name, value in tensors.items() if name != "n_averaged"}
-    while not any(name in own for name in found):
-        prefix = next(
-            (prefix for prefix in PREFIXES if found and all(n.startswith(prefix) for n in found)), None
+    names = list(wanted)
+    different = [plain[0]]
+    for prefix in plain[1:]:
+        if not any(all(_same(named[one + n], named[prefix + n]) for n in names) for one in different):
+            different.append(prefix)
+    if len(different) > 1:
+        parts = " and ".join(f"'{legible(prefix) or 'its own names'}'" for prefix in different[:LISTED_PARTS])
+        name = next(prefix for prefix in different if prefix).replace(WITHIN, ".").strip(".")
+        raise RequestError(
+            f"'{path}' holds weights of this network {len(different)} times, under {parts}; say which:"
+            f" part='{legible(name)}'"
         )
-        if prefix is None:
-            break
-        found = {name.removeprefix(prefix): value for name, value in found.items()}
-    return {name if name in own else name.replace("_orig_mod.", ""): value for name, value in found.items()}
+    return plain[0]
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one is other:
+        return True
+    odd = any(value.is_meta or value.layout != torch.strided or value.is_quantized for value in (one, other))
+    return not odd and one.dtype == other.dtype and torch.equal(one, other)
+
+
+def _unfit(value: Any, own: Tensor) -> str:
+    """Why a tensor of the right shape cannot become the network's own; '' if it can."""
+    if not isinstance(value, Tensor):
+        return f"is a {type(value).__name__}, not a tensor"
+    for tensor, whose in ((value, ""), (own, " in the network itself")):
+        if tensor.is_meta:
+            return f"has a shape and no values{whose}: it is on the meta device"
+        if tensor.layout != torch.strided:
+            return f"is a sparse tensor{whose}; save its to_dense()"
+        if tensor.is_quantized:
+            return f"is quantised{whose} ({_kind(tensor)}); save its dequantize()"
+    both = f"is {_kind(value)}, where the network has {_kind(own)}"
+    if value.is_complex() and not own.is_complex():
+        return f"{both}: its imaginary part would be lost"
+    if own.is_complex() or value.dtype == own.dtype:
+        return ""
+    if own.is_floating_point():
+        hint = "weights that were quantised need their scale; save them as floating-point numbers"
+        return "" if value.is_floating_point() else f"{both}; {hint}"
+    changed = (value.to(own.dtype).to(value.dtype) != value).any()
+    return f"{both}, which does not hold its values" if changed else ""
+
+
+def _kind(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _switched_off(module: nn.Module, name: str) -> bool:
@@ -125,15 +173,29 @@ def _switched_off(module: nn.Module, name: str) -> bool:
     return hasattr(module, part) and getattr(module, part) is None
 
 
-def _first(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
+def _left_out(path: Path, prefix: str, names: Sequence[str]) -> str:
+    """What of a file was not loaded, as a clause; tensors of another dictionary go by its name."""
+    places = [f"all of '{name.split(WITHIN)[0]}'" if WITHIN in name else name for name in names]
+    if prefix and WITHIN in prefix:
+        outer = prefix.split(WITHIN)[0]
+        places = [
+            name.removeprefix(f"{outer}{WITHIN}") if name.startswith(f"{outer}{WITHIN}") else place
+            for name, place in zip(names, places, strict=True)
+        ]
+    distinct = list(dict.fromkeys(map(legible, places)))
+    if not distinct:
+        return ""
+    under = f"the tensors under '{legible(prefix)}'" if prefix else "its tensors"
+    verb = "was" if len(distinct) == 1 else "were"
+    return f"{under} of '{path.name}' were loaded; {listed(distinct)} {verb} left out"
 
 
 def _misfit(
     module: nn.Module,
     path: Path,
+    prefix: str,
     own: Mapping[str, Tensor],
-    tensors: Mapping[str, Tensor],
+    tensors: Mapping[str, Any],
     missing: list[str],
     extra: list[str],
     shapes: list[str],
@@ -141,11 +203,12 @@ def _misfit(
     differ = [f"{name} is {list(tensors[name].shape)}, not {list(own[name].shape)}" for name in shapes]
     fitting = sum(name in tensors and tensors[name].shape == value.shape for name, value in own.items())
     total = fitting + len(missing) + len(shapes)
-    parts = [f"of its {total} tensors {fitting or 'none'} {'fit' if fitting > 1 else 'fits'}"]
+    under = f"under '{legible(prefix)}', " if prefix else ""
+    parts = [f"{under}of its {total} tensors {fitting or 'none'} {'fit' if fitting > 1 else 'fits'}"]
     if fitting == total:
-        parts = [f"all {total} of its tensors fit"]
+        parts = [f"{under}all {total} of its tensors fit"]
     parts += [
-        f"{before}{len(names)}{more} {'is' if len(names) == 1 else 'are'} {what} ({_first(names)})"
+        f"{before}{len(names)}{more} {'is' if len(names) == 1 else 'are'} {what} ({listed(names)})"
         for before, names, more, what in (
             ("", missing, "", "missing"),
             ("", differ, "", "of another shape"),
@@ -162,4 +225,7 @@ def _misfit(
                 f"{text}; a final layer for {classes} classes? num_classes={classes} makes one, as in"
                 f" timm:NAME(num_classes={classes})"
             )
+    parents = {name.rpartition(".")[0] for name in missing}
+    if fitting and not extra and not shapes and len(parents) == 1 and hasattr(module, "reset_classifier"):
+        return f"{text}; if the file has no final layer, timm:NAME(num_classes=0) is a network without one"
     return text if 2 * fitting >= total else f"{text}; is it of another architecture?"

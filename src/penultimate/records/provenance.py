@@ -34,6 +34,11 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         for content in contents.values()
         if "preparation" in content
     }
+    noted = {
+        content["columns"]["objective"]: content["noted"]
+        for content in contents.values()
+        if "noted" in content
+    }
     failed = {
         step_id: facts
         for step_id, facts in folder.description.get("failed", {}).items()
@@ -56,6 +61,7 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
         **{what: told for what, told in of_images.items() if told},
         **({"prepared": prepared} if prepared else {}),
+        **({"noted": noted} if noted else {}),
         **({"failed": failed} if failed else {}),
         **({"classes_not_validated": not_validated} if not_validated else {}),
         "seconds": {name: round(value, 1) for name, value in seconds.items()},

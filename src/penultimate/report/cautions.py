@@ -10,6 +10,7 @@ from penultimate.report.evaluated import board_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.text import percent as in_percent
+from penultimate.report.text import plain
 
 LAMBDAS = (1e-6, 1e5)
 """The smallest and the largest strength that the linear probe tries."""
@@ -33,9 +34,18 @@ class Caution:
 
 def cautions(measurements: Measurements) -> tuple[Caution, ...]:
     """All that is odd, network by network."""
-    found = [*_of_features(measurements), *_at_chance(measurements), *_at_edge(measurements)]
+    kinds = (_noted, _of_features, _at_chance, _at_edge)
+    found = [caution for kind in kinds for caution in kind(measurements)]
     order = [each.spec for each in measurements.objectives]
     return tuple(sorted(found, key=lambda caution: order.index(caution.network.spec)))
+
+
+def _noted(measurements: Measurements) -> Iterator[Caution]:
+    """What was found when the networks were fetched."""
+    noted = measurements.results.provenance.get("noted", {})
+    for network in measurements.objectives:
+        for short, text in noted.get(network.spec, {}).items():
+            yield Caution(network, "", plain(short), plain(text))
 
 
 def _of_features(measurements: Measurements) -> Iterator[Caution]:
