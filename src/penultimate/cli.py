@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import itertools
 import os
 import shlex
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code comes back. Never a traceback for a user's mistake."""
     os.environ["MPLBACKEND"] = "agg"  # pages need no window; a notebook names its own, which may not be here
     _open_what_is_closed()
+    _replace_what_streams_lack()
     with _stopped_as_by_ctrl_c() as came:
         return _main(list(sys.argv[1:] if arguments is None else arguments), came)
 
@@ -82,7 +84,14 @@ def _open_what_is_closed() -> None:
     """Have streams that were closed (`>&-`) swallow what they are given."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _replace_what_streams_lack() -> None:
+    """Have standard output and error show "?" for characters that their encoding does not have."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 @contextlib.contextmanager

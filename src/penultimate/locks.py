@@ -88,7 +88,7 @@ def flocked(path: Path, wait: bool = False) -> Iterator[None]:
     Raises BusyError where another holds it and it is not waited for.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
+    with path.open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
@@ -104,7 +104,7 @@ def flocked(path: Path, wait: bool = False) -> Iterator[None]:
 def flock_holder(path: Path) -> dict[str, Any] | None:
     """Who holds the lock of a file, which is not changed."""
     try:
-        with path.open() as file:
+        with path.open(encoding="utf-8") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -252,7 +252,7 @@ def _is_here(facts: dict[str, Any]) -> bool:
 def _machine() -> str:
     """This kernel since it was started, and the processes that are seen from here; "" where it cannot say."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8", "replace").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return ""
@@ -261,7 +261,7 @@ def _machine() -> str:
 def _began(pid: int) -> str | None:
     """When a process of this machine was started, in ticks since the kernel was; None where it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] == "Z" else fields[19]

@@ -82,7 +82,7 @@ class Store:
                 (self.root / name).mkdir(parents=True, exist_ok=True)
             atomic_write(self.root / "partial" / ".writable", b"")
             if shared or is_shared(self.root):
-                with contextlib.suppress(FileExistsError), self.mark.open("x") as file:
+                with contextlib.suppress(FileExistsError), self.mark.open("x", encoding="utf-8") as file:
                     file.write(secrets.token_hex(16))
         except (FileExistsError, NotADirectoryError):
             raise RequestError(

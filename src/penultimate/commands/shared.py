@@ -31,10 +31,8 @@ class Command:
 
 
 def say(*lines: object, sep: str = "\n", file: TextIO | None = None) -> None:
-    """Print what a terminal may be given, in characters that it has."""
-    stream = file or sys.stdout
-    text = legible(sep.join(map(str, lines)))
-    print(text.encode(stream.encoding or "utf-8", "replace").decode(stream.encoding or "utf-8"), file=stream)
+    """Print what a terminal may be given."""
+    print(legible(sep.join(map(str, lines))), file=file)
 
 
 def load_plugins(options: argparse.Namespace) -> None:

@@ -289,7 +289,7 @@ def read_manifest(folder: Path | str) -> Manifest:
     """The manifest of a data folder; raises if it is missing or damaged."""
     path = Path(folder) / MANIFEST
     try:
-        manifest: Manifest = json.loads(path.read_text())
+        manifest: Manifest = json.loads(path.read_text("utf-8"))
         intact = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
     except FileNotFoundError:
         raise RequestError(

@@ -45,7 +45,9 @@ def _driver() -> list[tuple[str, str, str]]:
     """What the driver says of each GPU: its number, its name, its memory in MiB; nothing without a driver."""
     told = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        told = subprocess.run(ASKED, capture_output=True, text=True, timeout=30, check=True).stdout
+        told = subprocess.run(
+            ASKED, capture_output=True, encoding="utf-8", errors="replace", timeout=30, check=True
+        ).stdout
     rows = (tuple(part.strip() for part in line.split(",")) for line in told.splitlines())
     return [(row[0], row[1], row[2]) for row in rows if len(row) == len(("index", "uuid", "memory"))]
 

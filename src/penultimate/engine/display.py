@@ -153,7 +153,7 @@ class Display:
         where = ""
         if log:
             try:
-                path.write_text(log)
+                path.write_text(log, "utf-8", "backslashreplace")
                 where = f" (log: {path})"
             except OSError:
                 where = " (no room for its log)"

@@ -46,7 +46,7 @@ def device_name(device: str) -> str:
 def _processor() -> str:
     """The processor by name, and by family and model where they are told: of one name there are several."""
     try:
-        lines = CPUINFO.read_text().partition("\n\n")[0].splitlines()
+        lines = CPUINFO.read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
     except OSError:
         lines = []
     told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -63,13 +63,20 @@ def code_version() -> tuple[str, bool]:
     here = Path(__file__).resolve().parent
     try:
         commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=10, check=True
+            ["git", "rev-parse", "HEAD"],
+            cwd=here,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=10,
+            check=True,
         ).stdout.strip()
         changed = subprocess.run(
             ["git", "status", "--porcelain", "--", str(here)],
             cwd=here,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=10,
             check=True,
         ).stdout.strip()

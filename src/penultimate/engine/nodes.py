@@ -53,7 +53,7 @@ def examination() -> Callable[[tuple[str, ...], str], dict[str, str]]:
                 digest.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())
             facts["the source of penultimate"] = digest.hexdigest()[:12]
         try:
-            facts["the store"] = Path(mark).read_text()
+            facts["the store"] = Path(mark).read_text("utf-8")
         except OSError:
             facts["the store"] = "none"
         return facts

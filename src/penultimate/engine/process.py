@@ -31,9 +31,13 @@ REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 
 
 def variables(threads: int) -> dict[str, str]:
-    """The environment that a process with so many threads is started in."""
+    """Return the environment that a process with this many threads is started in.
+
+    It spells file names as this process does, also where this one was started with -X utf8.
+    """
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    return {**dict.fromkeys(names, str(threads)), **REPRODUCIBLE}
+    spelling = {"PYTHONUTF8": "1"} if sys.flags.utf8_mode else {}
+    return {**dict.fromkeys(names, str(threads)), **REPRODUCIBLE, **spelling}
 
 
 def prepare(needs: Resources) -> None:

@@ -223,7 +223,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
 def _known() -> str:
     """The address of the cluster that this machine belongs to, as Ray itself finds it."""
     address = os.environ.get("RAY_ADDRESS") or (
-        Path(CURRENT).read_text().strip() if Path(CURRENT).is_file() else ""
+        Path(CURRENT).read_text("utf-8").strip() if Path(CURRENT).is_file() else ""
     )
     if not address:
         raise RequestError(
@@ -243,7 +243,8 @@ def _probe(address: str) -> None:
         tried = subprocess.run(
             [sys.executable, "-c", code, address],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=ANSWER_WITHIN,
             check=False,
         )

@@ -132,7 +132,7 @@ def validated(
     """Train on the other images; leave the accuracy on those that validate, or nothing if it diverges."""
     network = train_on(inputs, images.subset(~validation), start, rates)
     score = accuracy_on(inputs, images.subset(validation), network)
-    (inputs.folder / SCORE).write_text(json.dumps(score))
+    (inputs.folder / SCORE).write_text(json.dumps(score), "utf-8")
     yield Fact("validation_accuracy", score)
 
 
@@ -159,7 +159,7 @@ def choose(inputs: Inputs, stage: str) -> Fact:
         cell = supply.settings["learning_rate"], supply.settings["decay"]
         of_cell = scores.setdefault(cell, [])
         if (folder / SCORE).exists():
-            of_cell.append(json.loads((folder / SCORE).read_text()))
+            of_cell.append(json.loads((folder / SCORE).read_text("utf-8")))
         else:
             diverged.add(cell)
     means = {cell: math.fsum(of) / len(of) for cell, of in scores.items() if cell not in diverged}
@@ -170,7 +170,7 @@ def choose(inputs: Inputs, stage: str) -> Fact:
     grid = zip(*scores, strict=True)
     edges = sum(at_edge(value, values) for value, values in zip(best, grid, strict=True))
     chosen = {"rates": rates, "mean": means[best], "edges": edges, "cells": len(scores)}
-    (inputs.folder / CHOSEN).write_text(json.dumps(chosen))
+    (inputs.folder / CHOSEN).write_text(json.dumps(chosen), "utf-8")
     return Fact("cells", [[*cell, means.get(cell)] for cell in sorted(scores)])
 
 
@@ -186,7 +186,7 @@ def at_edge(value: float, values: Sequence[float]) -> bool:
 def chosen_by(folder: Path | None) -> dict[str, Any]:
     if folder is None or not (folder / CHOSEN).exists():
         raise UndefinedError("training diverged at every learning rate and decay")
-    chosen: dict[str, Any] = json.loads((folder / CHOSEN).read_text())
+    chosen: dict[str, Any] = json.loads((folder / CHOSEN).read_text("utf-8"))
     return chosen
 
 

@@ -339,7 +339,7 @@ def read_card(folder: Path) -> dict[str, Any]:
     """What a trained network's folder says of it."""
     from penultimate.networks.trained import CARD
 
-    content: dict[str, Any] = json.loads((folder / CARD).read_text())
+    content: dict[str, Any] = json.loads((folder / CARD).read_text("utf-8"))
     return content
 
 

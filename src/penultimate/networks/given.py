@@ -169,7 +169,7 @@ def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, An
 def load_given(folder: Path) -> GivenNetwork:
     """The network that `fetch` stored in a folder; raises DamagedFileError if it cannot be read."""
     try:
-        card = json.loads((folder / GIVEN).read_text())
+        card = json.loads((folder / GIVEN).read_text("utf-8"))
         statistics = ChannelStatistics(**card["preparation"].pop("statistics"))
         prepared = Preparation(**card["preparation"], statistics=statistics)
         body, last = _loaded(card, folder)

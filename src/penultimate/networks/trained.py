@@ -124,7 +124,7 @@ def load_network(folder: Path, body: nn.Module | None = None) -> TrainedNetwork:
     Raises RequestError if there is none, DamagedFileError if a file cannot be what was written.
     """
     try:
-        card = json.loads((folder / CARD).read_text())
+        card = json.loads((folder / CARD).read_text("utf-8"))
         tensors = safetensors.torch.load_file(folder / WEIGHTS)
         statistics = ChannelStatistics(**card["statistics"])
         body, head = build(card["objective"], card["backbone"], card["num_classes"], 0, body)

@@ -89,13 +89,13 @@ def pretraining_classes() -> tuple[str, ...]:
     >>> pretraining_classes()[0]
     'AaBb'
     """
-    classes = json.loads(CLASSES_FILE.read_text())["pretraining_classes"]
+    classes = json.loads(CLASSES_FILE.read_text("utf-8"))["pretraining_classes"]
     return tuple(from_codes(" ".join(members)) for members in classes)
 
 
 def first_thoughts(task: str) -> str:
     """The characters first listed for a task, before its look-alikes were removed."""
-    listed = json.loads(CLASSES_FILE.read_text())["transfer"].get(task, [])
+    listed = json.loads(CLASSES_FILE.read_text("utf-8"))["transfer"].get(task, [])
     return from_codes(" ".join(members[0] for members in listed))
 
 
@@ -107,7 +107,7 @@ def selected(task: str) -> tuple[str, ...]:
     >>> len(selected("syllabics")), selected("newfaces")[0]
     (40, 'AaBb')
     """
-    tasks: dict[str, Any] = json.loads(TASKS_FILE.read_text())["tasks"]
+    tasks: dict[str, Any] = json.loads(TASKS_FILE.read_text("utf-8"))["tasks"]
     if task not in tasks:
         raise unknown("glyph task", task, tasks)
     if "classes" in tasks[task]:

@@ -198,7 +198,7 @@ def select() -> dict[str, Any]:
 def main() -> None:
     """Write `tasks.json` and print what was dropped and added."""
     selection = select()
-    TASKS_FILE.write_text(json.dumps(selection, indent=1, ensure_ascii=False) + "\n")
+    TASKS_FILE.write_text(json.dumps(selection, indent=1, ensure_ascii=False) + "\n", "utf-8")
     for name, task in selection["tasks"].items():
         print(
             f"{name}: {len(task['twins'])} twins dropped, added {from_codes(task.get('added', '')) or 'none'}"
