@@ -41,6 +41,7 @@ ROOMS = {
     "measurement": "penultimate.measures",
     "study": "penultimate.studies",
     "exhibit": "penultimate.report.exhibits",
+    "page": "penultimate.report.page",
 }
 """Where the built-in names of each kind are declared; a room is imported when its kind is first asked for."""
 KINDS = tuple(ROOMS)

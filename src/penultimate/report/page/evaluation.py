@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from penultimate.report.base import Built
@@ -12,6 +13,8 @@ from penultimate.report.cautions import cautions
 from penultimate.report.evaluated import Board, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
+from penultimate.report.page.form import Drawn, Explained
+from penultimate.report.spec import Exhibit
 from penultimate.report.text import counted, listed, plain
 
 DEPTH = "depth"
@@ -45,28 +48,6 @@ class Chapter:
     def anchor(self) -> str:
         """The id that the contents lead to."""
         return f"section-{self.exhibits[0].name}"
-
-
-def context(measurements: Measurements, exhibits: Iterable[Built]) -> dict[str, Any]:
-    """What the template is given besides what every page is."""
-    by_name = {built.name: built for built in exhibits}
-    chapters = [
-        Chapter(title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name])))
-        for title, names in CHAPTERS.items()
-    ]
-    boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)
-    return {
-        "chapters": [chapter for chapter in chapters if chapter.exhibits],
-        "boards": boards,
-        "answer": _answer(boards, measurements),
-        "reading": _reading(boards),
-        "gaps": _gaps(measurements, by_name),
-        "odd": lambda board, network: [
-            caution for caution in odd if caution.network == network and caution.task in ("", board.name)
-        ],
-        "scale": lambda board, value: round(100 * _share(_ends(board), 100 * value), 2),
-        "ends": _ends,
-    }
 
 
 def shows(built: Built) -> bool:
@@ -152,3 +133,46 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
     elif "given_fine_tuning" not in done:
         gaps.append(f"Fine-tuning of all weights: {ONE_LABEL}.")
     return gaps
+
+
+@dataclass(frozen=True)
+class EvaluationPage:
+    """The page of networks from elsewhere: the ranking first, then why one may trust it."""
+
+    template: Path
+    explained: Mapping[str, Explained] = field(default_factory=dict)
+    curves: bool = False
+
+    def draws(self, exhibit: Exhibit) -> bool:
+        """Return whether the page asks for an exhibit at all."""
+        return exhibit.name in SHOWN
+
+    def shows(self, built: Built) -> bool:
+        """Return whether an exhibit has anything of this evaluation, and not the paper's numbers alone."""
+        return shows(built)
+
+    def context(self, drawn: Drawn) -> Mapping[str, Any]:
+        """Return what its template is given besides what every page is given."""
+        measurements = drawn.measurements
+        exhibits = [built for _, built in drawn.made if built.wanted]
+        by_name = {built.name: built for built in exhibits}
+        chapters = [
+            Chapter(title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name])))
+            for title, names in CHAPTERS.items()
+        ]
+        boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)
+        return {
+            "chapters": [chapter for chapter in chapters if chapter.exhibits],
+            "boards": boards,
+            "answer": _answer(boards, measurements),
+            "reading": _reading(boards),
+            "gaps": _gaps(measurements, by_name),
+            "odd": lambda board, network: [
+                caution for caution in odd if caution.network == network and caution.task in ("", board.name)
+            ],
+            "scale": lambda board, value: round(100 * _share(_ends(board), 100 * value), 2),
+            "ends": _ends,
+        }
+
+
+PAGE = EvaluationPage(Path(__file__).with_name("evaluation.html"))

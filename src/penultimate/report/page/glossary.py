@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from penultimate.report.page.form import Explained
 from penultimate.report.page.mathml import (
     above,
     below,
@@ -19,15 +18,6 @@ from penultimate.report.page.mathml import (
     variable,
     word,
 )
-
-
-@dataclass(frozen=True)
-class Explained:
-    """What an objective or a term is, for someone who meets it here; `equation` is MathML."""
-
-    sentence: str
-    equation: str = ""
-
 
 x, z, t, w = (variable(letter, bold=True) for letter in "xztw")
 W, X, Y = (variable(letter, bold=True) for letter in "WXY")

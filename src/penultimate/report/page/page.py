@@ -9,35 +9,25 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from penultimate import registry
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
-from penultimate.report.evaluated import is_evaluation
-from penultimate.report.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.networks import StudyObjective
-from penultimate.report.page import evaluation, glossary
-from penultimate.report.page.chapters import CLAIMS, chapters
 from penultimate.report.page.curves import training_curves
+from penultimate.report.page.form import Drawn, Page, of_all_arms, page_of
 from penultimate.report.page.provenance import provenance
-from penultimate.report.page.regime import compare, summary
-from penultimate.report.page.statements import headline, tally
 from penultimate.report.progress import unfinished
 from penultimate.report.remarks import OF_DRAWS, OF_ONE_DRAW
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
-from penultimate.report.text import counted, listed, plain, typeset
+from penultimate.report.text import plain, typeset
 
 HERE = Path(__file__).parent
-LEADING = (SEPARATION.name, SEPARATION_IN_PAPER.name)
-"""The panels that stand under the answer."""
 SMALL = 240
 """The width in points up to which panels stand several in a row, without tags."""
 MANY = 3
@@ -92,22 +82,18 @@ def _expect_place(path: Path, folder: Path) -> None:
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
     """Every file of the report by its name in the folder beside it; the page under the empty name, first."""
     measurements = admit(results, allow_limited=True)
-    made = [
-        (CLAIMS if exhibit.name == CLAIMS else exhibit.section, assemble(exhibit, measurements))
-        for exhibit in all_exhibits()
-    ]
-    evaluates = is_evaluation(measurements)
-    made = [(section, built) for section, built in made if not evaluates or built.name in evaluation.SHOWN]
-    exhibits = [built for _, built in made if built.wanted and (not evaluates or evaluation.shows(built))]
-    curves = None if evaluates else training_curves(measurements)
+    page = page_of(measurements)
+    made = [(exhibit, assemble(exhibit, measurements)) for exhibit in all_exhibits() if page.draws(exhibit)]
+    exhibits = [built for _, built in made if built.wanted and page.shows(built)]
+    curves = training_curves(measurements) if page.curves else None
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
     drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
-    of_study = [objective.slug for objective in _of_all_arms(measurements)]
-    known = marks([*of_study, *glossary.OBJECTIVES, *filter(None, drawn)])
+    of_study = [objective.slug for objective in of_all_arms(measurements)]
+    known = marks([*of_study, *page.explained, *filter(None, drawn)])
     drawings = {panel.name: draw_panel(panel, known) for figure in figures for panel in figure.panels}
     files = _side_files(results, exhibits, drawings)
-    page = _page(results, measurements, made, figures, drawings, known, f"{stem}_files", files)
-    return {"": page.encode(), **files}
+    html = _page(results, page, Drawn(measurements, made, figures, drawings), known, f"{stem}_files", files)
+    return {"": html.encode(), **files}
 
 
 def _side_files(
@@ -133,10 +119,8 @@ def _side_files(
 
 def _page(
     results: StudyResults,
-    measurements: Measurements,
-    made: list[tuple[str, Built]],
-    figures: list[Figure],
-    drawings: Mapping[str, Drawing],
+    page: Page,
+    drawn: Drawn,
     known: Mapping[str, Mark],
     folder: str,
     files: Mapping[str, bytes],
@@ -144,16 +128,11 @@ def _page(
     import jinja2
     from markupsafe import Markup
 
-    evaluates = is_evaluation(measurements)
-    template, own = (
-        ("evaluation.html", evaluation.context(measurements, [built for _, built in made if built.wanted]))
-        if evaluates
-        else ("page.html", _of_study(measurements, made, figures, drawings))
-    )
+    measurements, made, figures, drawings = drawn
     script = (HERE / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
+        loader=jinja2.FileSystemLoader([page.template.parent, HERE]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -164,9 +143,9 @@ def _page(
     environment.filters["typeset"] = _typeset
     environment.filters["code"] = _code
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
-    in_study = {objective.slug: known[objective.slug] for objective in _of_all_arms(measurements)}
-    return environment.get_template(template).render(
-        **own,
+    in_study = {objective.slug: known[objective.slug] for objective in of_all_arms(measurements)}
+    return environment.get_template(page.template.name).render(
+        **page.context(drawn),
         command="" if results.is_joined else plain(results.provenance.get("command", "")),
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
@@ -201,50 +180,6 @@ def _page(
         of_numbers=_of_numbers,
         has_sentences=_has_sentences,
     )
-
-
-def _of_study(
-    measurements: Measurements,
-    made: list[tuple[str, Built]],
-    figures: list[Figure],
-    drawings: Mapping[str, Drawing],
-) -> dict[str, Any]:
-    """What the page of a study beside the paper is given besides what every page is."""
-    from markupsafe import Markup
-
-    measured = chapters((section, built) for section, built in made if built.wanted and built.is_measured)
-    exhibits = [built for chapter in measured for built in chapter.exhibits]
-    claims = next((built for built in exhibits if built.name == CLAIMS), None)
-    leading = [panel for figure in figures for panel in figure.panels if panel.name in LEADING]
-    return {
-        "headline": headline(measurements),
-        "differences": compare(measurements),
-        "regime_summary": summary(measurements),
-        "tally": tally(claims) if claims else None,
-        "leading": leading if any(panel.source == "ours" for panel in leading) else (),
-        "chapters": measured,
-        "partly": [built for built in exhibits if built.missing],
-        "gaps_left": _gaps_told(made, bool(figures and figures[-1].name == "curves")),
-        "unmeasured": [built for _, built in made if built.wanted and not built.is_measured],
-        "curves": next((figure for figure in figures if figure.name == "curves"), None),
-        "lead": lambda name: Markup(drawings[name].styled(f"lead-{name}")),
-        "glossary": _glossary(measurements),
-        "terms": [(name, term.sentence, Markup(term.equation)) for name, term in glossary.TERMS],
-    }
-
-
-def _gaps_told(made: Iterable[tuple[str, Built]], has_curves: bool) -> str:
-    """What the page folds away because it was not measured, in a phrase; "" for nothing."""
-    wanted = [built for _, built in made if built.wanted]
-    none = [built for built in wanted if not built.is_measured]
-    some = [built for built in wanted if built.is_measured and built.missing]
-    others = counted(len(some), "other") if none else counted(len(some), "exhibit")
-    said = [
-        *([counted(len(none), "exhibit")] if none else []),
-        *([f"parts of {others}"] if some else []),
-        *([] if has_curves else ["the training curves"]),
-    ]
-    return f"{listed(said)[:1].upper()}{listed(said)[1:]}, and what measures them" if said else ""
 
 
 def _said_once(exhibits: Iterable[Built]) -> tuple[str, ...]:
@@ -331,50 +266,9 @@ def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
     return slugs & set(own)
 
 
-def _of_all_arms(measurements: Measurements) -> tuple[StudyObjective, ...]:
-    """The study's objectives, those of the main arm first; one of several arms once."""
-    by_spec: dict[str, StudyObjective] = {}
-    for arm in measurements.arms:
-        for objective in measurements.in_arm(arm).objectives:
-            by_spec.setdefault(objective.spec, objective)
-    return tuple(by_spec.values())
-
-
 def _labels(measurements: Measurements) -> dict[str, str]:
     """One label per mark for the legends."""
     labels: dict[str, str] = {}
-    for objective in _of_all_arms(measurements):
+    for objective in of_all_arms(measurements):
         labels.setdefault(objective.slug, objective.label)
     return labels
-
-
-def _glossary(measurements: Measurements) -> list[tuple[str, str, list[StudyObjective]]]:
-    """The study's objectives: a sentence, an equation, and those of which they are said, of all strengths."""
-    from markupsafe import Markup
-
-    entries: dict[str, tuple[str, str, list[StudyObjective]]] = {}
-    for objective in _of_all_arms(measurements):
-        explained = glossary.OBJECTIVES.get(objective.slug)
-        sentence = explained.sentence if explained else _own_words(objective.spec)
-        equation = Markup(explained.equation if explained else "")
-        named = "+".join(_names(objective.spec)) or objective.spec
-        entries.setdefault(named, (sentence, equation, []))[2].append(objective)
-    return list(entries.values())
-
-
-def _names(spec: str) -> list[str]:
-    """What a sum adds up, without strengths; nothing for what is no sum."""
-    try:
-        return [term.name for term in registry.parse_sum(spec)]
-    except RequestError:
-        return []
-
-
-def _own_words(spec: str) -> str:
-    """What a combination or a plug-in says of itself."""
-    names = _names(spec)
-    said = [glossary.OBJECTIVES[name].sentence for name in names if name in glossary.OBJECTIVES]
-    for kind in ("loss", "head", "penalty"):
-        said += [registry.entry(kind, name).summary for name in names if name in registry.names(kind)]
-    joined = "A combination. " if len(names) > 1 else ""
-    return joined + (" ".join(said) or "An objective of this study.")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from penultimate.report.base import Built, Source
+from penultimate.report.base import Built
 from penultimate.report.claims.criteria import CRITERIA
 from penultimate.report.claims.evidence import gather
 from penultimate.report.claims.rankings import ranked
 from penultimate.report.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.exhibits.transfer import TOP1
 from penultimate.report.measurements import FIRST_STUDY, ByRun, Measurements
+from penultimate.report.page.form import Headline, Tile
+from penultimate.report.page.study import Tally
 from penultimate.report.progress import way_on
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import correlation_of, leaning_on, mean_points
@@ -24,38 +25,11 @@ MOST_NAMES = 3
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A number large enough to be read from afar, with what it is."""
-
-    value: str
-    unit: str
-    meaning: str
-    source: Source = "ours"
-
-
-@dataclass(frozen=True)
-class Headline:
-    """The answer: one sentence, the sentences after it, and the numbers they rest on."""
-
-    answer: str
-    details: tuple[str, ...]
-    facts: tuple[Tile, ...]
-
-
 VERDICTS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
 """What is said of one claim and of several; of all others, that they are undecided."""
 
 WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "Of our own {}"}
 """How the claims of the exhibit's table are called here."""
-
-
-@dataclass(frozen=True)
-class Tally:
-    """How many of some claims, in words, came to each verdict: (verdict, count, in words)."""
-
-    claims: str
-    verdicts: tuple[tuple[str, int, str], ...]
 
 
 def tally(claims: Built) -> tuple[Tally, ...]:

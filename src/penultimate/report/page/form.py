@@ -1,0 +1,96 @@
+"""What the report asks of a page: a client registers one under a name, and a study names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from penultimate import registry
+from penultimate.report.base import Built, Figure, Source
+from penultimate.report.drawing.figures import Drawing
+from penultimate.report.evaluated import is_evaluation
+from penultimate.report.measurements import Measurements
+from penultimate.report.networks import StudyObjective
+from penultimate.report.spec import Exhibit
+
+USUAL, OF_EVALUATIONS = "kornblith2021", "evaluation"
+"""The pages of studies that name none: of networks trained here, and of networks from elsewhere."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The sentence that explains an objective or a term to a newcomer; `equation` is MathML."""
+
+    sentence: str
+    equation: str = ""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number large enough to be read from afar, and what it means."""
+
+    value: str
+    unit: str
+    meaning: str
+    source: Source = "ours"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer: one sentence, the sentences after it, and the numbers that they rest on."""
+
+    answer: str
+    details: tuple[str, ...] = ()
+    facts: tuple[Tile, ...] = ()
+
+
+class Drawn(NamedTuple):
+    """All that was made for a page: each exhibit with what it came to, figures, and drawings by name."""
+
+    measurements: Measurements
+    made: list[tuple[Exhibit, Built]]
+    figures: list[Figure]
+    drawings: Mapping[str, Drawing]
+
+
+class Page(Protocol):
+    """The page of a kind of study.
+
+    template   a Jinja template that extends `frame.html`, or `study.html`
+    explained  the objectives that it explains, whose marks are the same on every page
+    curves     whether it draws the training curves
+    """
+
+    @property
+    def template(self) -> Path: ...
+    @property
+    def explained(self) -> Mapping[str, Explained]: ...
+    @property
+    def curves(self) -> bool: ...
+    def draws(self, exhibit: Exhibit) -> bool:
+        """Return whether the page asks for an exhibit at all."""
+
+    def shows(self, built: Built) -> bool:
+        """Return whether it shows what a study gave an exhibit."""
+
+    def context(self, drawn: Drawn) -> Mapping[str, Any]:
+        """Return what its template is given besides what every page is given."""
+
+
+def page_of(measurements: Measurements) -> Page:
+    """Return the page that a study names, or the usual one of its kind."""
+    usual = OF_EVALUATIONS if is_evaluation(measurements) else USUAL
+    name = measurements.results.description.get("page") or usual
+    page: Page = registry.entry("page", name).resolve()
+    return page
+
+
+def of_all_arms(measurements: Measurements) -> tuple[StudyObjective, ...]:
+    """Return a study's objectives, those of the main arm first; one of several arms once."""
+    by_spec: dict[str, StudyObjective] = {}
+    for arm in measurements.arms:
+        for objective in measurements.in_arm(arm).objectives:
+            by_spec.setdefault(objective.spec, objective)
+    return tuple(by_spec.values())

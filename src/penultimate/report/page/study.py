@@ -1,0 +1,189 @@
+"""The page of a study as data: its sections, its headline, and the words that it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from penultimate import registry
+from penultimate.errors import RequestError
+from penultimate.report.base import Built
+from penultimate.report.measurements import Measurements
+from penultimate.report.networks import StudyObjective
+from penultimate.report.page.form import Drawn, Explained, Headline, of_all_arms
+from penultimate.report.spec import Exhibit
+from penultimate.report.text import counted, listed
+
+
+class Section(NamedTuple):
+    """A section of a page: the part in which it stands ("": before all), its title, what it asks."""
+
+    part: str
+    title: str
+    question: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many claims came to each verdict: (verdict, count, in words); `claims` says whose they are."""
+
+    claims: str
+    verdicts: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """The exhibits of a section of the paper, in its order, under their heading on the page."""
+
+    section: str
+    named: Section
+    exhibits: tuple[Built, ...]
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the paper; "" for what the paper does not have.
+
+        >>> [Chapter(number, Section("", "", ""), ()).place for number in ("3.1", "C.2", "claims")]
+        ['The paper, section 3.1', 'The paper, appendix C.2', '']
+        """
+        kind = "section" if self.is_of_the_body else "appendix"
+        return f"The paper, {kind} {self.section}" if self.section and self.section != CLAIMS else ""
+
+    @property
+    def is_of_the_body(self) -> bool:
+        """Whether it is of the paper's numbered sections, which are printed."""
+        return self.section[:1].isdigit()
+
+    @property
+    def anchor(self) -> str:
+        """The id that the contents lead to."""
+        return f"section-{self.section.lower().replace('.', '-') or 'beyond'}"
+
+
+CLAIMS = "claims"
+"""The exhibit of judged claims, and the section of its own that stands before the paper's."""
+Extra: TypeAlias = Callable[[Measurements], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """The page of a study that trains networks, beside a paper.
+
+    sections   {number in the paper: Section}, in the page's order; "" is what the paper does not have
+    headline   makes the answer from the measurements
+    explained  the objectives in the order of their marks, by slug, with a sentence and an equation each
+    terms      the words of the study, each with its sentence and equation
+    template   extends `study.html`: what was asked, and whose the published values are
+    further    what that template is given besides
+    tally      counts the verdicts of the exhibit of claims
+    leading    the panels that stand under the answer, by name
+    only       the names of its exhibits; by default it asks for all that are registered
+    """
+
+    sections: Mapping[str, Section]
+    headline: Callable[[Measurements], Headline]
+    explained: Mapping[str, Explained]
+    terms: tuple[tuple[str, Explained], ...]
+    template: Path
+    further: Extra = field(default=lambda measurements: {})
+    tally: Callable[[Built], tuple[Tally, ...]] | None = None
+    leading: tuple[str, ...] = ()
+    only: frozenset[str] | None = None
+    curves: bool = True
+
+    def draws(self, exhibit: Exhibit) -> bool:
+        """Return whether the page asks for an exhibit at all."""
+        return self.only is None or exhibit.name in self.only
+
+    def shows(self, built: Built) -> bool:
+        """Return whether it shows what a study gave an exhibit: always, for it says what was not measured."""
+        return True
+
+    def context(self, drawn: Drawn) -> Mapping[str, Any]:
+        """Return what its template is given besides what every page is given."""
+        from markupsafe import Markup
+
+        measurements, made, figures, drawings = drawn
+        measured = self.chapters(
+            (exhibit, built) for exhibit, built in made if built.wanted and built.is_measured
+        )
+        exhibits = [built for chapter in measured for built in chapter.exhibits]
+        claims = next((built for built in exhibits if built.name == CLAIMS), None)
+        leading = [panel for figure in figures for panel in figure.panels if panel.name in self.leading]
+        return {
+            "headline": self.headline(measurements),
+            "tally": self.tally(claims) if claims and self.tally else None,
+            "leading": leading if any(panel.source == "ours" for panel in leading) else (),
+            "chapters": measured,
+            "partly": [built for built in exhibits if built.missing],
+            "gaps_left": _gaps_told(made, bool(figures and figures[-1].name == "curves")),
+            "unmeasured": [built for _, built in made if built.wanted and not built.is_measured],
+            "curves": next((figure for figure in figures if figure.name == "curves"), None),
+            "lead": lambda name: Markup(drawings[name].styled(f"lead-{name}")),
+            "glossary": self._glossary(measurements),
+            "terms": [(name, term.sentence, Markup(term.equation)) for name, term in self.terms],
+            **self.further(measurements),
+        }
+
+    def chapters(self, exhibits: Iterable[tuple[Exhibit, Built]]) -> tuple[Chapter, ...]:
+        """Return exhibits under the headings of the page, in the order of its parts."""
+        grouped: dict[str, list[Built]] = {}
+        for exhibit, built in exhibits:
+            section = CLAIMS if exhibit.name == CLAIMS else exhibit.section
+            heading = next((name for name in self.sections if name and section.startswith(name)), section)
+            grouped.setdefault(heading, []).append(built)
+        order = list(self.sections)
+        beyond = self.sections.get("", Section("", "More", ""))
+        found = [
+            Chapter(
+                name, self.sections.get(name, Section(beyond.part, f"Section {name}", "")), tuple(of_section)
+            )
+            for name, of_section in grouped.items()
+        ]
+        return tuple(sorted(found, key=lambda one: order.index(one.section if one.section in order else "")))
+
+    def _glossary(self, measurements: Measurements) -> list[tuple[str, str, list[StudyObjective]]]:
+        """Return a sentence and an equation for each objective, with its strengths that the study has."""
+        from markupsafe import Markup
+
+        entries: dict[str, tuple[str, str, list[StudyObjective]]] = {}
+        for objective in of_all_arms(measurements):
+            explained = self.explained.get(objective.slug)
+            sentence = explained.sentence if explained else self._own_words(objective.spec)
+            equation = Markup(explained.equation if explained else "")
+            named = "+".join(_names(objective.spec)) or objective.spec
+            entries.setdefault(named, (sentence, equation, []))[2].append(objective)
+        return list(entries.values())
+
+    def _own_words(self, spec: str) -> str:
+        """What a combination or a plug-in says of itself."""
+        names = _names(spec)
+        said = [self.explained[name].sentence for name in names if name in self.explained]
+        for kind in ("loss", "head", "penalty"):
+            said += [registry.entry(kind, name).summary for name in names if name in registry.names(kind)]
+        joined = "A combination. " if len(names) > 1 else ""
+        return joined + (" ".join(said) or "An objective of this study.")
+
+
+def _names(spec: str) -> list[str]:
+    """What a sum adds up, without strengths; nothing for what is no sum."""
+    try:
+        return [term.name for term in registry.parse_sum(spec)]
+    except RequestError:
+        return []
+
+
+def _gaps_told(made: Iterable[tuple[Exhibit, Built]], has_curves: bool) -> str:
+    """What the page folds away because it was not measured, in a phrase; "" for nothing."""
+    wanted = [built for _, built in made if built.wanted]
+    none = [built for built in wanted if not built.is_measured]
+    some = [built for built in wanted if built.is_measured and built.missing]
+    others = counted(len(some), "other") if none else counted(len(some), "exhibit")
+    said = [
+        *([counted(len(none), "exhibit")] if none else []),
+        *([f"parts of {others}"] if some else []),
+        *([] if has_curves else ["the training curves"]),
+    ]
+    return f"{listed(said)[:1].upper()}{listed(said)[1:]}, and what measures them" if said else ""
