@@ -56,6 +56,7 @@ NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Entry:
     location: str
     summary: str = ""
     paper: str = ""
-    target: Callable[..., Any] | None = field(default=None, compare=False)
+    target: Any = field(default=None, compare=False)
 
     def resolve(self) -> Any:
         """The object itself; its module is imported on first use."""
@@ -221,8 +222,26 @@ class _Declaring(_Decorator):
         return declare_and_add
 
 
+class _Value:
+    """`register.study(STUDY)`: a value is registered under its own name, and returned."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(self, value: Value) -> Value:
+        name, summary = (str(getattr(value, attribute, "")) for attribute in ("name", "title"))
+        module = sys._getframe(1).f_globals.get("__name__", SESSION)
+        _open_room(self.kind)
+        _add(Entry(name, self.kind, f"{module}:{name}", summary, target=value))
+        return value
+
+
 class Register:
-    """The decorators of all kinds that a plug-in may define."""
+    """The decorators of all kinds that a plug-in may define, and what registers its values.
+
+    A paper of one's own is a file that registers its studies, their exhibits and the page that draws them:
+    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`.
+    """
 
     loss = _Decorator("loss")
     head = _Decorator("head")
@@ -232,6 +251,9 @@ class Register:
     metric = _Decorator("metric")
     probe = _Decorator("probe")
     measurement = _Declaring("measurement")
+    study = _Value("study")
+    exhibit = _Value("exhibit")
+    page = _Value("page")
 
 
 register = Register()

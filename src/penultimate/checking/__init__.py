@@ -82,7 +82,9 @@ def check_file(path: Path | str) -> Report:
 
     plugin = load_plugin(path)
     with contained() as left:
-        findings = [finding for entry in plugin.entries for finding in check_entry(entry)]
+        findings = [
+            finding for entry in plugin.entries if entry.kind in CHECKS for finding in check_entry(entry)
+        ]
     first = plugin.entries[0]
     if left.replaced:
         said = f"{left.sentence(plugin.path.name)}."

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 PAPER = "Kornblith, Chen, Lee and Norouzi, NeurIPS 2021"
 
+USUAL_PAGE = "kornblith2021"
+"""The page of studies and exhibits that name none."""
 EVALUATE = "evaluate"
 """The command that measures what no study of this package does."""
 OURS = "Ours"
@@ -91,6 +93,7 @@ class Exhibit:
     paper_says   what the paper prints or says of it
     method       how it was measured here, where that needs saying
     section      where it stands in the paper; "" for what the paper does not have
+    page         the page that draws it
     place        its place among the exhibits of its section, where tables do not come before figures
     measured_by  the study of this package that measures it, or EVALUATE
     of_another   whether it shows other architectures than all others do
@@ -111,6 +114,7 @@ class Exhibit:
     paper_says: str = ""
     method: tuple[str, ...] = ()
     section: str = ""
+    page: str = USUAL_PAGE
     place: int = 0
     measured_by: str = "quickstart"
     of_another: bool = False
@@ -173,8 +177,9 @@ class Exhibit:
 
 
 def all_exhibits() -> list[Exhibit]:
-    """Every exhibit that this package defines, in the order of the paper."""
-    return [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
+    """Return every exhibit that is registered, in the order of the paper."""
+    found: list[Exhibit] = [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
+    return sorted(found, key=lambda exhibit: exhibit.order)
 
 
 def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) -> Built:

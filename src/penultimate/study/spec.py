@@ -61,7 +61,8 @@ class Study:
     correspond to, or are superclasses of, beyond the ones of equal names, {target: {class: (source class,
     ...)}}; with none, a name means nothing. `changed_from` is the study that this one is a changed form of,
     if any. `data` are the data sets on disk, published or one's own, by name, each with the folder that it
-    lies in; `source` and `targets` may name them. Until it is said where a published one lies, the study can
+    lies in; `source` and `targets` may name them. `page` names the page that its report is drawn as, where
+    that is not the usual one. Until it is said where a published one lies, the study can
     be planned, but not run.
     """
 
@@ -81,6 +82,7 @@ class Study:
     counterparts: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     changed_from: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
+    page: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -89,7 +91,7 @@ class Study:
             raise RequestError(f"study {self.name!r}: {error}") from None
 
     def _check(self) -> None:
-        for what in ("name", "title", "question", "source", "changed_from"):
+        for what in ("name", "title", "question", "source", "changed_from", "page"):
             if not isinstance(getattr(self, what), str):
                 raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
         if isinstance(self.tuned_by, str):
@@ -329,6 +331,7 @@ class Study:
             "tuned_by": list(self.tuned_by),
             **({"changed_from": self.changed_from} if self.changed_from else {}),
             **({"data": dict(self.data)} if self.data else {}),
+            **({"page": self.page} if self.page else {}),
             "limited": self.limited,
             "cards": [
                 self.card(name).described()

@@ -13,10 +13,10 @@ from penultimate.report.drawing.figures import Drawing
 from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.spec import Exhibit
+from penultimate.report.spec import USUAL_PAGE, Exhibit
 
-USUAL, OF_EVALUATIONS = "kornblith2021", "evaluation"
-"""The pages of studies that name none: of networks trained here, and of networks from elsewhere."""
+OF_EVALUATIONS = "evaluation"
+"""The page of studies that name none and train no network."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Page(Protocol):
 
 def page_of(measurements: Measurements) -> Page:
     """Return the page that a study names, or the usual one of its kind."""
-    usual = OF_EVALUATIONS if is_evaluation(measurements) else USUAL
+    usual = OF_EVALUATIONS if is_evaluation(measurements) else USUAL_PAGE
     name = measurements.results.description.get("page") or usual
     page: Page = registry.entry("page", name).resolve()
     return page

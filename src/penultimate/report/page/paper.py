@@ -12,6 +12,7 @@ from penultimate.report.page.glossary import OBJECTIVES, TERMS
 from penultimate.report.page.regime import compare, summary
 from penultimate.report.page.statements import headline, tally
 from penultimate.report.page.study import CLAIMS, Section, StudyPage
+from penultimate.report.spec import USUAL_PAGE
 
 TRANSFER, INSIDE, PREDICTS, CHOSEN = (
     "Does it transfer?",
@@ -70,6 +71,7 @@ def _beside_the_paper(measurements: Measurements) -> Mapping[str, Any]:
 
 
 PAGE = StudyPage(
+    USUAL_PAGE,
     SECTIONS,
     headline,
     OBJECTIVES,

@@ -71,6 +71,7 @@ Extra: TypeAlias = Callable[[Measurements], Mapping[str, Any]]
 class StudyPage:
     """The page of a study that trains networks, beside a paper.
 
+    name       under which it is registered, and by which studies and exhibits name it
     sections   {number in the paper: Section}, in the page's order; "" is what the paper does not have
     headline   makes the answer from the measurements
     explained  the objectives in the order of their marks, by slug, with a sentence and an equation each
@@ -79,9 +80,9 @@ class StudyPage:
     further    what that template is given besides
     tally      counts the verdicts of the exhibit of claims
     leading    the panels that stand under the answer, by name
-    only       the names of its exhibits; by default it asks for all that are registered
     """
 
+    name: str
     sections: Mapping[str, Section]
     headline: Callable[[Measurements], Headline]
     explained: Mapping[str, Explained]
@@ -90,12 +91,11 @@ class StudyPage:
     further: Extra = field(default=lambda measurements: {})
     tally: Callable[[Built], tuple[Tally, ...]] | None = None
     leading: tuple[str, ...] = ()
-    only: frozenset[str] | None = None
     curves: bool = True
 
     def draws(self, exhibit: Exhibit) -> bool:
         """Return whether the page asks for an exhibit at all."""
-        return self.only is None or exhibit.name in self.only
+        return exhibit.page == self.name
 
     def shows(self, built: Built) -> bool:
         """Return whether it shows what a study gave an exhibit: always, for it says what was not measured."""
