@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from jaxtyping import install_import_hook
 import tests.typechecker  # noqa: F401  (the hook finds it by name)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PENULTIMATE_CACHE"] = tempfile.mkdtemp(prefix="penultimate-tests-")
+atexit.register(shutil.rmtree, os.environ["PENULTIMATE_CACHE"], ignore_errors=True)
 for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_signal) is signal.SIG_IGN:  # under nohup; what the tests start would ignore it too
         signal.signal(_signal, _usual)

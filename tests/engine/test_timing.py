@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import time
 from pathlib import Path
 
 import pytest
 from tests.conftest import penultimate
+from tests.evaluation.pictures import split_folders
 from tests.plugged import plugged
 
 from penultimate.cli import main
+from penultimate.data.images import ImageSet
+from penultimate.engine.machine import machine
 from penultimate.engine.run import plan
+from penultimate.files import write_sealed
 from penultimate.measures.catalogue import measurement
 from penultimate.study import Study, load_study
 from penultimate.study.settings import override
+from penultimate.training.recipe import Recipe
 
 FAILING = """
 from torch import nn
@@ -90,6 +97,122 @@ def test_what_is_unknown_is_counted(tmp_path: Path, capsys: pytest.CaptureFixtur
     with plugged("instruments"):
         assert main(["plan", "smoke", "--out", str(tmp_path), "--set", "measure=feature_scale"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith(" processes, and 3 steps of unknown cost")
+
+
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The architectures that are timed, each said to take a second; none was timed before."""
+    monkeypatch.setenv("PENULTIMATE_CACHE", str(tmp_path / "cache"))
+    found: list[str] = []
+
+    def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Recipe) -> float:
+        found.append(backbone)
+        return 1.0
+
+    monkeypatch.setattr("penultimate.training.pace.seconds_per_step", seconds_per_step)
+    return found
+
+
+def test_what_is_timed_is_said_and_kept(
+    tmp_path: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study on images on disk, of which nobody says where they lie."""
+    command = ["plan", "imagenet_resnet50", "--out", str(tmp_path / "runs")]
+    assert main([*command, "--no-timing"]) == 0
+    said = capsys.readouterr()
+    assert (taken, said.err) == ([], "")
+    assert re.search(r"train +0 +72 +unknown +unknown", said.out)
+    assert "the same command without --no-timing" in said.out
+    assert main(command) == 0
+    first = capsys.readouterr()
+    assert taken == ["resnet50"]
+    assert "penultimate: timing a batch of resnet50, trained on 4 images of 224 pixels" in first.err
+    assert re.search(r"train +0 +72 +~\d", first.out)
+    for again in (command, [*command, "--no-timing"]):
+        assert main(again) == 0
+        assert capsys.readouterr() == (first.out, "")
+    assert taken == ["resnet50"]
+    assert main([*command, "--gpus", "0"]) == 0
+    assert "It would not start here: the study's networks run on GPUs" not in capsys.readouterr().out
+
+
+def smoke_without_seconds() -> Study:
+    return override(load_study("smoke"), ["backbones=glyphnet"])
+
+
+def test_a_time_is_kept_for_what_was_timed_and_where(
+    tmp_path: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = smoke_without_seconds()
+
+    def is_timed(changed: Study = study) -> bool:
+        before = len(taken)
+        assert train_seconds(changed, tmp_path) is not None
+        return len(taken) > before
+
+    assert [is_timed(), is_timed()] == [True, False]
+    for setting in ("recipe.batch_size=48", "backbones=glyphplain", "objectives=sigmoid", "threads=2"):
+        assert [is_timed(override(study, [setting])) for _ in range(2)] == [True, False]
+    assert not is_timed(override(study, ["measure=accuracy"]))
+    with plugged("bars"):  # another file of plug-ins may change any of it
+        assert [is_timed(), is_timed()] == [True, False]
+    here = machine()
+    packages = {**here["packages"], "torch": "9.0"}
+    for other in ({"processor": "another"}, {"packages": packages}):
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr("penultimate.engine.timings.machine", lambda other=other: {**here, **other})
+            assert [is_timed(), is_timed()] == [True, False]
+    now = time.time()
+    for days, expected in ((29, False), (31, True)):
+        monkeypatch.setattr("time.time", lambda days=days: now + days * 24 * 3600)
+        assert is_timed() == expected
+
+
+@pytest.mark.parametrize("damage", ["text", "cut", "folder", "other form"])
+def test_a_file_of_times_that_cannot_be_read_or_written_is_as_none(
+    tmp_path: Path, taken: list[str], damage: str
+) -> None:
+    file = tmp_path / "cache/timings.json"
+    study = smoke_without_seconds()
+    train_seconds(study, tmp_path)
+    once, content = len(taken), file.read_bytes()
+    if damage == "folder":
+        file.unlink()
+        file.mkdir()
+    elif damage == "other form":
+        write_sealed(file, {"times": 3}, 99)
+    else:
+        file.write_bytes(b"no json" if damage == "text" else content[:-9])
+    for _ in range(2):
+        assert train_seconds(study, tmp_path) is not None
+    assert len(taken) == (3 if damage == "folder" else 2) * once
+
+
+def test_a_plan_of_given_networks_times_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A network of a library; what a file builds is timed each time, for the file may have changed."""
+    monkeypatch.setenv("PENULTIMATE_CACHE", str(tmp_path / "cache"))
+    split_folders(tmp_path / "photos", ("ape", "bee"), 4, 3)
+    (tmp_path / "net.py").write_text("def build(): ...\n", "utf-8")
+    taken: list[str] = []
+
+    def measured(built: str) -> tuple[float, int, int]:
+        taken.append(built)
+        return 0.01, 512, 9
+
+    monkeypatch.setattr("penultimate.engine.timing._measured", measured)
+    command = ["evaluate", "--plan", "--out", str(tmp_path / "runs"), "--data", f"t={tmp_path / 'photos'}"]
+    command += ["--model", "a=timm:resnet18", "--model", f"b={tmp_path / 'net.py'}:build"]
+    assert main([*command, "--no-timing"]) == 0
+    said = capsys.readouterr()
+    assert (taken, said.err) == ([], "")
+    assert re.search(r"extract +0 +4 +unknown", said.out)
+    for _ in range(2):
+        assert main(command) == 0
+        assert re.search(r"extract +0 +4 +~", capsys.readouterr().out)
+    assert taken.count("timm:resnet18(pretrained=False)") == 1
+    assert len(taken) == 3
 
 
 def test_a_plugin_that_cannot_be_trained_is_told_before_a_run(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from penultimate.commands.shared import (
     Command,
     check_processes,
     say,
+    takes_no_timing,
     takes_out,
     takes_processes,
     tell,
@@ -86,6 +87,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--name", default="", help="of the study, to keep several apart (default: evaluation)"
     )
     parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
+    takes_no_timing(parser)
     takes_out(parser)
     takes_processes(parser)
     verifies(parser)

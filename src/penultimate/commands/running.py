@@ -16,6 +16,7 @@ from penultimate.commands.shared import (
     say,
     seeds,
     takes_data,
+    takes_no_timing,
     takes_out,
     takes_plugins,
     takes_processes,
@@ -40,11 +41,6 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
     takes_data(parser)
     takes_processes(parser)
     takes_plugins(parser)
-
-
-def _takes_run(parser: argparse.ArgumentParser) -> None:
-    _takes_study(parser)
-    verifies(parser)
     parser.add_argument(
         "--gpus",
         type=float,
@@ -52,6 +48,16 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
         help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
         " each; 4 for four that share a training; 0 for the CPU (default: what the study says)",
     )
+
+
+def _takes_plan(parser: argparse.ArgumentParser) -> None:
+    _takes_study(parser)
+    takes_no_timing(parser)
+
+
+def _takes_run(parser: argparse.ArgumentParser) -> None:
+    _takes_study(parser)
+    verifies(parser)
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
 
@@ -71,7 +77,7 @@ def _study(options: argparse.Namespace) -> Study:
         told = few_classes(term, study.card(study.source).classes)
         if told:
             say(f"penultimate: {told}", file=sys.stderr)
-    return study
+    return study if options.gpus is None else dataclasses.replace(study, gpus=options.gpus)
 
 
 def _tell_of_plugins(study: Study) -> None:
@@ -91,8 +97,6 @@ def _run(options: argparse.Namespace) -> int:
 
     check_processes(options)
     study = _study(options)
-    if options.gpus is not None:
-        study = dataclasses.replace(study, gpus=options.gpus)
     _tell_of_plugins(study)
     display = Display(Store(options.out))
     summary = run(
@@ -113,14 +117,18 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def tell_plan(study: Study, options: argparse.Namespace) -> int:
-    """Say what of a study is done, and what the rest is expected to cost."""
+    """Say what of a study is done, and what the rest is expected to cost.
+
+    What is timed for it is said on standard error before it is, for a large network takes half a minute.
+    """
     from penultimate.engine.display import seconds_text
     from penultimate.engine.room import expect_room
     from penultimate.engine.run import plan
     from penultimate.engine.schedule import side_by_side
+    from penultimate.engine.timings import Timings
     from penultimate.files import size_text
 
-    made = plan(study, options.out)
+    made = plan(study, options.out, Timings(options.timing, _say_on_stderr))
     say(f"{study.name}: {' '.join(study.title.split())}")
     say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
@@ -130,6 +138,8 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     if any(cost.is_guess for cost in made.costs):
         say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
+    if made.unknown and not options.timing:
+        say("what is unknown can be timed on this machine: the same command without --no-timing")
     steps = len(made.graph.steps) - len(made.done)
     counts = [counted(steps, "step")]
     if made.trainings:
@@ -157,6 +167,10 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     return 0
 
 
+def _say_on_stderr(text: str) -> None:
+    say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)
+
+
 def settings_help(arguments: Sequence[str]) -> int:
     """The settings of the study that is named before `--set --help`; of quickstart where none is."""
     from penultimate.study.selection import load_study
@@ -176,7 +190,7 @@ COMMANDS = (
     Command(
         "plan",
         "Show a study's steps, which of them are done, and what the rest is expected to cost.",
-        _takes_study,
+        _takes_plan,
         _plan,
     ),
 )

@@ -157,6 +157,17 @@ def takes_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
 
 
+def takes_no_timing(parser: argparse.ArgumentParser) -> None:
+    """Give a command --no-timing."""
+    parser.add_argument(
+        "--no-timing",
+        action="store_false",
+        dest="timing",
+        help="plan without timing a batch of each architecture first: what it costs is then unknown, unless"
+        " it was timed here before",
+    )
+
+
 def takes_processes(parser: argparse.ArgumentParser) -> None:
     """Give a command --processes."""
     parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")

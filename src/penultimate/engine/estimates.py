@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from penultimate.engine.sizes import NUMBERS, images_of
 from penultimate.engine.timing import DECODING, PROBING, neighbours_seconds, seconds_per_image
+from penultimate.engine.timings import Timings
 from penultimate.measures.catalogue import measurement
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Runs
@@ -21,16 +22,17 @@ USUAL = 20_480 * 256
 """Numbers in the bank of training images for which measurements declare their seconds."""
 PROBES, FINE_TUNING = ("linear", "transfer_dynamics"), ("fine_tune_cell", "fine_tuning")
 THROUGH_TRAINING = ("dynamics", "transfer_dynamics")
-Timed: TypeAlias = dict[tuple[str, int], float]
-"""Seconds of a step of training for an image, by architecture and pixels of a side."""
+Timed: TypeAlias = dict[tuple[str, int], float | None]
+"""Seconds of a step of training for an image, by architecture and pixels of a side; None where not timed."""
 
 
-def disk_seconds(graph: Graph, done: Mapping[str, float]) -> dict[str, float]:
-    """A guess of what the steps cost that are not done, by their ids, in seconds of one core.
+def disk_seconds(graph: Graph, done: Mapping[str, float], timings: Timings) -> dict[str, float | None]:
+    """Return a guess of what the steps cost that are not done, by their ids, in seconds of one core.
 
     What runs a network by a batch of its architecture, timed; probes and neighbours by their operations; the
     other measurements by what they declare for the embedded world, in proportion to their features. Nothing
-    is timed for a study whose images are those of the embedded world.
+    is timed for a study whose images are those of the embedded world. Where an architecture is neither kept
+    nor may be timed, the seconds of the steps that run it are None.
     """
     study = graph.study
     if not (study.data or study.nowhere) or not study.runs:
@@ -41,13 +43,19 @@ def disk_seconds(graph: Graph, done: Mapping[str, float]) -> dict[str, float]:
     for key, block in blocks.items() if left else ():
         place = key.backbone, block.recipe.size
         if place not in timed:
-            timed[place] = seconds_per_image(study, block, key.backbone)
-    guessed = {step_id: _guess(step, study, blocks, timed) for step_id, step in left.items()}
-    return {step_id: seconds for step_id, seconds in guessed.items() if seconds is not None}
+            timed[place] = seconds_per_image(study, block, key.backbone, timings)
+    of_ours = {step_id: step for step_id, step in left.items() if _is_of_ours(step, blocks)}
+    return {step_id: _guess(step, study, blocks, timed) for step_id, step in of_ours.items()}
+
+
+def _is_of_ours(step: Step, blocks: Mapping[NetworkKey, Runs]) -> bool:
+    """Return whether a step takes only networks that the study trains."""
+    networks = {supply.network for supply in step.supplies if supply.network is not None}
+    return step.name in ("data", "train") or (bool(networks) and networks <= blocks.keys())
 
 
 def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: Timed) -> float | None:
-    """The seconds of a step; None for what takes networks that were given."""
+    """Return the seconds of a step; None where what they depend on is not timed."""
     target = study.card(str(step.columns["target"] or study.source))
     sizes = target.sizes
     if step.name == "data":
@@ -58,13 +66,14 @@ def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: T
         trained = recipe.steps_on(sizes["train"]) * batch
         epochs = trained / sizes["train"]
         evaluated = sizes.get("holdout", 0) * epochs / recipe.evaluate_every / BACKWARD
-        return (trained + evaluated) * (timed[step.config["backbone"], recipe.size] + _decoding(recipe))
+        each = timed[step.config["backbone"], recipe.size]
+        return None if each is None else (trained + evaluated) * (each + _decoding(recipe))
     networks = {supply.network for supply in step.supplies if supply.network is not None}
-    if not networks or not networks <= blocks.keys():
-        return None
     first = next(iter(networks))
     recipe = blocks[first].recipe
     each, width = timed[first.backbone, recipe.size], NUMBERS.get(first.backbone, (0, 256))[1]
+    if each is None:
+        return None
     if step.name in FINE_TUNING:
         return float(step.config["steps"] * step.config["batch_size"] * (each + _decoding(recipe)))
     states = 1

@@ -16,6 +16,7 @@ from penultimate.engine.estimates import disk_seconds
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.sizes import bytes_left
 from penultimate.engine.timing import given_seconds, training_seconds
+from penultimate.engine.timings import Timings
 from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.locks import BusyError
 from penultimate.measures.catalogue import measurement
@@ -93,12 +94,15 @@ def _as_study(study: Study | str | Path) -> Study:
     return study if isinstance(study, Study) else load_study(study)
 
 
-def plan(study: Study | str | Path, out: Path | str = "runs") -> Plan:
-    """The steps of a study, which of them are done in `out`, and what the rest is expected to cost.
+def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings | None = None) -> Plan:
+    """Return the steps of a study, which of them are done in `out`, and what the rest is expected to cost.
+
+    What nobody knows the cost of is timed on this machine, once; `timings` may say that it is not.
 
     >>> plan("smoke", out="no-such-folder").graph.study.name
     'smoke'
     """
+    timings = timings or Timings()
     graph = unfold(_as_study(study))
     store = Store(out)
     done: dict[str, float] = {}
@@ -114,18 +118,21 @@ def plan(study: Study | str | Path, out: Path | str = "runs") -> Plan:
     for step in graph.steps.values():
         if step.id in done or step.id not in over:
             kinds.setdefault(step.name, []).append(step.id)
-    guessed = disk_seconds(graph, over)
+    guessed = disk_seconds(graph, over, timings)
     if any(isinstance(block, Given) for block in graph.study.networks):
-        guessed |= given_seconds(graph, over)
+        guessed |= given_seconds(graph, over, timings)
     costs = []
     for name, ids in kinds.items():
         seconds = [done[step_id] for step_id in ids if step_id in done]
-        left = [guessed[step_id] for step_id in ids if step_id in guessed]
+        left = [guess for step_id in ids if (guess := guessed.get(step_id)) is not None]
+        each: float | None = None
         if left:
-            each: float | None = statistics.mean(left)
-        else:
+            each = statistics.mean(left)
+        elif seconds or not any(step_id in guessed for step_id in ids):
             kind = [graph.steps[step_id] for step_id in ids if step_id not in done]
-            each = statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name, kind)
+            each = (
+                statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name, kind, timings)
+            )
             is_of_some = bool(seconds) or name in graph.study.expected_seconds
             if name == "train" and each is not None and is_of_some and len(seconds) < len(ids):
                 each *= _longer(graph, done)
@@ -155,13 +162,13 @@ def _finished(store: Store, step_id: str) -> Meta | None:
         return None
 
 
-def _expected_seconds(study: Study, name: str, steps: Sequence[Step]) -> float | None:
-    """What a step of a kind costs: as the study says, or as declared, in proportion to its length."""
+def _expected_seconds(study: Study, name: str, steps: Sequence[Step], timings: Timings) -> float | None:
+    """Return what a step of a kind costs: as the study says, or as declared, in proportion to its length."""
     known = {**SECONDS, **study.expected_seconds}
     if name in known:
         return known[name]
     if name == "train":
-        return training_seconds(study)
+        return training_seconds(study, timings)
     what = measurement(name)
     usual = next((setting.default for setting in what.settings if setting.name == "steps"), None)
     if usual is None or what.seconds is None:

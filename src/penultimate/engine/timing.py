@@ -6,11 +6,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard
+from penultimate.engine.timings import Timings
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
@@ -42,19 +44,15 @@ PROBING = 4 * 45 * 6 / RATE
 """Seconds for an example, a feature and a class: 45 strengths, some passes each."""
 
 
-def training_seconds(study: Study) -> float:
-    """The mean over the study's trainings; raises RequestError where a plug-in fails in one.
+def training_seconds(study: Study, timings: Timings) -> float | None:
+    """Return the mean over the study's trainings, None where it is neither kept nor may be timed.
 
     Objectives cost nearly the same, so one of each grid and architecture is timed. An evaluation counts as
-    the third of as many training steps.
+    the third of as many training steps. Raises RequestError where a plug-in fails in a training.
     """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(study.threads)
     try:
         known = [
-            (_seconds(study, block, backbone), len(block.objectives) * len(block.seeds))
+            (_seconds(study, block, backbone, timings), len(block.objectives) * len(block.seeds))
             for block in study.runs
             for backbone in block.backbones
         ]
@@ -62,38 +60,53 @@ def training_seconds(study: Study) -> float:
         raise
     except Exception as error:  # whatever a plug-in raises
         raise RequestError(f"study '{study.name}' cannot be trained: {told(error)}") from error
-    finally:
-        torch.set_num_threads(threads)
-    return statistics.fmean([seconds for seconds, _ in known], [count for _, count in known])
+    seconds = [each for each, _ in known if each is not None]
+    return statistics.fmean(seconds, [count for _, count in known]) if len(seconds) == len(known) else None
 
 
-def _seconds(study: Study, block: Runs, backbone: str) -> float:
-    from penultimate.training.pace import seconds_per_step
-
+def _seconds(study: Study, block: Runs, backbone: str, timings: Timings) -> float | None:
     recipe, known = block.recipe, study.card(study.source)
     sizes = known.sizes
     side = recipe.size if study.source in study.data else SIDE
     batch = min(recipe.batch_size, sizes["train"])
-    images = _images(known, min(batch, max(2, MOST_PIXELS // side**2)), side)
-    step = seconds_per_step(block.objectives[0], backbone, images, recipe) * batch / len(images)
+    count = min(batch, max(2, MOST_PIXELS // side**2))
+    step = _step_seconds(study, block, backbone, count, side, timings)
+    if step is None:
+        return None
     steps = recipe.steps_on(sizes["train"])
     evaluated = sizes.get("holdout", 0) / sizes["train"] / 3 / recipe.evaluate_every
-    return step * steps * (1 + evaluated)
+    return step * batch / count * steps * (1 + evaluated)
 
 
-def seconds_per_image(study: Study, block: Runs, backbone: str) -> float:
-    """Of a training step on images on disk, without decoding them: a small batch of noise, on one core."""
-    import torch
+def seconds_per_image(study: Study, block: Runs, backbone: str, timings: Timings) -> float | None:
+    """Return the seconds of a training step on images on disk, without decoding them, for an image.
 
-    from penultimate.training.pace import seconds_per_step
+    A small batch of noise is timed. None where that is neither kept nor may be done.
+    """
+    step = _step_seconds(study, block, backbone, SMALL, block.recipe.size, timings)
+    return None if step is None else step / SMALL
 
-    images = _images(study.card(study.source), SMALL, block.recipe.size)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(study.threads)
-    try:
-        return seconds_per_step(block.objectives[0], backbone, images, block.recipe) / SMALL
-    finally:
-        torch.set_num_threads(threads)
+
+def _step_seconds(
+    study: Study, block: Runs, backbone: str, count: int, side: int, timings: Timings
+) -> float | None:
+    """Return the seconds of a training step on a batch of the study's source, with the study's threads."""
+    known, objective = study.card(study.source), block.objectives[0]
+
+    def take() -> float:
+        import torch
+
+        from penultimate.training.pace import seconds_per_step
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(study.threads)
+        try:
+            return seconds_per_step(objective, backbone, _images(known, count, side), block.recipe)
+        finally:
+            torch.set_num_threads(threads)
+
+    key = [objective, backbone, asdict(block.recipe), known.name, known.classes, count, side, study.threads]
+    return timings.of(f"{backbone}, trained on {count} images of {side} pixels", key, take)
 
 
 def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
@@ -112,11 +125,12 @@ def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
     return ImageSet(pixels, np.arange(count) % len(names), np.arange(count), names)
 
 
-def given_seconds(graph: Graph, done: Mapping[str, float]) -> dict[str, float]:
-    """A guess of what the steps of given networks cost that are not done, by their ids.
+def given_seconds(graph: Graph, done: Mapping[str, float], timings: Timings) -> dict[str, float | None]:
+    """Return a guess of what the steps of given networks cost that are not done, by their ids.
 
     One batch of each network that is to run is timed, with first weights, so that nothing is downloaded. A
-    network that cannot be built is left out. Nothing is timed where no given network is to run.
+    network that cannot be built is left out; of one that is neither kept nor may be timed the seconds are
+    None. Nothing is timed where no given network is to run.
     """
     study = graph.study
     blocks = [block for block in study.networks if isinstance(block, Given)]
@@ -125,9 +139,13 @@ def given_seconds(graph: Graph, done: Mapping[str, float]) -> dict[str, float]:
     running = {
         key for step, key in left if step.name in (*PASSES, *TUNING) and key is not None and key in sources
     }
-    known = {key: timed for key in running if (timed := _timed(sources[key])) is not None}
+    timed = {key: _timed(sources[key], timings) for key in running}
+    known = {key: each for key, each in timed.items() if each is not None}
     guessed = {step.id: _guess(step, study, known.get(key) if key else None) for step, key in left}
-    return {step_id: seconds for step_id, seconds in guessed.items() if seconds is not None}
+    untimed = {step.id for step, key in left if key in timed and key not in known and not timings.may_take}
+    return {
+        step_id: seconds for step_id, seconds in guessed.items() if seconds is not None or step_id in untimed
+    }
 
 
 def _network_of(step: Step) -> NetworkKey | None:
@@ -163,18 +181,26 @@ def _guess(step: Step, study: Study, timed: tuple[float, int, int] | None) -> fl
     return PASSES[step.name] * each * (min(images, MOST_GRAMS) if step.name == "grams" else images)
 
 
-def _timed(text: str) -> tuple[float, int, int] | None:
-    """Seconds for an image, the number of features, and of layers; None for what cannot be built."""
+def _timed(text: str, timings: Timings) -> tuple[float, int, int] | None:
+    """Return seconds for an image, the number of features, and of layers; None for what cannot be built.
+
+    What a user's files build is timed each time: the files may have changed.
+    """
+    source = read_source(text)
+    if source.kind not in ("timm", "torchvision"):
+        return _measured(text) if timings.may_take else None
+    built = f"{source.kind}:{source.name}(pretrained=False)"
+    known = timings.of(f"{source.kind}:{source.name}", [built, TIMED, LARGE], lambda: _measured(built))
+    return None if known is None else (known[0], known[1], known[2])
+
+
+def _measured(built: str) -> tuple[float, int, int] | None:
     import torch
 
     from penultimate.layers.observed import ObservedNetwork
     from penultimate.measures.inputs import load_network_of
     from penultimate.networks.given import fetch
 
-    source = read_source(text)
-    built = (
-        f"{source.kind}:{source.name}(pretrained=False)" if source.kind in ("timm", "torchvision") else text
-    )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

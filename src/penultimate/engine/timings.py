@@ -1,0 +1,85 @@
+"""What was timed on this machine: kept in a small file of the user's cache folder, so that it is timed once.
+
+A time holds for one kind of processor, one version of Python, torch and this package, the plug-ins that are
+loaded, and what was timed; after KEPT_FOR days, or when any of these changes, it is taken again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penultimate.engine.machine import machine
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import atomic_write, canonical_json, digest_bytes, read_sealed, sealed
+from penultimate.plugins import loaded
+
+FILE, SCHEMA = "timings.json", 1
+FOLDER = "PENULTIMATE_CACHE"
+"""The variable that names the cache folder, in place of penultimate in $XDG_CACHE_HOME or ~/.cache."""
+KEPT_FOR, MOST = 30, 200
+"""Days for which a time is kept, and how many times are."""
+DAY = 24 * 60 * 60
+T = TypeVar("T")
+
+
+class Timings:
+    """The times that are kept, and those that are taken now.
+
+    may_take   whether what is not kept is timed
+    say        is told what is being timed, before it is
+    """
+
+    def __init__(self, may_take: bool = True, say: Callable[[str], None] = lambda text: None) -> None:
+        self.may_take, self.say = may_take, say
+
+    def of(self, what: str, key: Any, take: Callable[[], T]) -> T | None:
+        """Return what `take` measures, or what it measured before; None where that is not kept and not timed.
+
+        `key` is all that the measurement depends on besides this machine; `what` names it for a person.
+        """
+        name = digest_bytes(canonical_json([key, _here()]).encode())
+        kept = _kept()
+        if name in kept:
+            found: T = kept[name]["found"]
+            return found
+        if not self.may_take:
+            return None
+        self.say(f"timing a batch of {what} on this machine")
+        found = take()
+        if found is not None:
+            _keep({**kept, name: {"found": found, "at": time.time()}})
+        return found
+
+
+def _here() -> list[Any]:
+    facts = machine()
+    versions = [facts["packages"][name] for name in ("torch", "numpy", "penultimate")]
+    return [facts["processor"], facts["python"], versions, [digest_bytes(each.source) for each in loaded()]]
+
+
+def _place() -> Path:
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "penultimate"
+    return Path(os.environ.get(FOLDER) or usual).expanduser() / FILE
+
+
+def _kept() -> dict[str, dict[str, Any]]:
+    """Return the times that are kept and still hold; none where the file is damaged or cannot be read."""
+    try:
+        found: dict[str, dict[str, Any]] = read_sealed(_place(), SCHEMA)["times"]
+    except (OSError, RuntimeError, DamagedFileError, RequestError, KeyError):
+        return {}
+    now = time.time()
+    return {name: each for name, each in found.items() if 0 <= now - each["at"] < KEPT_FOR * DAY}
+
+
+def _keep(times: dict[str, dict[str, Any]]) -> None:
+    latest = sorted(times, key=lambda name: times[name]["at"])[-MOST:]
+    with suppress(OSError, RuntimeError):  # without a home, or on a full disk, it is timed again
+        place = _place()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(place, sealed({"times": {name: times[name] for name in latest}}, SCHEMA), durable=False)
