@@ -122,9 +122,6 @@ def test_weights_in_a_file_beside_it_are_part_of_the_network(tmp_path: Path) -> 
     stored = given(tmp_path / "net.onnx", tmp_path)
     (tmp_path / "net.onnx").unlink()
     torch.testing.assert_close(stored.features(IMAGES), expected)
-    onnx.save(onnx.load(tmp_path / "whole.onnx"), tmp_path / "out.onnx", location="elsewhere", **settings)
-    with pytest.raises(RequestError, match=r"keeps weights in 'elsewhere'; export it in one file"):
-        given(tmp_path / "out.onnx", tmp_path)
 
 
 def test_what_is_wrong_is_a_sentence(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     yield Number("feature_size", size, "length", "test")
     ((first, _), *_) = inputs.shown("test").subset(slice(1)).batches(1)
     yield Number("input_side", network.prepared(first).shape[-1], "pixels", "test")
-    parameters = sum(each.numel() for each in network.body.parameters())
+    counted = sum(each.numel() for each in network.body.parameters())
+    parameters = getattr(network.body, "parameter_count", counted)
     yield Number("parameters", parameters, "count", "test")
     yield Arrays("feature_spectrum", {"singular_values": spectrum}, "test")
 

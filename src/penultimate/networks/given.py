@@ -58,6 +58,7 @@ OTHERS = "given.pt"
 """The extra states of its modules, where they have some."""
 CODE = "given.py"
 GRAPH = "given.onnx"
+NO_LAST_LAYER = "no last layer was found in its graph, so that its output itself is evaluated as its features"
 OUTPUT = "output"
 """The `layer` of a network whose own output are the features."""
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
@@ -300,7 +301,9 @@ def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: P
         raise RequestError(f"'{text}': features are [n m]; its output is {described(features)}")
     _write_card(folder, source, (), preparation=asdict(prepared))
     known = "; its size and channels are the file's" if body.side or grey else ""
-    return _facts(folder / GRAPH, prepared, with_told(AS_USUAL + known, source.settings))
+    facts = _facts(folder / GRAPH, prepared, with_told(AS_USUAL + known, source.settings))
+    itself = "" if body.has_last_layer else NO_LAST_LAYER
+    return {**facts, **noted({"output itself": itself})}
 
 
 def noted(remarks: Mapping[str, str]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_file
-from penultimate.networks.sources import external
+from penultimate.networks import graph
 from penultimate.userfile import first_line
 
-PASSED = ("Flatten", "Reshape", "Squeeze", "Identity", "Softmax", "LogSoftmax", "Cast", "Dropout")
-"""What may lie between the final layer and the output."""
+WEIGHTS, LAYER = "penultimate.weights", "penultimate.layer"
+"""What a stored file says of itself: how many weights it has, and whether its last layer was found."""
 LARGEST = 2**31 - 1
 """Bytes of a protobuf message: an ONNX file with its weights inside."""
 
@@ -30,7 +30,7 @@ class OnnxBody(nn.Module):
     def __init__(self, path: Path) -> None:
         """Raises RequestError for a file that onnxruntime does not run, or that takes other than images."""
         super().__init__()
-        runtime, _ = _libraries()
+        runtime = _runtime()
         settings = runtime.SessionOptions()
         settings.log_severity_level = 4
         settings.intra_op_num_threads = torch.get_num_threads()
@@ -40,7 +40,7 @@ class OnnxBody(nn.Module):
             said = shortened(legible(first_line(error)), 300)
             raise RequestError(f"onnxruntime does not run '{path.name}': {said}") from None
         inputs = self.session.get_inputs()
-        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+        kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in kinds:
             listed = ", ".join(f"{one.name}: {one.type} {one.shape}" for one in inputs)
             raise RequestError(
@@ -57,6 +57,9 @@ class OnnxBody(nn.Module):
             )
         self.side = sides[0]
         self.digest = digest_file(path)
+        told = self.session.get_modelmeta().custom_metadata_map
+        self.has_last_layer = bool(told.get(LAYER))
+        self.parameter_count = int(told[WEIGHTS]) if WEIGHTS in told else count_in(path)
 
     def extra_repr(self) -> str:
         """Its file, which has all its weights, by its sha256."""
@@ -85,28 +88,26 @@ class OnnxBody(nn.Module):
         return values.reshape(len(values), -1) if alone else values
 
 
-def with_features(path: Path) -> bytes:
-    """An ONNX file in one piece, with the features as its last output.
+def count_in(path: Path) -> int:
+    """How many weights an ONNX file has."""
+    return graph.count_weights(graph.parsed(path))
 
-    They are what its last linear layer (Gemm, MatMul, a convolution of one pixel) is given, if its first
-    output is that layer's; of another file it is the output itself. Raises RequestError for a file that is no
-    ONNX network, is too large, or keeps weights anywhere but in the file of its name with .data after it.
+
+def with_features(path: Path) -> bytes:
+    """An ONNX file in one piece, of which the features are the only output.
+
+    They are what its last layer is given (`graph.let_features_out`), or else its output itself. What was
+    found is told in the file's own metadata, as are its weights by number.
+
+    Raises RequestError for a file that is no ONNX network, is too large, or keeps weights elsewhere.
     """
-    _, onnx = _libraries()
     try:
-        model = onnx.load(path, load_external_data=False)
-        allowed = {beside.name for beside in external(path)}
-        for tensor in model.graph.initializer:
-            places = {entry.key: entry.value for entry in tensor.external_data}
-            if "location" in places and places["location"] not in allowed:
-                raise RequestError(
-                    f"'{path}' keeps weights in '{legible(places['location'])}'; export it in one file, or"
-                    f" with '{external(path)[0].name}' beside it"
-                )
-        onnx.load_external_data_for_model(model, str(path.parent))
-        name = _features(model.graph)
-        if name != model.graph.output[-1].name:
-            model.graph.output.append(onnx.ValueInfoProto(name=name))
+        model = graph.with_weights(path)
+        weights = graph.count_weights(model)
+        found = graph.let_features_out(model)
+        graph.library().helper.set_model_props(
+            model, {**_told(model), WEIGHTS: str(weights), LAYER: "found" if found else ""}
+        )
         whole: bytes = model.SerializeToString()
     except RequestError:
         raise
@@ -120,28 +121,14 @@ def with_features(path: Path) -> bytes:
     return whole
 
 
-def _features(graph: Any) -> str:
-    """The name of the value that holds the features."""
-    makers = {name: node for node in graph.node for name in node.output}
-    weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    output: str = graph.output[0].name
-    name = output
-    while (node := makers.get(name)) is not None:
-        constant = [one for one in node.input if one in weights]
-        if node.op_type in ("Gemm", "MatMul") and node.input[1] in weights:
-            return str(node.input[0])
-        if node.op_type == "Conv" and set(weights.get(node.input[1], (0, 0))[2:]) == {1}:
-            return str(node.input[0])
-        if node.op_type not in PASSED and not (node.op_type == "Add" and len(constant) == 1):
-            break
-        name = next(one for one in node.input if one not in weights)
-    return output
+def _told(model: Any) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.metadata_props}
 
 
-def _libraries() -> tuple[Any, Any]:
+def _runtime() -> Any:
+    graph.library()
     try:
-        import onnx
         import onnxruntime
     except ImportError:
         raise RequestError("ONNX networks need onnxruntime: pip install 'penultimate[onnx]'") from None
-    return onnxruntime, onnx
+    return onnxruntime

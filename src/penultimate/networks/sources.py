@@ -156,18 +156,18 @@ def fingerprint(text: str) -> dict[str, str]:
     if source.kind == "file":
         files.append(Path(source.name.rpartition(":")[0]))
     if source.kind == "onnx":
-        path = Path(source.name)
-        files += [path, *(beside for beside in external(path) if beside.is_file())]
+        files.append(Path(source.name))
     for path in files:
         if not path.is_file():
             what = "weights" if path == source.weights else "a network"
             raise RequestError(f"there is no file of {what} at '{path}'")
-    return {path.name: digest_file(path) for path in files}
+    digests = {path.name: digest_file(path) for path in files}
+    if source.kind == "onnx":
+        from penultimate.networks.graph import files_of
 
-
-def external(path: Path) -> list[Path]:
-    """The files beside an ONNX file in which exporters leave its weights."""
-    return [path.with_name(path.name + ending) for ending in (".data", "_data")]
+        network, *beside = files_of(Path(source.name))
+        digests |= {str(path.relative_to(network.parent)): digest_file(path) for path in beside}
+    return digests
 
 
 def _written(folder: Path) -> dict[str, str]:

@@ -1,0 +1,382 @@
+"""The graph of an ONNX file: what its last layer is given, how many weights it has, and where they lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penultimate.errors import RequestError, legible
+
+LINEAR = {
+    **dict.fromkeys(("Gemm", "MatMul", "FusedGemm", "FusedMatMul", "GemmFloat8", "MatMulNBits"), 1),
+    **dict.fromkeys(("MatMulBnb4", "MatMulFpQ4", "MatMulInteger", "MatMulIntegerToFloat"), 1),
+    **dict.fromkeys(("DynamicQuantizeMatMul", "Conv", "FusedConv", "ConvInteger"), 1),
+    **dict.fromkeys(("QLinearMatMul", "QGemm", "QLinearConv"), 3),
+}
+"""What a classifier may end in: operators that multiply by weights, and which of their inputs these are."""
+CONVOLUTIONS = ("Conv", "FusedConv", "ConvInteger", "QLinearConv")
+WITH_SCALE = {"QLinearMatMul": (1, 2), "QGemm": (1, 2), "QLinearConv": (1, 2), "MatMulIntegerToFloat": (2, 4)}
+"""Of operators on quantised values: which inputs are the scale and the zero point of the first one."""
+WITHOUT_SCALE = ("MatMulInteger", "ConvInteger")
+SHAPING = ("Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity")
+PASSED = {
+    *SHAPING,
+    *("Cast", "CastLike", "Dropout", "QuantizeLinear", "DequantizeLinear", "ArgMax", "TopK", "Hardmax"),
+    *("Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid", "Tanh", "Softplus", "Softsign", "Erf", "Atan"),
+    *("Exp", "Log", "Neg", "Reciprocal", "Clip", "Sub", "Div", "Round", "Floor", "Ceil", "Sign"),
+    *("QLinearSoftmax", "QLinearSigmoid"),
+}
+"""What may lie between the last layer and the output, which remains a function of its logits alone."""
+WITH_CONSTANT = ("Add", "Mul", "Min", "Max", "QLinearAdd", "QLinearMul")
+"""What may lie there too, if it takes but one value that is no constant: x * sigmoid(x) ends a trunk."""
+SIZING = ("Pow", "Sqrt", "Abs")
+"""What may lie there unless the logits are also reduced: the features of a trunk may be normalised so."""
+REDUCED = ("ReduceMax", "ReduceSum", "ReduceLogSumExp")
+"""What may lie there as a part of a softmax that is written out."""
+AVERAGES = (
+    "GlobalAveragePool",
+    "AveragePool",
+    "QLinearGlobalAveragePool",
+    "QLinearAveragePool",
+    "ReduceMean",
+)
+NO_WEIGHTS = {
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "Clip", "Pad"), (1, 2)),
+    **dict.fromkeys(("QLinearMatMul", "QLinearConv"), (1, 2, 4, 5, 6, 7)),
+    "QGemm": (1, 2, 4, 5, 7, 8),
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), (1, 2, 4, 5, 6, 7)),
+    **dict.fromkeys(("MatMulInteger", "ConvInteger"), (2, 3)),
+    **dict.fromkeys(("MatMulIntegerToFloat", "DynamicQuantizeMatMul", "MatMulNBits"), (2, 3, 4, 5)),
+    "BatchNormalization": (3, 4),
+    **dict.fromkeys(("Resize", "Upsample"), (1, 2, 3)),
+}
+"""Inputs that are scales, zero points, bounds or moments, and no weights that were trained."""
+FEATURES = "penultimate_features"
+ENDS = (b"", b"Sigmoid", b"Tanh", b"Softmax")
+"""The activations within a linear operator behind which the logits are still those of a classifier."""
+
+
+def files_of(path: Path) -> list[Path]:
+    """An ONNX file, and every file beside it in which one of its tensors lies.
+
+    Raises RequestError for a file that is no ONNX network, for a place outside its folder, and for a file
+    that is missing.
+    """
+    found = [path]
+    for place in dict.fromkeys(filter(None, map(_place, tensors_in(parsed(path))))):
+        beside = path.parent / place
+        inside = not Path(place).is_absolute() and beside.resolve().is_relative_to(path.parent.resolve())
+        if not inside:
+            raise RequestError(
+                f"'{path}' keeps weights in '{legible(place)}', outside its folder; export it in one file, or"
+                " with its weights beside it"
+            )
+        if not beside.is_file():
+            raise RequestError(
+                f"'{path}' keeps weights in '{legible(place)}', and there is no such file in '{path.parent}'"
+            )
+        found.append(beside)
+    return found
+
+
+def parsed(path: Path) -> Any:
+    """The model of a file, without the tensors that lie beside it."""
+    onnx = library()
+    try:
+        model = onnx.load(path, load_external_data=False)
+        if model.functions:
+            model = onnx.inliner.inline_local_functions(model)
+    except OSError as error:
+        raise RequestError(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # a protobuf parser raises whatever the bytes make of it
+        said = legible(str(error).partition("\n")[0] or type(error).__name__)[:300]
+        raise RequestError(f"'{path}' is no ONNX network that can be read: {said}") from None
+    if not model.graph.node and not model.graph.output:
+        raise RequestError(f"'{path}' is no ONNX network that can be read: it has no graph")
+    return model
+
+
+def with_weights(path: Path) -> Any:
+    """The model of a file with all of its tensors inside."""
+    from onnx.external_data_helper import load_external_data_for_tensor
+
+    onnx = library()
+    files_of(path)
+    model = parsed(path)
+    for tensor in tensors_in(model):
+        if _place(tensor):
+            load_external_data_for_tensor(tensor, str(path.parent))
+            tensor.data_location = onnx.TensorProto.DEFAULT
+            del tensor.external_data[:]
+    return model
+
+
+def library() -> Any:
+    """The library that reads ONNX files; raises RequestError where it is not installed."""
+    try:
+        import onnx
+        import onnx.inliner
+    except ImportError:
+        raise RequestError("ONNX networks need onnxruntime: pip install 'penultimate[onnx]'") from None
+    return onnx
+
+
+def _place(tensor: Any) -> str:
+    """The file in which a tensor lies, as its model names it; '' for one that is inside."""
+    places: dict[str, str] = {entry.key: entry.value for entry in tensor.external_data}
+    return places.get("location", "")
+
+
+def tensors_in(model: Any) -> Iterator[Any]:
+    """Every tensor of a model: initial values, those of attributes, and those of graphs in graphs."""
+    for graph in graphs_in(model.graph):
+        yield from graph.initializer
+        for sparse in graph.sparse_initializer:
+            yield from (sparse.values, sparse.indices)
+        for node in graph.node:
+            for attribute in node.attribute:
+                yield from _tensors_of(attribute)
+
+
+def _tensors_of(attribute: Any) -> Iterator[Any]:
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+        yield from (sparse.values, sparse.indices)
+
+
+def graphs_in(graph: Any) -> Iterator[Any]:
+    """A graph, and the graphs of its conditions and loops."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from graphs_in(inner)
+
+
+# -- the last layer -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the values of a graph: which no image changes, and their shapes (0: any size)."""
+
+    constants: set[str]
+    shapes: dict[str, tuple[int, ...]]
+
+    def kernel(self, node: Any) -> tuple[int, ...]:
+        """The size of a convolution's kernel; () where it is not known."""
+        weight = self.shapes.get(node.input[LINEAR[node.op_type]], ())
+        return tuple(_settings(node).get("kernel_shape", ())) or weight[2:]
+
+
+def let_features_out(model: Any) -> bool:
+    """Make what a model's last layer is given its only output; whether that layer was found.
+
+    The last layer multiplies by constant weights, wherever they come from, and an output is made of what it
+    gives by operators that are PASSED. Of several outputs it is the first that has one. Without such a layer
+    the first output stays.
+    """
+    onnx, graph = library(), model.graph
+    known = _Known(_constants(graph), _shapes(model))
+    for output in sorted(graph.output, key=lambda output: output.name != "logits"):
+        found = _last_layer(graph, output.name, known)
+        kernel = known.kernel(found[0]) if found and found[0].op_type in CONVOLUTIONS else ()
+        given = _given(graph, *found, kernel) if found else None
+        if given is not None:
+            graph.node.append(onnx.helper.make_node("Identity", [given], [FEATURES]))
+            del graph.output[:]
+            graph.output.append(onnx.ValueInfoProto(name=FEATURES))
+            return True
+    del graph.output[1:]
+    return False
+
+
+def _constants(graph: Any) -> set[str]:
+    """The values that no image changes, the scales of dynamic quantisation among them."""
+    known = {tensor.name for tensor in graph.initializer}
+    known |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
+    for node in graph.node:
+        if node.op_type == "DynamicQuantizeLinear":
+            known.update(node.output[1:])
+        of_constants = bool(node.input) and all(name in known for name in node.input)
+        has_graph = any(attribute.HasField("g") for attribute in node.attribute)
+        if node.op_type == "Constant" or (of_constants and not has_graph):
+            known.update(node.output)
+    return known
+
+
+def _last_layer(graph: Any, output: str, known: _Known) -> tuple[Any, list[Any]] | None:
+    """The operator that gives the logits of an output, and the operators between them."""
+    places = {name: place for place, node in enumerate(graph.node) for name in node.output}
+    open_values, between, branched = {output}, list[Any](), False
+    while open_values and open_values <= places.keys():
+        node = graph.node[max(places[value] for value in open_values)]
+        if node.op_type in LINEAR:
+            kinds = {each.op_type for each in between}
+            reduced, averaged = not kinds.isdisjoint(REDUCED), not kinds.isdisjoint(AVERAGES)
+            odd = (reduced and not branched) or (averaged and branched)
+            odd |= (reduced or averaged) and not kinds.isdisjoint(SIZING)
+            alone = open_values <= set(node.output)
+            return (node, between) if alone and not odd and _is_last(node, known, averaged) else None
+        changing = {value for value in node.input if value not in known.constants}
+        passed = node.op_type in (*PASSED, *AVERAGES, *REDUCED, *SIZING)
+        passed |= node.op_type in WITH_CONSTANT and len(changing) == 1
+        if not passed or _rectifies(graph, node):
+            return None
+        between.append(node)
+        open_values = (open_values - set(node.output)) | changing
+        branched |= len(open_values) > 1
+    return None
+
+
+def _is_last(node: Any, known: _Known, averaged: bool) -> bool:
+    """Whether a linear operator takes features [n m], or [n m h w] position by position."""
+    place, settings = LINEAR[node.op_type], _settings(node)
+    if len(node.input) <= place or node.input[place] not in known.constants:
+        return False
+    activation = settings.get("activation", b"")
+    if node.input[0] in known.constants or settings.get("transA") or activation not in ENDS:
+        return False
+    if node.op_type not in CONVOLUTIONS:
+        return True
+    kernel, sides = known.kernel(node), known.shapes.get(node.input[0], ())[2:]
+    if settings.get("group", 1) != 1 or not kernel:
+        return False
+    if set(kernel) == {1}:
+        return averaged or not all(sides) or set(sides) <= {1}
+    return kernel == sides and not any(settings.get("pads", ()))
+
+
+def _rectifies(graph: Any, node: Any) -> bool:
+    """Whether an operator is a ReLU by another name, behind which a trunk ends: clip to 0 and above."""
+    if node.op_type not in ("Clip", "Max"):
+        return False
+    settings = _settings(node)
+    values = {name: _value(graph, name) for name in node.input}
+    if node.op_type == "Max":
+        return 0.0 in values.values()
+    bounds = [*node.input[1:], "", ""][:2]
+    low = settings.get("min", values.get(bounds[0]))
+    high = settings.get("max", values.get(bounds[1]))
+    unknown = bool(bounds[0]) and low is None
+    return unknown or (low == 0 and high != 1)
+
+
+def _value(graph: Any, name: str) -> float | None:
+    """A constant number of a graph; None for what is none."""
+    onnx = library()
+    stored = [tensor for tensor in graph.initializer if tensor.name == name]
+    for node in graph.node:
+        if node.op_type == "Constant" and name in node.output:
+            stored += [attribute.t for attribute in node.attribute if attribute.name == "value"]
+            stored += [one for one in node.attribute if one.name == "value_float"]
+    if len(stored) != 1:
+        return None
+    if not hasattr(stored[0], "dims"):
+        return float(stored[0].f)
+    if _place(stored[0]) or math.prod(stored[0].dims) != 1:
+        return None
+    return float(onnx.numpy_helper.to_array(stored[0]).reshape(()))
+
+
+def _given(graph: Any, node: Any, between: list[Any], kernel: tuple[int, ...]) -> str | None:
+    """The name of a value [n m] that is what a layer is given, in floating-point numbers.
+
+    None where a quantised value has no scale in the graph.
+    """
+    helper = library().helper
+    makers = {name: maker for maker in graph.node for name in maker.output}
+    name: str = node.input[0]
+    maker = makers.get(name)
+    while maker is not None and maker.op_type in SHAPING:
+        maker = makers.get(maker.input[0])
+    scaled: list[str] = []
+    if node.op_type in WITH_SCALE:
+        scaled = [node.input[place] for place in WITH_SCALE[node.op_type] if place < len(node.input)]
+    elif node.op_type in WITHOUT_SCALE:
+        if maker is None or maker.op_type not in ("QuantizeLinear", "DynamicQuantizeLinear"):
+            return None
+        dynamic = maker.op_type == "DynamicQuantizeLinear"
+        scaled = list(maker.output[1:] if dynamic else maker.input[1:])
+    added: list[Any] = []
+    if maker is not None and maker.op_type == "DynamicQuantizeLinear" and name == maker.output[0]:
+        name = maker.input[0]  # whose steps depend on what else is in the batch
+    elif scaled:
+        added.append(helper.make_node("DequantizeLinear", [name, *scaled], [f"{FEATURES}_as_numbers"]))
+        name = added[-1].output[0]
+    if node.op_type in CONVOLUTIONS:
+        joined = "GlobalAveragePool" if set(kernel) == {1} else "Flatten"
+        added.append(helper.make_node(joined, [name], [f"{FEATURES}_joined"]))
+        name = added[-1].output[0]
+    else:
+        for place, average in enumerate(one for one in reversed(between) if one.op_type in AVERAGES):
+            copy = library().NodeProto()
+            copy.CopyFrom(average)
+            copy.name = f"{FEATURES}_average_{place}"
+            copy.input[0] = name
+            copy.output[0] = name = f"{FEATURES}_averaged_{place}"
+            added.append(copy)
+    graph.node.extend(added)
+    return name
+
+
+def _settings(node: Any) -> dict[str, Any]:
+    onnx = library()
+    return {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+
+
+def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes of the values of a model, as far as they follow from its inputs; 0 for what may vary."""
+    onnx = library()
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    try:
+        graph = onnx.shape_inference.infer_shapes(model).graph
+    except Exception:  # of a model above 2 GB, or with operators that it does not know
+        graph = model.graph
+    for value in (*graph.input, *graph.value_info):
+        if value.type.tensor_type.HasField("shape"):
+            dimensions = value.type.tensor_type.shape.dim
+            shapes.setdefault(value.name, tuple(each.dim_value for each in dimensions))
+    return shapes
+
+
+# -- the weights --------------------------------------------------------------------------------------------
+
+
+def count_weights(model: Any) -> int:
+    """How many weights a model has: its constant numbers but for scales, zero points, moments and sizes."""
+    total = 0
+    for graph in graphs_in(model.graph):
+        uses: dict[str, list[tuple[str, int]]] = {}
+        for node in graph.node:
+            for place, name in enumerate(node.input):
+                uses.setdefault(name, []).append((node.op_type, place))
+        constants = [(tensor.name, tensor) for tensor in graph.initializer]
+        constants += [(sparse.values.name, sparse.values) for sparse in graph.sparse_initializer]
+        for node in graph.node:
+            if node.op_type == "Constant":
+                held = (tensor for attribute in node.attribute for tensor in _tensors_of(attribute))
+                constants += [(node.output[0], tensor) for tensor in held]
+            if node.op_type == "MatMulNBits":
+                settings = _settings(node)
+                total += settings["K"] * settings["N"]
+        packed = {node.input[1] for node in graph.node if node.op_type == "MatMulNBits"}
+        for name, tensor in constants:
+            if name not in packed and _is_weight(tensor, uses.get(name, [])):
+                total += math.prod(tensor.dims)
+    return total
+
+
+def _is_weight(tensor: Any, uses: Iterable[tuple[str, int]]) -> bool:
+    types = library().TensorProto
+    if math.prod(tensor.dims) < 2 or tensor.data_type in (types.INT64, types.BOOL, types.STRING):
+        return False
+    used = [(kind, place) for kind, place in uses if place not in NO_WEIGHTS.get(kind, ())]
+    if tensor.data_type == types.INT32:  # a bias in quantised steps, or a size
+        return any(kind in ("DequantizeLinear", "QLinearConv", "QGemm") for kind, _ in used)
+    return bool(used)
