@@ -47,6 +47,16 @@ class Evaluation:
 
         return records(admit(read_study(self.out, self.study)))
 
+    @cached_property
+    def remarks(self) -> list[str]:
+        """What the networks' own outputs were taken for, and why numbers of them are not given."""
+        from penultimate.report import read_study
+        from penultimate.report.class_order import not_given, order_of_classes
+
+        results = read_study(self.out, self.study)
+        order = order_of_classes(results.description)
+        return [*filter(None, [order]), *not_given(results)]
+
     def to_pandas(self) -> pd.DataFrame:
         """The ranking as a pandas DataFrame; raises RequestError where pandas is not installed."""
         try:
@@ -70,7 +80,8 @@ class Evaluation:
         from penultimate.report import render_exhibit_text
 
         failed = "".join(f"failed: {step}: {why}\n" for step, why in self.summary.failed.items())
-        return f"{render_exhibit_text(self._exhibit())}\n{failed}Report: {self.report}"
+        told = "".join(f"{remark}\n" for remark in self.remarks)
+        return f"{render_exhibit_text(self._exhibit())}\n{failed}{told}Report: {self.report}"
 
 
 def evaluate(
@@ -82,6 +93,8 @@ def evaluate(
     fine_tune: bool = False,
     size: int | None = None,
     crop: float | None = None,
+    class_order: str | Path | Sequence[str] | Mapping[Any, Any] = (),
+    copies: str = "keep",
     out: Path | str = "runs",
     name: str = "",
     processes: int | None = None,
@@ -102,10 +115,15 @@ def evaluate(
     `source` names the data whose classes the networks were trained on, `classifies` (True: all) the networks
     whose final layers are for these. `size` (pixels) and `crop` (the share of the resized image that is cut
     out of its middle) hold for all networks whose sources do not say them (crop=160, share=0.9), in place of
-    what their own weights want. What fails is in `summary.failed`, and costs nothing of the others.
+    what their own weights want. `class_order` says in which order the source's classes are the networks'
+    outputs: their names, {name: place}, {place: name}, a JSON file that holds one of these, or "text" (the
+    usual one, as torchvision's ImageFolder has it), "natural" (as timm has it) or "dictionary".
+    `copies="drop"` leaves out all but one of images that are equal. What fails is in `summary.failed`, and
+    costs nothing of the others.
 
     Raises RequestError for names and folders that cannot be used.
     """
+    from penultimate.data.class_order import read_class_order
     from penultimate.engine.inprocess import InProcessEngine
     from penultimate.engine.run import run
     from penultimate.report import refresh_page
@@ -120,7 +138,10 @@ def evaluate(
     if live and engine != "local":
         raise RequestError(f"'{live[0]}' is a module, which no other process knows: only engine='local' does")
     sources = {each: _source(each, what, size, crop) for each, what in networks.items()}
-    study = evaluation(sources, folders, source, classifies, fine_tune, name or NAME, size, crop)
+    order = read_class_order(class_order) if class_order else ()
+    study = evaluation(
+        sources, folders, source, classifies, fine_tune, name or NAME, size, crop, order, copies
+    )
     _expect_networks(study, Store(out))
     command = command or "penultimate.evaluate(...) in Python"
     summary = run(study, out, processes, observer, command, InProcessEngine() if live else engine, verify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,14 @@ def test_classes_that_lie_elsewhere_by_a_link_keep_their_split(tmp_path: Path) -
     root = lay(tmp_path / "set", "train/ant", "train/bee")
     (root / "test").symlink_to(tmp_path / "far")
     assert found(open_dataset(str(root))) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
+
+
+def test_classes_are_in_the_order_of_their_folders_names_on_disk(tmp_path: Path) -> None:
+    """As trainers list them: composed and decomposed letters sort differently, capitals before others."""
+    decomposed = unicodedata.normalize("NFD", "élan")
+    opened = open_dataset(str(lay(tmp_path, decomposed, "fox", "Zebra", "item10", "item9")))
+    names = opened.splits["train"].class_names
+    assert names == ("Zebra", "élan", "fox", "item10", "item9")
+    assert names == tuple(
+        unicodedata.normalize("NFC", name) for name in sorted(each.name for each in tmp_path.iterdir())
+    )

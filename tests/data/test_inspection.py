@@ -140,6 +140,34 @@ def test_a_check_runs_where_the_system_names_no_usable_cores(
     assert "0 cannot be read" in out
 
 
+def test_images_of_one_class_are_not_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(5):
+        put_image(tmp_path / f"ant/{number}.jpg", 0, number)
+    code, out, _ = command(capsys, "data", "check", tmp_path)
+    assert code == 1
+    assert "there is nothing to tell apart: images of two classes or more are needed" in out
+    (tmp_path / "bee").mkdir()
+    assert command(capsys, "data", "check", tmp_path)[0] == 1
+    put_image(tmp_path / "bee/5.jpg", 1, 5)
+    code, out, _ = command(capsys, "data", "check", tmp_path)
+    assert code == 0
+    assert "nothing to tell apart" not in out
+
+
+def test_copies_are_named_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for split, first in (("train", 0), ("test", 5)):
+        for label, name in enumerate(("ant", "bee")):
+            for number in range(first, first + 5):
+                put_image(tmp_path / f"{split}/{name}/{number}.jpg", label, number)
+    assert "copies" not in command(capsys, "data", "check", tmp_path)[1]
+    for name in ("6", "7"):
+        put(tmp_path / f"test/bee/{name}.jpg", (tmp_path / "train/bee/1.jpg").read_bytes())
+    code, out, _ = command(capsys, "data", "check", tmp_path)
+    assert code == 0
+    found = "copies: 2 test images of 10 are exact copies of train images: 'test/bee/6.jpg' and"
+    assert f"{found} 'train/bee/1.jpg'" in out
+
+
 def _turned() -> Any:
     exif = Image.Exif()
     exif[0x0112] = 6

@@ -103,8 +103,8 @@ def test_images_are_shown_as_the_network_wants_them(tmp_path: Path, workers: int
     from torchvision.transforms import v2
 
     root = split_folders(tmp_path / "e", ("ape", "bee"), 5, 2)
-    manifest, left_out, _ = leave_listing(located("e", str(root)), tmp_path / "left", 0, quietly)
-    assert (manifest["class_names"], left_out) == (["ape", "bee"], {})
+    left = leave_listing(located("e", str(root)), tmp_path / "left", 0, quietly)
+    assert (left.manifest["class_names"], left.left_out) == (["ape", "bee"], {})
     shown = listed_images(tmp_path / "left", "train", PREPARATION, workers)
     small = load_images(tmp_path / "left", "train")
     assert small.images.shape == (10, SIDE, SIDE, 3)
@@ -130,12 +130,13 @@ def test_an_image_that_cannot_be_read_is_left_out_and_named_and_shifts_no_label(
     file.write_bytes(file.read_bytes()[:200])
     still = Image.open(root / "train" / "bee" / "000.jpg")
     still.save(root / "train" / "bee" / "moving.gif", save_all=True, append_images=[still.rotate(90)])
-    _, left_out, remarks = leave_listing(located("f", str(root)), tmp_path / "left", 0, quietly)
-    assert list(left_out) == list(remarks) == ["train"]
-    assert remarks["train"] == [
+    left = leave_listing(located("f", str(root)), tmp_path / "left", 0, quietly)
+    assert list(left.left_out) == list(left.remarks) == ["train"]
+    assert left.images == {"train": 6, "test": 4}
+    assert left.remarks["train"] == [
         "1 of 7 images hold several frames, of which the first is read; the first is train/bee/moving.gif"
     ]
-    assert str(file) in left_out["train"][0]
+    assert str(file) in left.left_out["train"][0]
     shown = listed_images(tmp_path / "left", "train", PREPARATION)
     assert shown.labels.tolist() == [0, 0, 1, 1, 1, 1]
     assert len(shown.in_memory()) == 6
@@ -147,8 +148,8 @@ def test_what_images_hold_beyond_what_is_read_is_told_once(tmp_path: Path) -> No
     for name in ("x.gif", "y.gif"):
         frames = [Image.new("L", (20, 20), level) for level in (0, 255)]
         frames[0].save(root / "train" / "ape" / name, save_all=True, append_images=frames[1:])
-    _, _, remarks = leave_listing(located("r", str(root)), tmp_path / "left", 0, quietly)
-    assert remarks == {
+    left = leave_listing(located("r", str(root)), tmp_path / "left", 0, quietly)
+    assert left.remarks == {
         "train": [
             "2 of 8 images hold several frames, of which the first is read; the first is train/ape/x.gif"
         ]
@@ -217,7 +218,7 @@ def test_the_images_held_out_are_a_share_of_the_training_images_by_their_names(t
 def test_no_whole_set_of_pictures_is_in_memory(tmp_path: Path) -> None:
     found = located("many", str(class_folders(tmp_path / "many", ("x", "y"), 300)))
     tracemalloc.start()
-    manifest, *_ = leave_listing(found, tmp_path / "left", 0, quietly)
+    manifest = leave_listing(found, tmp_path / "left", 0, quietly).manifest
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     small = (tmp_path / "left/train.images.npy").stat().st_size

@@ -67,6 +67,21 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         metavar="all|NAME,...",
         help="the networks whose final layers are for the source's classes, in its order",
     )
+    parser.add_argument(
+        "--class-order",
+        default="",
+        metavar="FILE.json|text|natural|dictionary",
+        help="the order of the source's classes in the networks' outputs: a list of names, a class_to_idx or"
+        " an id2label, or how they are sorted (default: text, as torchvision's ImageFolder sorts folders;"
+        " natural: 2 before 10, as timm does)",
+    )
+    parser.add_argument(
+        "--copies",
+        choices=("keep", "drop"),
+        default="keep",
+        help="of images that are equal, byte for byte: keep all (default), or drop all but one, which is a"
+        " test image if any is",
+    )
     parser.add_argument("--root", default="", metavar="FOLDER", help="where data that are only named lie")
     parser.add_argument(
         "--fine-tune", action="store_true", help="also train all weights on each task, which takes long"
@@ -95,6 +110,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
 
 def _evaluate(options: argparse.Namespace) -> int:
     from penultimate.commands.running import tell_plan
+    from penultimate.data.class_order import read_class_order
     from penultimate.engine.display import Display
     from penultimate.evaluation import evaluate
     from penultimate.report import exhibit, render_exhibit_text
@@ -108,7 +124,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     classifies = chosen == ["all"] or chosen
     if options.plan:
         name = options.name or NAME
-        prepared = options.size, options.crop
+        order = read_class_order(options.class_order) if options.class_order else ()
+        prepared = options.size, options.crop, order, options.copies
         study = evaluation(networks, data, source, classifies, options.fine_tune, name, *prepared)
         return tell_plan(study, options)
     done = evaluate(
@@ -119,6 +136,8 @@ def _evaluate(options: argparse.Namespace) -> int:
         fine_tune=options.fine_tune,
         size=options.size,
         crop=options.crop,
+        class_order=options.class_order,
+        copies=options.copies,
         out=options.out,
         name=options.name,
         processes=options.processes,
@@ -130,6 +149,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         shown = exhibit(name, options.out, done.study)
         if shown.is_measured or name == "ranking" or not shown.missing:  # else it says why there is none
             say(render_exhibit_text(shown))
+    say(*done.remarks)
     tell(done.summary, done.report)
     return 0 if done.summary.complete else 1
 

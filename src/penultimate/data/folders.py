@@ -21,6 +21,7 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
     named, left = _splits(root)
     found: dict[str, list[tuple[str, list[str]]]] = {}
     classes: dict[str, set[str]] = {}
+    spelt: dict[str, str] = {}
     for folder, part in named.items():
         seen.look_for_hidden(folder)
         for entry in visible(folder):
@@ -33,6 +34,8 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
             if name in classes.setdefault(part, set()):
                 raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
             classes[part].add(name)
+            if part == "train" or name not in spelt:
+                spelt[name] = entry.name
             found.setdefault(part, []).append((name, images))
     if not any(images for its in found.values() for _, images in its):
         lying = f"; {some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
@@ -49,7 +52,7 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
                     f"'{path}': {some(new, 'class folder', 'class folders')} of the {part} images: not"
                     f" among the training images'.{nearest(new[0], classes['train'])}"
                 )
-    names = sorted(set().union(*classes.values()))
+    names = sorted(set().union(*classes.values()), key=lambda name: spelt[name])  # as trainers list them
     place = {name: label for label, name in enumerate(names)}
     parts = {}
     for number, (part, each) in enumerate(found.items()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from penultimate.cores import usable_cores
+from penultimate.data.copies import exact_copies
 from penultimate.data.decoding import read_colours
 from penultimate.data.entries import Entry, entry
 from penultimate.data.listing import Listing
@@ -120,6 +121,7 @@ def check(
     absent: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     sound = True
+    listings: dict[str, Listing] = {}
     copy = read_copy(Path(name if root is None else root).expanduser())
     for split in opened.splits:
         try:
@@ -132,19 +134,31 @@ def check(
         except DamagedFileError as error:
             unreadable[split] = str(error)
             continue
+        listings[split] = listing
         sound &= _check_split(opened, split, listing, say, progress)
+    for told in exact_copies(listings).told():
+        say(f"copies: {told}")
     for what, reasons in (("cannot be read", unreadable), ("not there", absent)):
         if reasons:
             listed = ", ".join(list(reasons)[:3]) + (", ..." if len(reasons) > 3 else "")
             say(f"{what}: {len(reasons)} of {len(opened.splits)} splits ({listed})")
             for reason in list(dict.fromkeys(reasons.values()))[:3]:
                 say(f"  {reason.removesuffix(what_goes_where(name))}")
+    if opened.entry is None and listings and not _has_classes(listings):
+        say("there is nothing to tell apart: images of two classes or more are needed")
+        sound = False
     if absent and opened.entry is not None:
         say(f"What goes where, in {Path(root or '.') / opened.entry.folder}:")
         for line in opened.entry.layout:
             say(f"  {line}")
         say(_how(opened.entry, root))
     return sound and not absent and not unreadable
+
+
+def _has_classes(listings: Mapping[str, Listing]) -> bool:
+    """Return whether there are images of two classes, or with several labels each."""
+    labels = [listing.labels for listing in listings.values()]
+    return any(each.ndim > 1 for each in labels) or np.unique(np.concatenate(labels)).size > 1
 
 
 def _check_split(

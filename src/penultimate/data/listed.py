@@ -12,10 +12,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from penultimate.data.copies import exact_copies
 from penultimate.data.images import (
     ChannelStatistics,
     ImageSet,
@@ -97,51 +99,86 @@ class ListedImages:
         return ImageSet(images, self.labels, self.ids, self.class_names)
 
 
+@dataclass(frozen=True)
+class Left:
+    """What was found while a data set was listed.
+
+    left_out   the images of each split that cannot be read, up to NAMED, with the reasons
+    remarks    what is not read of others
+    copies     which images are copies of each other, in sentences
+    images     how many there are to be used
+    """
+
+    manifest: Manifest
+    left_out: dict[str, list[str]]
+    remarks: dict[str, list[str]]
+    copies: list[str]
+    images: dict[str, int]
+
+
 def leave_listing(
-    found: Located, folder: Path, draw: int, progress: Callable[[dict[str, object]], None]
-) -> tuple[Manifest, dict[str, list[str]], dict[str, list[str]]]:
+    found: Located,
+    folder: Path,
+    draw: int,
+    progress: Callable[[dict[str, object]], None],
+    reading: Mapping[str, Any] | None = None,
+) -> Left:
     """Decode every image once and leave in a folder what this module says.
 
-    Returns the manifest and, of each split that has any, the images that cannot be read, named up to NAMED
-    with the reasons, and what of others is not read. Those that cannot be are left out, and no label is
+    Images that cannot be read are left out, and so are copies where `reading` drops them; no label is
     shifted. However many images there are, a batch of them is in memory. Raises RequestError if none can be
     read, or a split has none.
     """
+    reading = reading or {}
+    copies = exact_copies(found.splits)
+    dropped = copies.left_out() if reading.get("copies") == "drop" else {}
     left_out: dict[str, list[int]] = {}
     told: dict[str, list[str]] = {}
     remarked: dict[str, list[str]] = {}
     manifest: Manifest = {}
     prepare_folder(folder)
+    counts: dict[str, int] = {}
     for split, listing in found.splits.items():
         rows = [np.arange(0)]
+        without = dropped.get(split, np.arange(0))
+        single = np.delete(np.arange(len(listing)), without)
+        left_out[split] = without.tolist()
         remarks: dict[str, list[int]] = {}
         with tempfile.TemporaryFile(dir=folder) as pictures:
-            for batch in decoded(listing, [_PICTURE], workers=0):
+            for batch in decoded(listing.subset(single), [_PICTURE], workers=0):
                 pictures.write(np.ascontiguousarray(batch.images[_PICTURE.geometry]).data)
-                rows.append(batch.rows)
-                left_out.setdefault(split, []).extend(row for row, _ in batch.left_out)
+                rows.append(single[batch.rows])
+                left_out[split] += [int(single[row]) for row, _ in batch.left_out]
                 told.setdefault(split, []).extend(why for _, why in batch.left_out)
                 for row, what in batch.remarks:
-                    remarks.setdefault(what, []).append(row)
+                    remarks.setdefault(what, []).append(int(single[row]))
                 progress({"dataset": found.name, "split": split, "images": batch.stop})
             kept = listing.subset(np.concatenate(rows))
             if not len(kept):
                 why = f"no image of the {split} split is there, in '{found.where}'"
-                if len(listing):
+                if len(listing) and not len(single):
+                    why = f"every image of the {split} split is a copy of another, and is left out"
+                elif len(listing):
                     why = f"none of {len(listing)} {split} images can be read; {told[split][0]}"
                 raise RequestError(f"data '{found.name}': {why}")
             pictures.flush()
             pixels = np.memmap(pictures, np.uint8, "r", shape=(len(kept), SIDE, SIDE, 3))
             small = ImageSet(pixels, kept.labels, kept.ids, kept.class_names)
             manifest = save_images(folder, split, small, name=found.name, draw=draw)
+        counts[split] = len(kept)
         remarked[split] = [
             f"{len(of):,} of {len(listing):,} images {what}; the first is {listing.name(of[0])}"
             for what, of in remarks.items()
         ]
-    where = {"name": found.name, "where": found.where, "splits": list(found.asked)}
-    write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": left_out}, SCHEMA)
+    where = {"name": found.name, "where": found.where, "splits": list(found.asked), "reading": dict(reading)}
+    lacking = {split: sorted(those) for split, those in left_out.items() if those}
+    write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": lacking}, SCHEMA)
     named = {split: _named(reasons) for split, reasons in told.items() if reasons}
-    return manifest, named, {split: these for split, these in remarked.items() if these}
+    notes = copies.told()
+    if dropped and notes:
+        count = sum(map(len, dropped.values()))
+        notes.append(f"of these copies {count:,} are left out, and one image of each class is kept")
+    return Left(manifest, named, {split: these for split, these in remarked.items() if these}, notes, counts)
 
 
 def _named(reasons: list[str]) -> list[str]:
@@ -160,7 +197,7 @@ class ListedSplits:
     def of(cls, folder: Path) -> ListedSplits:
         """Look at every file of the data set, once for all splits; raises RequestError if it has changed."""
         facts = read_sealed(folder / LISTING, SCHEMA)
-        found = located(facts["name"], facts["where"], tuple(facts["splits"]))
+        found = located(facts["name"], facts["where"], tuple(facts["splits"]), facts.get("reading"))
         if found.fingerprint != facts["content"]:
             raise RequestError(
                 f"the images in '{facts['where']}' were changed since the study began; start it again"

@@ -175,7 +175,7 @@ class Listing:
                 kept.unlink()
         with ThreadPoolExecutor() as pool:  # a block at a time: `map` holds a future for each of its images
             blocks = (range(at, min(at + BLOCK, len(self))) for at in range(0, len(self), BLOCK))
-            digests = b"".join(digest for block in blocks for digest in pool.map(self._digest, block))
+            digests = b"".join(digest for block in blocks for digest in pool.map(self.digest_of, block))
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             atomic_write(kept, with_digest(digests))
@@ -187,7 +187,8 @@ class Listing:
             self, places=self.places[indices], labels=self.labels[indices], ids=self.ids[indices], missing=()
         )
 
-    def _digest(self, index: int) -> bytes:
+    def digest_of(self, index: int) -> bytes:
+        """Return the sha256 of one image's bytes; raises DamagedFileError where it cannot be read."""
         image = self.image(index)
         match image:
             case Path():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penultimate.data.catalog import DatasetCard
+from penultimate.data.class_order import ClassOrder, in_class_order
 from penultimate.data.listing import BLOCK, Listing
 from penultimate.data.opening import OpenedDataset, open_dataset
 from penultimate.errors import RequestError
@@ -31,17 +32,24 @@ class Located:
 
     `asked` are the splits that the study looks at: of a source that is no task, the training images need not
     even be listed. Where "holdout" is asked for, it is drawn from the training images.
+    Classes are numbered in the `class_order`, where one is said.
     """
 
     name: str
     where: str
     asked: tuple[str, ...]
     opened: OpenedDataset
+    class_order: ClassOrder = ()
 
     @cached_property
     def splits(self) -> Mapping[str, Listing]:
         """The listings of those splits that there are."""
         there = {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
+        if self.class_order:
+            there = {
+                split: in_class_order(self.name, listing, self.class_order)
+                for split, listing in there.items()
+            }
         if HOLDOUT not in self.asked or HOLDOUT in there or "train" not in there:
             return there
         held = held_out(there["train"], HELD_OUT)
@@ -62,9 +70,11 @@ class Located:
     def card(self) -> DatasetCard:
         """What studies and pages know of it, with the numbers of images that are there."""
         sizes = {split: len(listing) for split, listing in self.splits.items()}
-        if self.opened.entry is not None:
-            return replace(self.opened.entry.card, name=self.name, sizes=sizes, note=self.told, source="")
         names = next(iter(self.splits.values())).class_names
+        if self.opened.entry is not None:
+            published = self.opened.entry.card
+            classes = len(names) if self.class_order else published.classes
+            return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.told, source="")
         relation = f"images of one's own: {self.told}"
         return DatasetCard(
             self.name, self.name, len(names), sizes, "top1", relation, "unknown", "", self.told
@@ -99,10 +109,17 @@ def _as_json(column: Iterable[Any]) -> Iterator[str]:
     yield "]" if before == "," else ",[]"
 
 
-def located(name: str, where: str, asked: tuple[str, ...] = SPLITS) -> Located:
-    """The data set at a place; raises RequestError, saying what is expected, where there is none."""
+def located(
+    name: str, where: str, asked: tuple[str, ...] = SPLITS, reading: Mapping[str, Any] | None = None
+) -> Located:
+    """Return the data set at a place, read as a study says (`Study.reading`).
+
+    Raises RequestError, saying what is expected, where there is none.
+    """
+    said = (reading or {}).get("class_order", ())
     try:
-        found = Located(name, where, asked, open_dataset(name, where))
+        order = said if isinstance(said, str) else tuple(said)
+        found = Located(name, where, asked, open_dataset(name, where), order)
         listed = found.splits
     except RequestError as error:
         raise RequestError(f"data '{name}': {error}") from None

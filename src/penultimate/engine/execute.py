@@ -69,15 +69,16 @@ def _located(inputs: Inputs) -> Outcome:
     from penultimate.data.located import located
 
     config = inputs.step.config
-    found = located(config["name"], config["where"], tuple(config["splits"]))
+    reading = config.get("reading")
+    found = located(config["name"], config["where"], tuple(config["splits"]), reading)
     if found.fingerprint != config["content"]:
         raise RequestError(
             f"the images in '{config['where']}' were changed since the study began; start it again"
         )
-    manifest, left_out, remarks = leave_listing(found, inputs.folder, config["draw"], inputs.progress)
-    told = {"left_out": left_out, "remarks": remarks}
+    left = leave_listing(found, inputs.folder, config["draw"], inputs.progress, reading)
+    told = {"left_out": left.left_out, "remarks": left.remarks, "copies": left.copies, "images": left.images}
     known = {name: what for name, what in told.items() if what}
-    return Outcome(facts={"content_digest": manifest["digest"], **known})
+    return Outcome(facts={"content_digest": left.manifest["digest"], **known})
 
 
 def sheet(inputs: Inputs) -> Outcome:

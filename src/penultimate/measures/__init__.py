@@ -12,6 +12,7 @@ import pkgutil
 from penultimate.measures.catalogue import measurement, names, requested
 from penultimate.measures.declaration import (
     ClassNames,
+    ClassOrder,
     Features,
     Head,
     Layers,
@@ -32,6 +33,7 @@ from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 __all__ = [
     "Arrays",
     "ClassNames",
+    "ClassOrder",
     "Fact",
     "Features",
     "Head",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from penultimate.measures.calibration import OF_BINS, SUFFIXES, log_probabilities, measured, numbers_of
-from penultimate.measures.declaration import Head, LogProbabilities, Yield
+from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined, sample
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @register.measurement(
     version=2,
     per="network",
-    needs=(LogProbabilities("test"), LogProbabilities("holdout", optional=True), Head()),
+    needs=(LogProbabilities("test"), LogProbabilities("holdout", optional=True), Head(), ClassOrder()),
     yields=(
         Yield("top1", "fraction"),
         Yield("top5", "fraction"),
@@ -37,12 +37,14 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
 
     The temperature is fitted on the holdout. Without one, each half of the test images is scaled by the
     temperature that suits the other half, never by one that was fitted on it; the number is their geometric
-    mean. Where no temperature is best, what is scaled is missing.
+    mean. Where no temperature is best, what is scaled is missing. Where another order of classes fits the
+    predictions far better than the one taken, all numbers are.
     """
     from penultimate.metrics.accuracy import top_k
 
     bank = inputs.features("test")
     assert bank.logits is not None
+    _expect_order(inputs, bank)
     for k in (1, 5):
         yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", "test")
     scores = log_probabilities(inputs, bank)
@@ -51,6 +53,40 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
         yield from _scaled(inputs, scores, bank)
     except UndefinedError as error:
         yield Undefined(str(error))
+
+
+def _expect_order(inputs: Inputs, bank: FeatureBank) -> None:
+    """Raise UndefinedError where the outputs are in another order of classes than they are taken to be in."""
+    names = inputs.step.config.get("class_order")
+    if names is None:
+        return
+    from penultimate.data.class_order import KEYS, USUAL, called, in_usual_order, shown
+    from penultimate.metrics.class_order import better_order
+
+    usual = {order: in_usual_order(names, order) for order in KEYS}
+    usual = {order: others for order, others in usual.items() if list(others) != list(names)}
+    said = bool(inputs.step.config.get("class_order_said"))
+    fit = better_order(bank.predictions, bank.labels, names, usual, search=not said)
+    if fit is None:
+        return
+    taken = called(names)
+    share = f"{100 * fit.accuracy:.1f} % of the test images would be right"
+    beside = (
+        f"{100 * fit.taken:.1f} % in the order taken ({USUAL[taken] if taken else 'the one that was said'}:"
+        f" {shown(names)})"
+    )
+    if fit.order:
+        raise UndefinedError(
+            f"the network's outputs are in another order of the classes than was taken: sorted"
+            f" {USUAL[fit.order]} ({shown(usual[fit.order])}), {share}, and {beside}. Say --class-order"
+            f" {fit.order}"
+        )
+    raise UndefinedError(
+        f"the network's outputs seem to be in another order of the classes than was taken: with its outputs"
+        f" assigned to classes on other images, {share}, and {beside}. Say the order that it was trained in:"
+        " --class-order FILE.json, a list of names or a class_to_idx; to have the numbers in the order taken,"
+        " say that one"
+    )
 
 
 def _scaled(inputs: Inputs, scores: Tensor, bank: FeatureBank) -> Iterator[Number]:

@@ -89,6 +89,14 @@ class ClassNames:
 
 
 @dataclass(frozen=True)
+class ClassOrder:
+    """The names of the source's classes in the order that a given network's outputs are taken to have.
+
+    They are there where the source is of the user's own, and the network was not trained here.
+    """
+
+
+@dataclass(frozen=True)
 class Shifted:
     """A shifted test set of the source ("v2", "a", "r", "sketch"); nothing for a source that has none."""
 
@@ -139,7 +147,18 @@ class Made:
 
 
 Need: TypeAlias = (
-    Features | Pixels | Shown | ClassNames | Shifted | Layers | Weights | Trained | Head | Snapshots | Made
+    Features
+    | Pixels
+    | Shown
+    | ClassNames
+    | ClassOrder
+    | Shifted
+    | Layers
+    | Weights
+    | Trained
+    | Head
+    | Snapshots
+    | Made
 )
 
 

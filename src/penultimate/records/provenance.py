@@ -29,6 +29,9 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         }
         for what in ("left_out", "remarks")
     }
+    of_sets = {
+        what: {of["config"]["name"]: of[what] for of in data if of.get(what)} for what in ("copies", "images")
+    }
     prepared = {
         content["columns"]["objective"]: content["preparation"]
         for content in contents.values()
@@ -60,6 +63,7 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         "packages": first.get("packages", {}),
         "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
         **{what: told for what, told in of_images.items() if told},
+        **{what: told for what, told in of_sets.items() if told},
         **({"prepared": prepared} if prepared else {}),
         **({"noted": noted} if noted else {}),
         **({"failed": failed} if failed else {}),

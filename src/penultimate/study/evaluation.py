@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.data.catalog import card
@@ -15,6 +15,9 @@ from penultimate.errors import RequestError, counted, unknown
 from penultimate.networks.sources import KINDS, LIVE, read_source
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
+
+if TYPE_CHECKING:
+    from penultimate.data.class_order import ClassOrder
 
 NAME = "evaluation"
 """The usual name of the study, and of its folder."""
@@ -51,6 +54,8 @@ def evaluation(
     name: str = NAME,
     size: int | None = None,
     crop: float | None = None,
+    class_order: ClassOrder = (),
+    copies: str = "keep",
 ) -> Study:
     """The study of some networks, {name: source}, on some data, {name: folder}.
 
@@ -58,7 +63,9 @@ def evaluation(
     classes the networks were trained on, and no task; those that `classifies` names (True: all) have final
     layers for these classes. Without a source, what needs no task is measured on the first data set, or the
     first whose images have one class each. `size` in pixels, and the share of the resized image that a `crop`
-    in the middle takes, are told to all networks whose source does not say them.
+    in the middle takes, are told to all networks whose source does not say them. `class_order` is that of the
+    source's classes in the networks' outputs; `copies="drop"` leaves out all but one of images that are
+    equal, on all data on disk.
 
     >>> study = evaluation({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs")
     >>> study.source, study.targets, study.title
@@ -83,6 +90,17 @@ def evaluation(
         for of_source in (True, False)
         if any((each in chosen) == of_source for each in networks)
     ]
+    if copies not in ("keep", "drop"):
+        raise RequestError(f"copies are to 'keep' or to 'drop', not {copies!r}")
+    if class_order and not (chosen and data[source]):
+        raise RequestError(
+            "an order of classes is said of a source on disk that networks classify: source and classifies"
+        )
+    reading: dict[str, dict[str, Any]] = {each: {} for each, where in data.items() if where}
+    for how in reading.values():
+        how.update({"copies": copies} if copies == "drop" else {})
+    if class_order:
+        reading[source]["class_order"] = class_order if isinstance(class_order, str) else [*class_order]
     several = [each for each in targets if _has_several_labels(each)]
     further = (BY_LAYER, *([FINE_TUNING] if fine_tune else []), *([OF_LABELS] if several else []))
     return Study(
@@ -94,6 +112,7 @@ def evaluation(
         tuple(blocks),
         (*MEASURE, *(name for name in further if name in registry.names("measurement"))),
         data={each: where for each, where in data.items() if where},
+        reading={each: how for each, how in reading.items() if how},
     )
 
 

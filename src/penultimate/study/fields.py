@@ -110,6 +110,17 @@ def is_correspondence(value: object) -> bool:
     )
 
 
+def is_reading(value: object) -> bool:
+    """Whether a value says how data on disk are read: {"class_order": names, "copies": "drop"}, or a part."""
+    from penultimate.data.class_order import USUAL
+
+    if not isinstance(value, Mapping) or not value.keys() <= {"class_order", "copies"}:
+        return False
+    order = value.get("class_order", "text")
+    names = isinstance(order, (list, tuple)) and bool(order) and all(isinstance(name, str) for name in order)
+    return (names or order in USUAL) and value.get("copies", "drop") == "drop"
+
+
 def check_bool(owner: Any, what: str) -> None:
     if not isinstance(getattr(owner, what), bool):
         raise RequestError(f"{what} is True or False, not {getattr(owner, what)!r}")

@@ -29,6 +29,7 @@ from penultimate.study.fields import (
     expect_splits,
     is_correspondence,
     is_number,
+    is_reading,
     is_whole,
     is_words,
     no_repeats,
@@ -62,8 +63,10 @@ class Study:
     ...)}}; with none, a name means nothing. `changed_from` is the study that this one is a changed form of,
     if any. `data` are the data sets on disk, published or one's own, by name, each with the folder that it
     lies in; `source` and `targets` may name them. `page` names the page that its report is drawn as, where
-    that is not the usual one. Until it is said where a published one lies, the study can
-    be planned, but not run.
+    that is not the usual one. Until it is said where a published one lies, the study can be planned, but not
+    run. `reading` says how some of these are read, {name: {"class_order": names, "copies": "drop"}}: in which
+    order their classes are numbered ("text", "natural" or "dictionary" stand for one too), and that of images
+    that are copies of each other one is kept, a test image if any is.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Study:
     changed_from: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
+    reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -147,6 +151,14 @@ class Study:
             if name not in (self.source, *self.targets, *self.shifts.values()):
                 raise RequestError(f"data '{name}' is neither the source nor a target")
 
+        if not isinstance(self.reading, Mapping) or not all(map(is_reading, self.reading.values())):
+            raise RequestError(
+                f'reading is {{name: {{"class_order": names, "copies": "drop"}}}}, not {self.reading!r}'
+            )
+        for name in self.reading:
+            if name not in self.data:
+                raise RequestError(f"how '{name}' is read can be said of data on disk, and it is none")
+
     def _check_seconds(self) -> None:
         costs = self.expected_seconds
         if not isinstance(costs, Mapping) or not all(
@@ -193,7 +205,19 @@ class Study:
         """The data sets that lie on disk, their images listed; raises RequestError where there are none."""
         from penultimate.data.located import located
 
-        return {name: located(name, where, self._splits_of(name)) for name, where in self.data.items()}
+        return {
+            name: located(name, where, self._splits_of(name), self.reading.get(name))
+            for name, where in self.data.items()
+        }
+
+    @cached_property
+    def source_classes(self) -> list[str]:
+        """The classes of a source on disk, in the order that given networks' outputs are taken to have."""
+        if self.source not in self.data or not any(
+            isinstance(block, Given) and block.classifies for block in self.networks
+        ):
+            return []
+        return list(next(iter(self.located[self.source].splits.values())).class_names)
 
     @cached_property
     def shifts(self) -> dict[str, str]:
@@ -332,6 +356,8 @@ class Study:
             **({"changed_from": self.changed_from} if self.changed_from else {}),
             **({"data": dict(self.data)} if self.data else {}),
             **({"page": self.page} if self.page else {}),
+            **({"reading": {name: dict(how) for name, how in self.reading.items()}} if self.reading else {}),
+            **({"source_classes": self.source_classes} if self.source_classes else {}),
             "limited": self.limited,
             "cards": [
                 self.card(name).described()

@@ -18,6 +18,7 @@ from penultimate.measures import declaration as needs
 from penultimate.measures.catalogue import Requested, measurement, several
 from penultimate.measures.declaration import Measurement, Scope
 from penultimate.networks.key import NetworkKey
+from penultimate.study.blocks import Given
 from penultimate.study.foundation import Foundation, Group, filled
 from penultimate.study.graph import LATER, NOW, Graph, Step, Supply, no_cycles
 from penultimate.study.spec import Study
@@ -126,6 +127,10 @@ class _Unfolding:
         if needs.ClassNames() in what.needs:
             told = self.study.counterparts.get(place.target, {})
             extra |= filled(counterparts={name: list(names) for name, names in told.items()})
+        if needs.ClassOrder() in what.needs and isinstance(self.base.blocks[place.networks[0]], Given):
+            extra |= filled(class_order=self.study.source_classes)
+            said = self.study.reading.get(self.study.source, {})
+            extra |= filled(class_order_said="class_order" in said)
         if needs.Trained() in what.needs:
             extra |= self.base.training(place.networks[0])
         if what.scope == "study":  # of all networks of the group, though the step may be given fewer
@@ -183,6 +188,8 @@ class _Unfolding:
                 return self._made(need, place)
             case needs.Trained():
                 self._expect_preparation(place.target, what)
+                return []
+            case needs.ClassOrder():
                 return []
         raise RequestError(f"the measurement '{what.name}' needs {need!r}, which no study can give it")
 

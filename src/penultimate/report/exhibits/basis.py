@@ -23,14 +23,17 @@ def _basis(measurements: Measurements) -> Piece:
         f"{split}: {plain('; '.join(remarks))}."
         for split, remarks in measurements.results.provenance.get("remarks", {}).items()
     ]
+    notes += [
+        f"Copies in {plain(name)}: {plain('; '.join(told))}. --copies drop leaves all but one out."
+        for name, told in measurements.results.provenance.get("copies", {}).items()
+    ]
+    there = measurements.results.provenance.get("images", {})
     rows = []
     for name in names:
         known = card(name)
+        sizes = {**known.sizes, **there.get(name, {})}  # without those that are left out
         roles = ["task" if name in tasks else "source"]
-        counts = [
-            Cell(f"{known.sizes[split]:,}" if split in known.sizes else MISSING)
-            for split in ("train", "test")
-        ]
+        counts = [Cell(f"{sizes[split]:,}" if split in sizes else MISSING) for split in ("train", "test")]
         told = known.note or "splits as the package has them"
         folder = plain(where.get(name, "of the package"))
         cells = (Cell(listed(roles)), Cell(f"{known.classes:,}"), *counts, Cell(told), Cell(folder))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
+from penultimate.report.class_order import not_given, order_of_classes
 from penultimate.report.drawing.rasters import raster_size
 from penultimate.report.evaluated import arrays_of, board_of, tasks_of
 from penultimate.report.exhibits.fine_tuning import not_validated
@@ -17,7 +18,7 @@ from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import as_name, fixed, in_words
+from penultimate.report.text import as_name, fixed, in_words, plain
 
 FEATURES = (
     Quantity("width", label="Features", key="width", digits=0),
@@ -199,7 +200,10 @@ def _classifiers(measurements: Measurements) -> Piece:
     columns = [run_column(quantity, measurements.values(quantity)) for quantity in AS_CLASSIFIERS]
     title = f"The networks' own final layers on the test images of {measurements.title}"
     table = run_table(measurements, "classifiers", title, columns)
-    if table is None:
+    order = order_of_classes(measurements.results.description)
+    withheld = not_given(measurements.results)
+    notes = tuple(plain(note) for note in (order, *withheld) if note)
+    if table is None and not withheld:
         return Piece(wanted=False)
     overlap = [
         run_column(quantity, measurements.on_target(quantity, target))
@@ -233,7 +237,7 @@ def _classifiers(measurements: Measurements) -> Piece:
         "classifiers_alike", "How often two networks predict the same class", "Networks", heads, rows
     )
     tables = [replace(each, corner="Network") for each in (table, shared) if each]
-    return Piece((*tables, *([alike] if rows else [])), method=(CALIBRATED,))
+    return Piece((*tables, *([alike] if rows else [])), notes=notes, method=(CALIBRATED,))
 
 
 FEATURES_OF_ALL = Exhibit(

@@ -1,0 +1,164 @@
+"""Images that are copies of each other, byte for byte: in training and test, in two classes, or twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from penultimate.data.listing import BLOCK, Listing
+from penultimate.errors import DamagedFileError, RequestError, counted
+from penultimate.files import digest_bytes
+
+ORDER = ("test", "validation", "holdout", "train")
+"""The splits that copies are looked for in, and the order in which one of them is kept."""
+TAIL = 4096
+"""Bytes at the end of a file by which most files of one size are told apart."""
+Place = tuple[str, int]
+"""A split, and a row in it."""
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Groups of images that are equal, each with the images that are tested on first."""
+
+    splits: Mapping[str, Listing]
+    groups: tuple[tuple[Place, ...], ...]
+
+    def left_out(self) -> dict[str, np.ndarray]:
+        """Return the rows of each split to leave out so that one image of each group is kept.
+
+        Of a group whose images are of different classes none is kept, for none of them is known to be right.
+        """
+        rows: dict[str, list[int]] = {split: [] for split in self.splits}
+        for group in self.groups:
+            for split, row in group if self._is_of_several_classes(group) else group[1:]:
+                rows[split].append(row)
+        return {split: np.array(sorted(these), np.int64) for split, these in rows.items()}
+
+    def told(self) -> list[str]:
+        """Return what a reader must know, in sentences; none where there are no copies."""
+        across: dict[tuple[str, str], list[tuple[Place, Place]]] = {}
+        within: dict[str, list[tuple[Place, Place]]] = {}
+        mixed = []
+        for group in self.groups:
+            kept: dict[str, Place] = {}
+            for place in group:
+                if place[0] in kept:
+                    within.setdefault(place[0], []).append((place, kept[place[0]]))
+                kept.setdefault(place[0], place)
+            for split in kept:
+                for other in kept:
+                    if ORDER.index(split) < ORDER.index(other):
+                        of = [(place, kept[other]) for place in group if place[0] == split]
+                        across.setdefault((split, other), []).extend(of)
+            if self._is_of_several_classes(group):
+                mixed.append((group[0], next(p for p in group if self._label(p) != self._label(group[0]))))
+        notes = [
+            f"{counted(len(pairs), f'{split} image')} of {len(self.splits[split]):,}"
+            f" {'is an exact copy' if len(pairs) == 1 else 'are exact copies'} of"
+            f" {'a ' if len(pairs) == 1 else ''}{other} image{'s' if len(pairs) > 1 else ''}:"
+            f" {self._named(pairs)}"
+            for (split, other), pairs in across.items()
+        ]
+        notes += [
+            f"{counted(len(pairs), f'{split} image')} {_are(pairs)} there more than once:"
+            f" {self._named(pairs)}"
+            for split, pairs in within.items()
+        ]
+        if mixed:
+            notes.append(
+                f"{counted(len(mixed), 'image')} {_are(mixed)} of several classes: {self._named(mixed)}"
+            )
+        return notes
+
+    def _is_of_several_classes(self, group: Sequence[Place]) -> bool:
+        return len({self._label(place) for place in group}) > 1
+
+    def _label(self, place: Place) -> str:
+        return str(self.splits[place[0]].labels[place[1]].tolist())
+
+    def _named(self, pairs: Sequence[tuple[Place, Place]]) -> str:
+        names = [
+            " and ".join(f"'{self.splits[split].name(row)}'" for split, row in pair) for pair in pairs[:3]
+        ]
+        return ", ".join(names) + (", ..." if len(pairs) > 3 else "")
+
+
+def _are(of: Sequence[object]) -> str:
+    return "is" if len(of) == 1 else "are"
+
+
+def exact_copies(splits: Mapping[str, Listing]) -> Copies:
+    """Find the images that are equal, byte for byte; what cannot be read is equal to none.
+
+    A file is read only where another one has its size and its last bytes: of 1,000 photographs hardly any.
+    """
+    looked = {split: splits[split] for split in ORDER if split in splits}
+    sizes = {
+        split: np.fromiter((_size((listing, row)) for row in range(len(listing))), np.int64, len(listing))
+        for split, listing in looked.items()
+    }
+    known, counts = np.unique(np.concatenate([*sizes.values(), np.arange(0)]), return_counts=True)
+    shared = known[(counts > 1) & (known >= 0)]
+    places = [(split, int(row)) for split in looked for row in np.flatnonzero(np.isin(sizes[split], shared))]
+    groups: list[list[Place]] = []
+    with ThreadPoolExecutor() as pool:
+        for look in (_tail, _digest):
+            keys: dict[object, list[Place]] = {}
+            blocks = (places[at : at + BLOCK] for at in range(0, len(places), BLOCK))
+            found = (
+                pair
+                for block in blocks
+                for pair in zip(block, pool.map(look, _each(looked, block)), strict=True)
+            )
+            for place, key in found:
+                if key is not None:
+                    keys.setdefault(key, []).append(place)
+            groups = [group for group in keys.values() if len(group) > 1]
+            places = [place for group in groups for place in group]
+    return Copies(looked, tuple(tuple(group) for group in groups))
+
+
+def _each(splits: Mapping[str, Listing], places: Iterable[Place]) -> Iterable[tuple[Listing, int]]:
+    return ((splits[split], row) for split, row in places)
+
+
+def _size(of: tuple[Listing, int]) -> int:
+    image = _image(of)
+    if isinstance(image, Path):
+        try:
+            return image.stat().st_size
+        except OSError:
+            return -1
+    return -1 if image is None else len(image) if isinstance(image, bytes) else image.nbytes
+
+
+def _tail(of: tuple[Listing, int]) -> object:
+    image = _image(of)
+    if isinstance(image, Path):
+        try:
+            with image.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+                return digest_bytes(file.read())
+        except OSError:
+            return None
+    return digest_bytes(image[-TAIL:]) if isinstance(image, bytes) else _digest(of)
+
+
+def _digest(of: tuple[Listing, int]) -> object:
+    try:
+        return of[0].digest_of(of[1])
+    except (DamagedFileError, RequestError):
+        return None
+
+
+def _image(of: tuple[Listing, int]) -> Path | bytes | np.ndarray | None:
+    try:
+        return of[0].image(of[1])
+    except (DamagedFileError, RequestError):
+        return None

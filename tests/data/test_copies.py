@@ -1,0 +1,101 @@
+"""Copies of images: across splits, in two classes and within a split; named, counted, and one kept."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.data.published import put
+from tests.data.test_folders import lay
+
+from penultimate.data.copies import exact_copies
+from penultimate.data.opening import open_dataset
+
+
+def folders(root: Path) -> Path:
+    """Eight images in two classes and two splits, none equal to another; files of one size among them."""
+    lay(root, *(f"{split}/{name}" for split in ("train", "test") for name in ("ant", "bee")), images=2)
+    for place, file in enumerate(sorted(root.rglob("*.jpg"))):
+        put(file, bytes([place]) * 5000 + b"end" if place % 2 else bytes([place]) * (6000 + place))
+    return root
+
+
+def told(root: Path) -> list[str]:
+    return exact_copies(open_dataset(str(root)).splits).told()
+
+
+def left(root: Path) -> dict[str, list[str]]:
+    splits = open_dataset(str(root)).splits
+    found = exact_copies(splits).left_out()
+    return {split: [splits[split].name(row) for row in rows] for split, rows in found.items()}
+
+
+def test_images_of_one_size_or_end_are_no_copies(tmp_path: Path) -> None:
+    assert told(folders(tmp_path)) == []
+    put(tmp_path / "train/ant/0.jpg", b"a" * 9000 + b"b" * 5000)
+    put(tmp_path / "train/ant/1.jpg", b"c" * 9000 + b"b" * 5000)
+    assert told(tmp_path) == []
+
+
+def test_copies_across_splits_leave_the_test_images(tmp_path: Path) -> None:
+    folders(tmp_path)
+    shutil.copy(tmp_path / "train/ant/0.jpg", tmp_path / "test/ant/1.jpg")
+    shutil.copy(tmp_path / "train/ant/0.jpg", tmp_path / "train/ant/2.jpg")
+    assert told(tmp_path) == [
+        "1 test image of 4 is an exact copy of a train image: 'test/ant/1.jpg' and 'train/ant/0.jpg'",
+        "1 train image is there more than once: 'train/ant/2.jpg' and 'train/ant/0.jpg'",
+    ]
+    assert left(tmp_path) == {"test": [], "train": ["train/ant/0.jpg", "train/ant/2.jpg"]}
+
+
+def test_of_copies_in_two_classes_none_is_kept(tmp_path: Path) -> None:
+    folders(tmp_path)
+    shutil.copy(tmp_path / "train/ant/0.jpg", tmp_path / "train/bee/1.jpg")
+    shutil.copy(tmp_path / "test/bee/0.jpg", tmp_path / "test/bee/1.jpg")
+    assert told(tmp_path) == [
+        "1 test image is there more than once: 'test/bee/1.jpg' and 'test/bee/0.jpg'",
+        "1 train image is there more than once: 'train/bee/1.jpg' and 'train/ant/0.jpg'",
+        "1 image is of several classes: 'train/ant/0.jpg' and 'train/bee/1.jpg'",
+    ]
+    assert left(tmp_path) == {"test": ["test/bee/1.jpg"], "train": ["train/ant/0.jpg", "train/bee/1.jpg"]}
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link"])
+def test_links_are_copies_too(kind: str, tmp_path: Path) -> None:
+    folders(tmp_path)
+    link = tmp_path / "test/ant/2.jpg"
+    (link.symlink_to if kind == "link" else link.hardlink_to)(tmp_path / "train/ant/0.jpg")
+    assert left(tmp_path) == {"test": [], "train": ["train/ant/0.jpg"]}
+
+
+def test_what_cannot_be_read_is_no_copy(tmp_path: Path) -> None:
+    folders(tmp_path)
+    opened = open_dataset(str(tmp_path))
+    for file in ("train/ant/0.jpg", "train/ant/1.jpg"):
+        (tmp_path / file).unlink()
+    assert exact_copies(opened.splits).groups == ()
+
+
+def test_arrays_and_hugging_face_have_copies_too(tmp_path: Path) -> None:
+    images = np.arange(10, dtype=np.uint8)[:, None, None].repeat(8, 1).repeat(8, 2)
+    images[7] = images[2]
+    labels = np.array([0, 0, 1, 1, 0, 0, 0, 1, 1, 1])
+    parts = {"train_images": images[:5], "train_labels": labels[:5]}
+    np.savez(tmp_path / "x.npz", **parts, test_images=images[5:], test_labels=labels[5:])
+    assert left(tmp_path / "x.npz") == {"test": [], "train": ["x.npz:train_images[2]"]}
+    datasets = pytest.importorskip("datasets")
+    from PIL import Image
+
+    made = {
+        split: datasets.Dataset.from_dict(
+            {"image": [Image.fromarray(image) for image in images[rows]], "label": labels[rows]},
+            features=datasets.Features(
+                {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])}
+            ),
+        )
+        for split, rows in (("train", slice(0, 5)), ("test", slice(5, 10)))
+    }
+    datasets.DatasetDict(made).save_to_disk(str(tmp_path / "saved"))
+    assert left(tmp_path / "saved") == {"test": [], "train": ["train[2]"]}

@@ -1,0 +1,170 @@
+"""Networks as classifiers in whatever order they were trained; copies left out; images counted once."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+import penultimate as pu
+from penultimate.cli import main
+from penultimate.errors import RequestError
+from penultimate.evaluation import Evaluation
+from penultimate.report import exhibit
+from penultimate.study.evaluation import evaluation
+from penultimate.study.unfold import unfold
+
+SIDE = 16
+CLASSES = [f"kind_{number}" for number in range(1, 13)]
+TEXT, NATURAL = sorted(CLASSES), CLASSES
+MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+
+
+def colour(name: str) -> np.ndarray:
+    number = CLASSES.index(name)
+    return np.array([number * 37 % 200 + 20, number * 91 % 200 + 20, number * 151 % 200 + 20])
+
+
+class Nearest(nn.Module):
+    """A network whose outputs are the classes in an order, and which is right on every image."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        centres = (torch.tensor(np.stack([colour(name) for name in order])) / 255 - MEAN) / STD
+        self.pool, self.last = nn.AdaptiveAvgPool2d(1), nn.Linear(3, len(order))
+        self.last.weight.data = (200 * centres).float()
+        self.last.bias.data = (-100 * (centres * centres).sum(1)).float()
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.last(self.pool(images).flatten(1))
+        return logits
+
+
+@pytest.fixture(scope="module")
+def colours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four training and three test images of each class."""
+    root, random = tmp_path_factory.mktemp("colours"), np.random.default_rng(0)
+    for split, count in (("train", 4), ("test", 3)):
+        for name in CLASSES:
+            (root / split / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = colour(name) + random.integers(-6, 6, (SIDE, SIDE, 3))
+                Image.fromarray(pixels.astype(np.uint8)).save(root / split / name / f"{number}.png")
+    return root
+
+
+def evaluated(order: list[str], colours: Path, out: Path, **said: object) -> Evaluation:
+    data = {"task": colours, "source": colours}
+    networks = {"mine": Nearest(order)}
+    return pu.evaluate(networks, data, source="source", classifies=True, size=SIDE, out=out, **said)  # type: ignore[arg-type]
+
+
+def top1(done: Evaluation) -> list[float]:
+    return [row.value for row in pu.results(done.out, done.study).where(metric="top1", split="test")]
+
+
+def page(done: Evaluation) -> str:
+    return " ".join(html.unescape(done.report.read_text()).split())
+
+
+def test_a_network_of_imagefolder_is_right_without_a_word(colours: Path, tmp_path: Path) -> None:
+    done = evaluated(TEXT, colours, tmp_path)
+    assert top1(done) == [1.0]
+    (order,) = done.remarks
+    assert "for the classes of source sorted as plain text, as torchvision's ImageFolder" in order
+    assert "kind_1, kind_10, kind_11, kind_12, kind_2" in order
+    assert "Hugging Face number them: kind_1, kind_10, kind_11, kind_12, kind_2" in page(done)
+    assert order in repr(done)
+
+
+def test_another_usual_order_is_named_in_place_of_a_number_and_can_be_said(
+    colours: Path, tmp_path: Path
+) -> None:
+    done = evaluated(NATURAL, colours, tmp_path)
+    assert done.summary.complete
+    assert top1(done) == []
+    assert not pu.results(done.out, done.study).where(metric="ece")
+    for told in (" ".join(done.remarks), page(done)):
+        assert "with their numbers as numbers, as timm numbers them (kind_1, kind_2, kind_3," in told
+        assert "100.0 % of the test images would be right, and 8.3 % in the order taken" in told
+        assert "Say --class-order natural" in told
+    assert top1(evaluated(NATURAL, colours, tmp_path / "said", class_order="natural")) == [1.0]
+    wrong = evaluated(TEXT, colours, tmp_path / "said", class_order="natural")
+    assert top1(wrong) == []
+    assert "Say --class-order text" in " ".join(wrong.remarks)
+
+
+def test_an_order_that_no_trainer_uses_is_noticed_and_said_by_a_file(colours: Path, tmp_path: Path) -> None:
+    shuffled = [CLASSES[place] for place in np.random.default_rng(1).permutation(12)]
+    done = evaluated(shuffled, colours, tmp_path / "a")
+    assert top1(done) == []
+    assert "seem to be in another order of the classes than was taken" in " ".join(done.remarks)
+    (tmp_path / "order.json").write_text(json.dumps({name: place for place, name in enumerate(shuffled)}))
+    said = evaluated(shuffled, colours, tmp_path / "a", class_order=tmp_path / "order.json")
+    assert top1(said) == [1.0]
+    assert "taken for the classes of source as was said" in said.remarks[0]
+    other = evaluated(TEXT, colours, tmp_path / "a", class_order=shuffled)
+    assert "Say --class-order text" in " ".join(other.remarks)
+    backwards = evaluated(shuffled[::-1], colours, tmp_path / "a", class_order=shuffled)
+    assert top1(backwards) == [0.0], "an order that was said is doubted only for one that is usual"
+
+
+def test_an_order_may_hold_classes_of_which_there_are_no_images(colours: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    for split in ("train", "test"):
+        for name in ("kind_2", "kind_10", "kind_7"):
+            shutil.copytree(colours / split / name, few / split / name)
+    done = pu.evaluate(
+        {"mine": Nearest(NATURAL)},
+        {"task": colours, "source": few},
+        source="source",
+        classifies=True,
+        size=SIDE,
+        out=tmp_path / "out",
+        class_order=NATURAL,
+    )
+    assert top1(done) == [1.0]
+
+
+def test_what_cannot_be_said_of_an_order(colours: Path) -> None:
+    where = {"task": str(colours), "source": str(colours)}
+    with pytest.raises(RequestError, match="an order of classes is said of a source on disk"):
+        evaluation({"a": "timm:test_vit"}, where, class_order="text")
+    with pytest.raises(RequestError, match="copies are to 'keep' or to 'drop', not 'some'"):
+        evaluation({"a": "timm:test_vit"}, where, copies="some")
+    with pytest.raises(RequestError, match=r"lacks 11 classes \('kind_10'"):
+        unfold(evaluation({"a": "timm:test_vit"}, where, "source", True, class_order=("kind_1",)))
+    arguments = ["evaluate", "--model", "timm:test_vit", "--data", str(colours), "--source", f"s={colours}"]
+    assert main([*arguments, "--classifies", "all", "--class-order", "sorted"]) == 2
+
+
+def test_copies_are_said_and_left_out_and_every_table_counts_the_same_images(
+    colours: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "copied"
+    shutil.copytree(colours, root)
+    shutil.copy(root / "test/kind_1/0.png", root / "train/kind_1/copy.png")
+    shutil.copy(root / "test/kind_1/0.png", root / "test/kind_1/copy.png")
+    (root / "test/kind_2/0.png").write_bytes(b"no image")
+    networks = {"mine": Nearest(TEXT)}
+    counts = {}
+    for copies in ("keep", "drop"):
+        done = pu.evaluate(networks, {"task": root}, size=SIDE, out=tmp_path / copies, copies=copies)
+        assert "1 train image" not in " ".join(done.remarks)
+        told = page(done)
+        assert "1 test image is there more than once: 'test/kind_1/copy.png' and" in told
+        assert "2 test images of 37 are exact copies of train images" in told
+        assert ("of these copies 2 are left out" in told) == (copies == "drop")
+        (table,) = [each for each in exhibit("basis", done.out).tables if each.name == "basis_data"]
+        (row,) = table.rows
+        counts[copies] = [row.cells[place].text for place in (2, 3)]
+        ranked = {each["test_images"] for each in done if each["task"] == "task"}
+        assert ranked == {int(counts[copies][1])}
+    assert counts == {"keep": ["49", "36"], "drop": ["48", "35"]}
