@@ -42,6 +42,7 @@ ROOMS = {
     "study": "penultimate.studies",
     "exhibit": "penultimate.report.exhibits",
     "page": "penultimate.report.page",
+    "printed": "penultimate.published",
 }
 """Where the built-in names of each kind are declared; a room is imported when its kind is first asked for."""
 KINDS = tuple(ROOMS)
@@ -228,8 +229,8 @@ class _Value:
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def __call__(self, value: Value) -> Value:
-        name, summary = (str(getattr(value, attribute, "")) for attribute in ("name", "title"))
+    def __call__(self, value: Value, *, name: str = "") -> Value:
+        name, summary = name or getattr(value, "name", ""), getattr(value, "title", "")
         module = sys._getframe(1).f_globals.get("__name__", SESSION)
         _open_room(self.kind)
         _add(Entry(name, self.kind, f"{module}:{name}", summary, target=value))
@@ -240,7 +241,8 @@ class Register:
     """The decorators of all kinds that a plug-in may define, and what registers its values.
 
     A paper of one's own is a file that registers its studies, their exhibits and the page that draws them:
-    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`.
+    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`, and the
+    tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
     """
 
     loss = _Decorator("loss")
@@ -254,6 +256,7 @@ class Register:
     study = _Value("study")
     exhibit = _Value("exhibit")
     page = _Value("page")
+    printed = _Value("printed")
 
 
 register = Register()

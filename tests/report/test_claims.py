@@ -37,7 +37,7 @@ from penultimate.report.claims.rules import (
 from penultimate.report.claims.stated import CLAIMS, digest, reasons, spoken
 from penultimate.report.claims.verdicts import LIMITED, judge
 from penultimate.report.measurements import admit
-from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
+from penultimate.report.printed import PAPER_TARGETS
 from penultimate.report.tables import to_csv, to_latex
 from penultimate.report.terminal import render_exhibit_text
 from penultimate.statistics import spearman
@@ -107,7 +107,7 @@ def test_the_reasons_say_what_is_so() -> None:
         task: oracle.rho(
             separation, [float(row[f"{task}_percent"]) for row in published.printed("table1_linear")]
         )
-        for task in PUBLISHED_TARGETS
+        for task in PAPER_TARGETS
     }
     pets = rhos.pop("pets")
     assert (round(pets, 2), round(float(np.mean([*rhos.values()])), 2)) == (-0.62, -0.94)

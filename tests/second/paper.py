@@ -12,7 +12,7 @@ from penultimate.report.page.form import Explained, Headline, Tile
 from penultimate.report.page.study import Section, StudyPage
 from penultimate.report.quantity import percent
 from penultimate.report.shapes.scatter import Scatter, ScatterPanel
-from penultimate.report.shapes.table import TableOfRuns
+from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.studies.smoke import STUDY as SMOKE
 from penultimate.study.blocks import Runs
@@ -22,6 +22,13 @@ OBJECTIVES = ("softmax", "dropout(keep=0.5)", "label_smoothing(alpha=0.3)")
 TRAIN = percent("top1", "Training images, %", "train_percent", split="train", best="high")
 TEST = percent("top1", "Test images, %", "test_percent", best="high")
 
+register.printed(
+    (
+        {"objective": "softmax", "train_percent": "99.0"},
+        {"objective": "dropout", "train_percent": "91.5"},
+    ),
+    name="forgetting_table1",
+)
 register.study(
     dataclasses.replace(
         SMOKE,
@@ -70,6 +77,7 @@ register.exhibit(
         caption="Accuracy on {source} in training and test.",
         parts=(
             TableOfRuns("memories", "Accuracy", (TRAIN, TEST), "accuracy"),
+            PrintedTable("memories", "forgetting_table1", "As it was printed", as_printed((TRAIN,))),
             Scatter(
                 "memories_drawn",
                 "Training and test",

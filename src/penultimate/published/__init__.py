@@ -14,7 +14,9 @@ from importlib import resources
 from typing import TypeAlias
 
 from penultimate.errors import RequestError, unknown
+from penultimate.registry import declare
 
+PAPER = "Kornblith, Chen, Lee and Norouzi, NeurIPS 2021"
 Value: TypeAlias = str | int | float | None
 
 __all__ = ["notes", "objectives", "printed", "table", "tables", "value"]
@@ -107,6 +109,13 @@ def notes(name: str | None = None) -> str:
 _FOLDER = resources.files(__name__)
 
 
+def __getattr__(name: str) -> tuple[dict[str, str], ...]:
+    """Return the printed rows of a table as an attribute, which is how they are registered."""
+    if name not in tables():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return tuple(printed(name))
+
+
 def _resolve(name: str) -> str:
     """The file name that a name stands for: itself, with `neurips_`, or the only one that begins with it."""
     known = tables()
@@ -153,3 +162,7 @@ def _sections() -> dict[str, str]:
 def _listed(rows: list[dict[str, Value]]) -> str:
     first = next(iter(rows[0]))
     return ", ".join(dict.fromkeys(str(row[first]) for row in rows))
+
+
+for _name in tables():
+    declare("printed", _name, f"{__name__}:{_name}", paper=PAPER)

@@ -45,7 +45,7 @@ from penultimate.report.claims.wording import (
     reason,
     runs_each,
 )
-from penultimate.report.shapes.numbers import PUBLISHED_TARGETS
+from penultimate.report.printed import PAPER_TARGETS
 from penultimate.report.text import counted
 from penultimate.statistics import holm, mean, pooled_spread, seeds_needed
 
@@ -295,7 +295,7 @@ def best_for_most_in_paper(aspect: Aspect) -> str:
     """On how many of the paper's tasks softmax is best, as printed."""
     rows = published.printed(f"neurips_table1_{aspect}")
     by_task = {
-        task: {row["objective"]: float(row[f"{task}_percent"]) for row in rows} for task in PUBLISHED_TARGETS
+        task: {row["objective"]: float(row[f"{task}_percent"]) for row in rows} for task in PAPER_TARGETS
     }
     return _best_text(*_count_best(by_task), len(by_task))
 

@@ -16,9 +16,9 @@ from penultimate.report.claims.effects import BySeed, Verdict, all_of
 from penultimate.report.claims.rules import ALTERNATIVES
 from penultimate.report.claims.wording import names_of
 from penultimate.report.measurements import ByRun, Measurements, Seed
+from penultimate.report.printed import mean_of_printed
 from penultimate.report.quantity import SWEEP
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of
-from penultimate.report.shapes.numbers import mean_of_printed
 from penultimate.statistics import Summary, mean
 
 BASELINE = "softmax"

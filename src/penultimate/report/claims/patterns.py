@@ -30,7 +30,7 @@ from penultimate.report.claims.wording import (
     range_text,
     reason,
 )
-from penultimate.report.shapes.numbers import printed_correlations
+from penultimate.report.printed import printed_correlations
 from penultimate.report.shapes.pairs import pairs_of
 from penultimate.report.text import counted, fixed
 from penultimate.statistics import mean, spearman

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from penultimate.report import printed
 from penultimate.report.quantity import percent
-from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Exhibit
@@ -46,7 +47,7 @@ TABLE_C1 = Exhibit(
     findings=(
         findings.beside_softmax(
             Asked("training accuracy", COLUMNS[0], ("neurips_tableC1_train_accuracy", COLUMNS[0].key)),
-            asked.TEST,
+            printed.TEST,
         ),
     ),
     section="C.1",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penultimate.report import printed
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import AUTOAUGMENT, LONG, LONG_MIXUP, MIXUP, Quantity, percent
-from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.findings import Change
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns
@@ -52,7 +53,7 @@ def _needs(columns: tuple[Quantity, ...]) -> tuple[str, ...]:
 def _accuracy(arm: str, words: str, table: str = "neurips_tableC5_augmentation", **where: str) -> Asked:
     """Test accuracy under an augmentation, here and in one of the paper's tables."""
     where = {"augmentation": PAPERS.get(arm, arm), **where}
-    return Asked(words, replace(asked.TEST.quantity, arm=arm), (table, "top1_percent"), where)
+    return Asked(words, replace(printed.TEST.quantity, arm=arm), (table, "top1_percent"), where)
 
 
 STANDARD = _accuracy("", "test accuracy under the standard augmentation")
@@ -188,8 +189,8 @@ TABLE_E3 = Exhibit(
             *(
                 Change(f"under AutoAugment {words}", *(_in_e3(shown, key, arm) for arm in ("", AUTOAUGMENT)))
                 for words, shown, key in (
-                    ("test accuracy", asked.TEST, "imagenet_top1_percent"),
-                    ("class separation R²", asked.SEPARATION, "class_separation_r2"),
+                    ("test accuracy", printed.TEST, "imagenet_top1_percent"),
+                    ("class separation R²", printed.SEPARATION, "class_separation_r2"),
                 )
             )
         ),

@@ -97,7 +97,7 @@ def _printed() -> ExhibitTable:
                 Cell(row["note"]),
             ),
         )
-        for row in printed_rows("tableA2_datasets")
+        for row in printed_rows("neurips_tableA2_datasets")
     )
     note = "Misprints are corrected where marked by ‡, and the note says what was printed."
     title = "The paper's Table A.2: its transfer data sets"
@@ -120,7 +120,7 @@ def _sizes_told(measurements: Measurements) -> str:
     trained = f"{OURS}: the networks learn {images}"
     if not tasks:
         return f"{trained}, and there is no new task."
-    rows = printed_rows("tableA2_datasets")
+    rows = printed_rows("neurips_tableA2_datasets")
     return (
         f"{trained}, and their features are tried on {_span([each.classes for each in tasks])}; in the paper"
         f" on {_span([int(row['classes_corrected']) for row in rows])} after ImageNet's 1,000."

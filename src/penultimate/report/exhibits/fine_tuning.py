@@ -11,9 +11,10 @@ from penultimate.data.catalog import card
 from penultimate.measures.further_training import had_no_say
 from penultimate.report.base import TableRow
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
+from penultimate.report.printed import LINEAR as LINEAR_TRANSFER
+from penultimate.report.printed import printed_transfer
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import official_accuracy
-from penultimate.report.shapes.asked import LINEAR as LINEAR_TRANSFER
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.findings import apart
@@ -24,7 +25,6 @@ from penultimate.report.shapes.table import (
     PrintedTable,
     RunColumn,
     TableOfRuns,
-    printed_transfer,
     run_column,
     run_table,
 )

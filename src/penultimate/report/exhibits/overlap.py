@@ -7,13 +7,13 @@ from penultimate.objectives.presets import resolve
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.claims.criteria import CRITERIA
 from penultimate.report.measurements import Measurements
+from penultimate.report.printed import PAPER_TARGETS, printed_correlations
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, published_cell, run_cell
 from penultimate.report.shapes.findings import direction
-from penultimate.report.shapes.numbers import printed_correlations, printed_rows, summarise
+from penultimate.report.shapes.numbers import printed_rows, summarise
 from penultimate.report.shapes.scatter import correlation_of, mean_points
-from penultimate.report.shapes.table import PAPER_TARGETS
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, in_words, listed
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.data.catalog import card
+from penultimate.report import printed
 from penultimate.report.base import Curve, Figure, Panel, Point
 from penultimate.report.claims.aspects import ORIGINAL
 from penultimate.report.claims.criteria import CRITERIA, judged_shots
 from penultimate.report.measurements import ByRun, Measurements
+from penultimate.report.printed import mean_of_printed
 from penultimate.report.quantity import Quantity, percent
-from penultimate.report.shapes import asked
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.findings import goes_with
 from penultimate.report.shapes.scatter import (
@@ -122,12 +123,12 @@ def _relearned(measurements: Measurements, quantity: Quantity) -> Asked:
 def _easier(measurements: Measurements) -> str:
     """How class separation goes with the accuracy of heads relearned from fresh images."""
     head = _relearned(measurements, _nearest(measurements, RELEARNED))
-    return goes_with(asked.SEPARATION, head)(measurements)
+    return goes_with(printed.SEPARATION, head)(measurements)
 
 
 def _foretells(measurements: Measurements) -> str:
     """How the accuracy of relearned heads goes with transfer."""
-    return goes_with(_relearned(measurements, _heads_of(measurements)), asked.LINEAR)(measurements)
+    return goes_with(_relearned(measurements, _heads_of(measurements)), printed.LINEAR)(measurements)
 
 
 def _whose_images(measurements: Measurements) -> str:
@@ -227,7 +228,7 @@ ICLR_FIGURE5 = Exhibit(
                     "iclr_figure5-objective-published",
                     "Objectives on ImageNet (ResNet-50)",
                     IN_PAPER,
-                    (IN_PAPER[0], ""),
+                    (IN_PAPER[0], mean_of_printed),
                     RELEARNED.label,
                     LINEAR.label,
                 ),
@@ -246,7 +247,7 @@ ICLR_FIGURE5 = Exhibit(
                     "iclr_figure5-temperature-published",
                     "Cosine softmax on ImageNet, by temperature",
                     SWEEP_IN_PAPER,
-                    (SWEEP_IN_PAPER[0], ""),
+                    (SWEEP_IN_PAPER[0], mean_of_printed),
                     RELEARNED.label,
                     LINEAR.label,
                     over="temperatures",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.measures.class_separation import UNBIASED
+from penultimate.report import printed
 from penultimate.report.base import Figure, Missing
 from penultimate.report.claims.courses import at_equal_training
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import TARGETS, Quantity, percent
-from penultimate.report.shapes import asked, findings
+from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked, at_epochs
 from penultimate.report.shapes.findings import Change
 from penultimate.report.shapes.lines import Lines, LinesByTarget, OverEpochs, first_measured, lines
@@ -171,7 +172,7 @@ FIGURE_C3 = Exhibit(
             ),
             findings.goes_with(
                 Asked("training accuracy", ACROSS, ("neurips_tableC1_train_accuracy", "train_top1_percent")),
-                asked.TEST,
+                printed.TEST,
             ),
         ),
     ),
@@ -208,7 +209,7 @@ FIGURE_D2 = Exhibit(
             *(
                 Change(
                     f"from {when} to the end the mean linear transfer",
-                    *(_on_the_way("", asked.LINEAR.quantity, share) for share in (start, AT_END)),
+                    *(_on_the_way("", printed.LINEAR.quantity, share) for share in (start, AT_END)),
                 )
                 for start, when in ((0.0, "the first network kept"), (HALFWAY, "halfway"))
             )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from penultimate import published
+from penultimate.objectives.presets import PRESETS
 from penultimate.report.measurements import ByRun, Measurements, Seed
-from penultimate.report.quantity import SWEEP, TARGETS, Quantity, percent
-from penultimate.report.shapes.numbers import error_of, mean_of_printed, printed_rows, summarise
+from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.shapes.numbers import Reader, error_of, printed_rows, read_printed, summarise
 from penultimate.report.shapes.table import Over, printed_label
 from penultimate.report.text import fixed
 from penultimate.statistics.summary import Summary
@@ -39,13 +39,13 @@ class Asked:
 
     words     what it is, as it stands within a sentence ("test accuracy")
     quantity  whose values it has, unless `read` finds them, and how they are shown
-    printed   the paper's table and column of it; without a column, the mean of its eight tasks
+    printed   the paper's table, and the column of it or what reads its rows
     where     {column: text} of the rows that hold it, where the paper has several an objective
     """
 
     words: str
     quantity: Quantity
-    printed: tuple[str, str] | None = None
+    printed: tuple[str, str | Reader] | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[Measurements], ByRun] | None = None
     over: Over = "objectives"
@@ -77,27 +77,17 @@ class Asked:
             Entry(
                 printed_label(row),
                 row.get("objective", ""),
-                {None: float(row[column]) if column else mean_of_printed(row)},
+                {None: read_printed(row, column)},
             )
             for row in printed_rows(table)
-            if row.get("objective", BASELINE) in published.objectives()
+            if row.get("objective", BASELINE) in PRESETS
             and all(row[name] == text for name, text in self.where.items())
-            and (not column or row[column])
+            and (callable(column) or row[column])
         )
 
     def amount(self, entry: Entry) -> str:
         """A mean with its standard error, if it has one, and its unit."""
         return with_error(entry.summary, self.quantity, self.quantity.unit)
-
-
-LINEAR_TABLE = "neurips_table1_linear"
-TEST = Asked("test accuracy", percent("top1"), (LINEAR_TABLE, "imagenet_top1_percent"))
-LINEAR = Asked("mean linear transfer", percent("linear_{accuracy}", target=TARGETS), (LINEAR_TABLE, ""))
-SEPARATION = Asked(
-    "class separation R²",
-    Quantity("class_separation", "train"),
-    ("neurips_table3_class_separation", "class_separation_r2"),
-)
 
 
 def already(runs: ByRun) -> Callable[[Measurements], ByRun]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from penultimate import published
+from penultimate import registry
 from penultimate.report.measurements import ByRun
 from penultimate.report.quantity import Best
 from penultimate.report.text import counted, fixed
@@ -16,19 +16,16 @@ if TYPE_CHECKING:
     from penultimate.statistics.correlation import Correlation
 
 __all__ = [
+    "Reader",
     "average",
     "best_of",
     "error_of",
-    "mean_of_printed",
-    "printed_correlations",
     "printed_rows",
     "rank_correlation",
+    "read_printed",
     "summarise",
     "without_two",
 ]
-
-PUBLISHED_TARGETS = ("food", "cifar10", "cifar100", "birdsnap", "sun397", "cars", "pets", "flowers")
-"""The paper's transfer data sets, in its order."""
 
 
 def error_of(summary: Summary) -> float | None:
@@ -87,31 +84,16 @@ def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:
     return bold(runs, higher_is_better=best == "high").entries
 
 
+Reader: TypeAlias = Callable[[Mapping[str, str]], float]
+"""What makes a number of a printed row, where no column of it holds it."""
+
+
+def read_printed(row: Mapping[str, str], column: str | Reader) -> float:
+    """Return the number of a printed row: that of a column, or what a function makes of the row."""
+    return column(row) if callable(column) else float(row[column])
+
+
 def printed_rows(name: str) -> tuple[Mapping[str, str], ...]:
-    """The rows of a printed table, digit for digit."""
-    return tuple(published.printed(name))
-
-
-def mean_of_printed(row: Mapping[str, str]) -> float:
-    """The mean of the eight printed transfer accuracies of a row, which the paper does not print."""
-    return math.fsum(float(row[f"{name}_percent"]) for name in PUBLISHED_TARGETS) / len(PUBLISHED_TARGETS)
-
-
-def printed_correlations() -> dict[str, float]:
-    """Spearman's rho of the printed R² with the printed linear transfer on each data set of the paper.
-
-    >>> round(printed_correlations()["pets"], 2)
-    -0.62
-    """
-    from penultimate.statistics.correlation import spearman
-
-    rows = published.printed("neurips_table1_linear")
-    separation = {
-        row["objective"]: float(row["class_separation_r2"])
-        for row in published.printed("neurips_table3_class_separation")
-    }
-    of_rows = [separation[row["objective"]] for row in rows]
-    return {
-        task: spearman(of_rows, [float(row[f"{task}_percent"]) for row in rows], exact=False).rho
-        for task in PUBLISHED_TARGETS
-    }
+    """Return the rows of a table that a paper prints and has registered, digit for digit."""
+    rows: tuple[Mapping[str, str], ...] = registry.entry("printed", name).resolve()
+    return rows

@@ -11,10 +11,11 @@ from penultimate.report.base import Figure, Missing, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements, run_name
 from penultimate.report.quantity import SWEEP, Quantity
 from penultimate.report.shapes.numbers import (
+    Reader,
     error_of,
-    mean_of_printed,
     printed_rows,
     rank_correlation,
+    read_printed,
     summarise,
     without_two,
 )
@@ -104,15 +105,15 @@ class ScatterPanel:
 
 @dataclass(frozen=True)
 class PrintedPanel:
-    """The paper's means: a printed column against another, or against the mean of the printed accuracies.
+    """The paper's means: a printed column against another.
 
-    x, y   (printed table, column); without a column, the mean of the eight transfer accuracies
+    x, y   (printed table, column of it or what reads its rows)
     """
 
     name: str
     title: str
-    x: tuple[str, str]
-    y: tuple[str, str]
+    x: tuple[str, str | Reader]
+    y: tuple[str, str | Reader]
     x_label: str
     y_label: str
     x_digits: int = 1
@@ -126,7 +127,7 @@ class PrintedPanel:
         across = {printed_label(row): row for row in printed_rows(self.x[0])}
         for row in printed_rows(self.y[0]):
             label = printed_label(row)
-            x, y = _printed_value(across[label], self.x[1]), _printed_value(row, self.y[1])
+            x, y = read_printed(across[label], self.x[1]), read_printed(row, self.y[1])
             if "temperature" in row:
                 label = f"τ = {float(row['temperature']):g}"
             slug = row.get("objective") or swept(float(row["temperature"]))
@@ -139,10 +140,6 @@ class PrintedPanel:
         return Panel(
             self.name, self.title, self.x_label, self.y_label, points, source="published", finding=said
         )
-
-
-def _printed_value(row: Mapping[str, str], key: str) -> float:
-    return float(row[key]) if key else mean_of_printed(row)
 
 
 @dataclass(frozen=True)

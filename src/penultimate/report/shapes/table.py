@@ -13,9 +13,8 @@ from penultimate.report.measurements import ByRun, Measurements, mean_of
 from penultimate.report.quantity import SWEEP, TARGETS, Quantity
 from penultimate.report.sets import official_accuracy, short_title
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_notes, published_cell, run_cell
-from penultimate.report.shapes.numbers import best_of, mean_of_printed, printed_rows
+from penultimate.report.shapes.numbers import best_of, printed_rows
 from penultimate.report.spec import Piece
-from penultimate.report.text import fixed
 
 Over: TypeAlias = Literal["objectives", "temperatures", "both"]
 """What has a row: the objectives of the main arm, the temperatures of the sweep, or one after the other."""
@@ -30,18 +29,6 @@ ARMS: Mapping[Over, tuple[str, ...]] = {
     "both": ("", SWEEP),
 }
 PER_CLASS_NOTE = f"{MEAN_PER_CLASS} mean per-class accuracy; all others top-1."
-PAPER_TARGETS = {
-    "food": "Food",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "birdsnap": "Birdsnap",
-    "sun397": "SUN397",
-    "cars": "Cars",
-    "pets": "Pets",
-    "flowers": "Flowers",
-}
-"""The paper's transfer data sets, in its order."""
-PAPER_PER_CLASS = ("pets", "flowers")
 
 
 @dataclass(frozen=True)
@@ -288,17 +275,3 @@ def _cell_among(column: Printed, rows: Sequence[PrintedRow]) -> Cell:
 def printed_label(row: PrintedRow) -> str:
     """What a printed row is of: an objective, or a temperature of cosine softmax."""
     return PRESETS[row["objective"]].label if "objective" in row else f"τ = {row['temperature']}"
-
-
-def printed_transfer(group: str) -> tuple[Printed, ...]:
-    """The columns of the paper's transfer data sets, and of their mean, which it does not print."""
-    columns = [
-        Printed(f"{name}_percent", title + MEAN_PER_CLASS * (name in PAPER_PER_CLASS), group, "%")
-        for name, title in PAPER_TARGETS.items()
-    ]
-    return (*columns, Printed("mean_percent", "Mean‡", group, "%", read=_printed_mean))
-
-
-def _printed_mean(row: PrintedRow) -> Cell:
-    value = mean_of_printed(row)
-    return Cell(fixed(value, 1), value, detail="the mean of the printed values")
