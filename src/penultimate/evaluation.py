@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penultimate.engine.observer import Engine, Observer, Summary
     from penultimate.report.base import Built
     from penultimate.store import Store
-    from penultimate.study.spec import Study
+    from penultimate.study.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,11 @@ def evaluate(
     """
     from penultimate.data.class_order import read_class_order
     from penultimate.engine.inprocess import InProcessEngine
-    from penultimate.engine.run import run
+    from penultimate.engine.run import expect_located, run_graph
     from penultimate.report import refresh_page
     from penultimate.store import Store
     from penultimate.study.evaluation import NAME, evaluation
+    from penultimate.study.unfold import unfold
 
     for what, given, of in (("networks", networks, "source"), ("data", data, "place")):
         if not isinstance(given, Mapping):
@@ -142,19 +143,19 @@ def evaluate(
     study = evaluation(
         sources, folders, source, classifies, fine_tune, name or NAME, size, crop, order, copies
     )
-    _expect_networks(study, Store(out))
+    graph = unfold(expect_located(study, verify))
+    _expect_networks(graph, Store(out))
     command = command or "penultimate.evaluate(...) in Python"
-    summary = run(study, out, processes, observer, command, InProcessEngine() if live else engine, verify)
+    on = InProcessEngine() if live else engine
+    summary = run_graph(graph, out, processes, observer, command, on, verify)
     return Evaluation(Path(out), study.name, refresh_page(out, study.name), summary)
 
 
-def _expect_networks(study: Study, store: Store) -> None:
+def _expect_networks(graph: Graph, store: Store) -> None:
     """Raise RequestError for a network that its library does not have, before it takes another one's page."""
-    from penultimate.engine.run import expect_located
     from penultimate.networks.sources import read_source
-    from penultimate.study.unfold import unfold
 
-    steps = unfold(expect_located(study)).steps.values()
+    steps = graph.steps.values()
     sources = [step.config["source"] for step in steps if step.name == "given" and not store.holds(step.id)]
     for source in map(read_source, sources):
         if source.kind in ("timm", "torchvision"):

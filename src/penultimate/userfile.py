@@ -16,6 +16,7 @@ import os
 import re
 import signal
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -34,6 +35,10 @@ ONLY = {
     "study file": "a study file only defines STUDY",
     "network file": "a network file only defines a function that builds the network",
 }
+PACKAGE = "penultimate"
+INSTALLED = re.compile(r"[/\\](site|dist)-packages\b")
+LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+"""The folder of the standard library."""
 AGAIN, PATIENCE = 0.1, 3.0
 """Seconds between the attempts to stop a file, and until the command is stopped with it."""
 LARGEST = 10_000_000
@@ -114,15 +119,17 @@ def execute(
     code: CodeType,
     module: ModuleType,
     told: Callable[[BaseException], str] | None = None,
+    held: bool = False,
 ) -> Left:
     """Execute a file, and return what it changed of the process, which is put back.
 
     Raises RequestError, with the line, where it fails, ends the program, or replaces functions of libraries.
-    `told` puts an exception into words.
+    `told` puts an exception into words. What is `held` by the caller's own `contained` stays changed for now.
     """
+    if not held:
+        import_first(code)
     try:
-        _import_first(code)
-        with exits_noticed(), contained() as left:
+        with exits_noticed(), contextlib.nullcontext(Left()) if held else contained() as left:
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         said = told(error) if told else in_words(error, what, path)
@@ -132,7 +139,7 @@ def execute(
     return left
 
 
-def _import_first(code: CodeType) -> None:
+def import_first(code: CodeType) -> None:
     """Import the libraries that a file imports, so that what it replaces in them is seen."""
     module: Any = None
     for one in dis.get_instructions(code):
@@ -194,6 +201,10 @@ def _missing(name: str, what: str, path: Path | None) -> str:
         return f"the installed package '{package}' has no module '{name}'; is it another version?"
     beside = path.parent / package if path else None
     if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
+        if what == "network file":
+            return (
+                f"'{package}' lies beside it, and is found while the file is executed: import it at its top"
+            )
         return (
             f"'{package}' lies beside the {what}, but a {what} is one file and its folder is not searched;"
             f" move the code it needs into the file, or install '{package}' as a package"
@@ -205,6 +216,62 @@ def line_of(error: BaseException, path: Path | None) -> str:
     """Where in the file an exception was raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f", line {frames[-1].lineno}" if frames else ""
+
+
+@contextlib.contextmanager
+def beside(folder: Path) -> Iterator[None]:
+    """Have modules that lie in a folder imported from there in the block, and leave none of them behind.
+
+    The folder is searched after the standard library and before installed packages, so that no file in it
+    takes the place of a module that Python itself needs. A module is read afresh in each block.
+    """
+    names = {path.stem for path in folder.glob("*") if path.suffix == ".py" or path.is_dir()} - {PACKAGE}
+    aside = {
+        name: module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] in names and isinstance(module, ModuleType) and not _is_installed(module)
+    }
+    for name in aside:
+        del sys.modules[name]
+    before, path, wrote = {*sys.modules}, [*sys.path], sys.dont_write_bytecode
+    place = next((at for at, each in enumerate(path) if INSTALLED.search(each)), len(path))
+    sys.path.insert(place, str(folder))
+    sys.dont_write_bytecode = (
+        True  # a module that is changed twice in a second would be taken from its bytecode
+    )
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path[:], sys.dont_write_bytecode = path, wrote
+        for name in sys.modules.keys() - before:
+            module = sys.modules[name]
+            if (
+                isinstance(module, ModuleType)
+                and not _is_installed(module)
+                and _is_local(module, folder, path)
+            ):
+                del sys.modules[name]
+        sys.modules.update(aside)
+
+
+def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
+    """Whether a module lies in a folder, or where nothing else in this process is imported from."""
+    places = [
+        place for place in (getattr(module, "__file__", None), *getattr(module, "__path__", ())) if place
+    ]
+    return bool(places) and all(
+        Path(place).is_relative_to(folder)
+        or not any(Path(place).is_relative_to(each or ".") for each in path)
+        for place in places
+    )
+
+
+def _is_installed(module: ModuleType) -> bool:
+    """Whether a module is of an installed package, of the standard library, or of this package."""
+    file = getattr(module, "__file__", None) or ""
+    name = getattr(module, "__name__", "")
+    return name.startswith(PACKAGE) or bool(INSTALLED.search(file)) or Path(file).is_relative_to(LIBRARY)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +21,13 @@ from torchvision import models, transforms
 import penultimate as pu
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.preparation import Preparation
+from penultimate.engine.run import plan
 from penultimate.errors import RequestError
 from penultimate.networks.architectures import IMAGENET, preparation
+from penultimate.networks.built import what_is_built
 from penultimate.networks.given import GivenNetwork, fetch, load_given
 from penultimate.networks.sources import fingerprint, read_source
+from penultimate.study.evaluation import evaluation
 
 NET = """
 import torch
@@ -179,6 +188,243 @@ def test_a_final_layer_for_other_classes_comes_with_its_weights(tmp_path: Path) 
     with pytest.raises(RequestError, match="num_classes=7 makes one"):
         fetch(f"{source})", (), tmp_path)
     assert given(f"{source}, num_classes=7)", tmp_path, classes=7).class_names == tuple("0123456")
+
+
+# -- what the file depends on -------------------------------------------------------------------------------
+
+SMALL = """
+import json, os, random
+from pathlib import Path
+import numpy as np
+import torch
+from torch import nn
+
+HERE = Path(__file__).parent
+
+class Net(nn.Module):
+    def __init__(self, act=torch.tanh, by=1.0):
+        super().__init__()
+        self.neck, self.fc = nn.Linear(3, 7), nn.Linear(7, 5)
+        self.act, self.by = act, by
+
+    def forward(self, x):
+        return self.fc(self.act(self.neck(x.mean((2, 3)))) * self.by)
+
+def fresh():
+    return Net()
+
+def own_weights():
+    net = Net()
+    net.load_state_dict(torch.load(HERE / "own.pth"))
+    return net
+
+def by_configuration():
+    return Net(by=json.loads((HERE / "net.json").read_text())["by"])
+
+def by_environment():
+    return Net(by=float(os.environ["OF_A_TEST"]))
+
+def by_module():
+    import layers
+    return Net(act=layers.act)
+
+def by_package():
+    from parts.inner import act
+    return Net(act=act)
+
+def hidden():
+    net = Net()
+    net.register_buffer("scale", torch.from_numpy(np.load(HERE / "scale.npy")), persistent=False)
+    return net
+
+def drawn():
+    net = Net()
+    net.fc.weight.data *= random.random() + np.random.rand()
+    return net
+
+def unsteady():
+    net = Net()
+    net.fc.weight.data[0, 0] = int.from_bytes(os.urandom(3), "big")
+    return net
+"""
+SMALLEST = "(crop=8)"
+
+
+BENT = "import torch\ndef act(x): return torch.relu(x)\n"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    (tmp_path / "lies").mkdir()
+    path = tmp_path / "lies" / "small.py"
+    path.write_text(SMALL)
+    scope: dict[str, Any] = {"__file__": str(path)}
+    exec(SMALL, scope)
+    torch.save(scope["Net"]().state_dict(), path.parent / "own.pth")
+    (path.parent / "net.json").write_text('{"by": 1.5}')
+    (path.parent / "layers.py").write_text("import torch\ndef act(x): return torch.tanh(x)\n")
+    (path.parent / "parts").mkdir()
+    (path.parent / "parts" / "__init__.py").touch()
+    (path.parent / "parts" / "inner.py").write_text("from .act import act\n")
+    (path.parent / "parts" / "act.py").write_text("import torch\ndef act(x): return torch.tanh(x)\n")
+    np.save(path.parent / "scale.npy", np.ones(2, np.float32))
+    return path
+
+
+def known(file: Path, function: str) -> dict[str, Any]:
+    found = what_is_built(f"{file}:{function}{SMALLEST}")
+    assert "unbuilt" not in found, found
+    return found
+
+
+def other_weights(folder: Path) -> None:
+    state = torch.load(folder / "own.pth")
+    state["fc.bias"][0] += 1e-3
+    torch.save(state, folder / "own.pth")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "own_weights": other_weights,
+    "by_configuration": lambda folder: (folder / "net.json").write_text('{"by": 2.5}'),
+    "by_environment": lambda folder: os.environ.update(OF_A_TEST="3"),
+    "by_module": lambda folder: (folder / "layers.py").write_text(
+        "import torch\ndef act(x): return torch.relu(x)\n"
+    ),
+    "by_package": lambda folder: (folder / "parts" / "act.py").write_text(BENT),
+    "hidden": lambda folder: np.save(folder / "scale.npy", np.full(2, 2, np.float32)),
+}
+
+
+@pytest.mark.parametrize("function", CHANGES)
+def test_a_network_is_another_where_what_it_depends_on_is(
+    small: Path, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_A_TEST", "2")
+    first = known(small, function)
+    assert known(small, function) == first
+    CHANGES[function](small.parent)
+    second = known(small, function)
+    assert (second["weights"], second["outputs"]) != (first["weights"], first["outputs"])
+
+
+@pytest.mark.parametrize("function", ["fresh", "drawn"])
+def test_first_weights_are_the_same_at_each_start(small: Path, function: str) -> None:
+    first = known(small, function)
+    torch.manual_seed(11)
+    assert known(small, function) == first
+
+
+def test_nothing_of_a_network_file_is_left_in_the_process(small: Path) -> None:
+    before, path, folder = {*sys.modules}, [*sys.path], {*small.parent.rglob("*")}
+    known(small, "by_package")
+    assert sys.path == path
+    assert {name for name in {*sys.modules} - before if not name.startswith("penultimate")} == set()
+    assert {*small.parent.rglob("*")} == folder
+
+
+def test_modules_beside_two_files_do_not_meet(small: Path, tmp_path: Path) -> None:
+    shutil.copytree(small.parent, tmp_path / "other")
+    (tmp_path / "other" / "layers.py").write_text("import torch\ndef act(x): return x * 0 + 3\n")
+    session = ModuleType("layers")
+    sys.modules["layers"] = session  # a module of a session that is called like one beside the file
+    try:
+        first, second = (known(file, "by_module") for file in (small, tmp_path / "other" / "small.py"))
+        assert first["outputs"] != second["outputs"]
+        assert sys.modules["layers"] is session
+    finally:
+        del sys.modules["layers"]
+
+
+def test_no_file_beside_a_network_takes_the_place_of_a_module_that_python_needs(small: Path) -> None:
+    for name in ("types", "colorsys", "json"):
+        (small.parent / f"{name}.py").write_text("raise RuntimeError('never')\n")
+    small.write_text("import colorsys\n" + SMALL)
+    assert known(small, "by_configuration")
+
+
+@pytest.mark.parametrize("function", ["own_weights", "by_module", "by_package", "hidden"])
+def test_later_steps_find_what_lies_beside_the_file(small: Path, tmp_path: Path, function: str) -> None:
+    network = given(f"{small}:{function}{SMALLEST}", tmp_path)
+    assert network.features(torch.from_numpy(IMAGES)).shape == (6, 7)
+
+
+def test_the_text_is_kept_and_weights_too(small: Path, tmp_path: Path) -> None:
+    network = given(f"{small}:own_weights{SMALLEST}", tmp_path)
+    expected = network.features(torch.from_numpy(IMAGES))
+    other_weights(small.parent)
+    small.write_text("def own_weights(): return None\n")
+    found = load_given(tmp_path / "stored").features(torch.from_numpy(IMAGES))
+    torch.testing.assert_close(found, expected)
+
+
+def test_what_has_gone_or_changed_since_is_told(small: Path, tmp_path: Path) -> None:
+    given(f"{small}:by_module{SMALLEST}", tmp_path)
+    (small.parent / "layers.py").write_text(BENT)
+    with pytest.raises(RequestError, match=r"small\.py:by_module' builds was changed since"):
+        load_given(tmp_path / "stored")
+    shutil.rmtree(small.parent)
+    with pytest.raises(
+        RequestError, match=r"needs the package 'layers'.*It lay at '.*small\.py', and what it"
+    ):
+        load_given(tmp_path / "stored")
+
+
+def test_a_network_that_needs_nothing_beside_it_goes_on_without_its_file(small: Path, tmp_path: Path) -> None:
+    given(f"{small}:fresh{SMALLEST}", tmp_path)
+    shutil.rmtree(small.parent)
+    assert load_given(tmp_path / "stored").features(torch.from_numpy(IMAGES)).shape == (6, 7)
+
+
+def test_what_changes_between_the_start_and_its_step_is_refused(small: Path, tmp_path: Path) -> None:
+    text = f"{small}:own_weights{SMALLEST}"
+    began = what_is_built(text)
+    other_weights(small.parent)
+    with pytest.raises(RequestError, match="was changed since the study began; start it again"):
+        fetch(text, (), tmp_path, began)
+
+
+def test_a_network_that_is_another_each_time_is_refused(small: Path, tmp_path: Path) -> None:
+    text = f"{small}:unsteady{SMALLEST}"
+    with pytest.raises(RequestError, match="builds another network each time that it is called"):
+        fetch(text, (), tmp_path, what_is_built(text))
+
+
+def test_what_could_not_be_built_at_the_start_is_told_by_its_step(small: Path, tmp_path: Path) -> None:
+    text = f"{small}:own_weights{SMALLEST}"
+    (small.parent / "own.pth").rename(tmp_path / "own.pth")
+    began = what_is_built(text)
+    with pytest.raises(RequestError, match=r"own_weights\(\) fails: FileNotFoundError: .*own\.pth"):
+        fetch(text, (), tmp_path, began)
+    (tmp_path / "own.pth").rename(small.parent / "own.pth")
+    with pytest.raises(RequestError, match="could not be built when the study began, and now it can"):
+        fetch(text, (), tmp_path, began)
+
+
+@pytest.mark.parametrize("lines", ["raise KeyboardInterrupt", "torch.nn.functional.relu = torch.tanh"])
+def test_a_build_that_does_harm_is_refused(small: Path, tmp_path: Path, lines: str) -> None:
+    small.write_text(f"{SMALL}\ndef harmful():\n    {lines}\n    return Net()\n")
+    with pytest.raises(RequestError, match=r"raises KeyboardInterrupt|replaces torch\.nn\.functional\.relu"):
+        fetch(f"{small}:harmful{SMALLEST}", (), tmp_path)
+    assert torch.nn.functional.relu(torch.tensor(-1.0)) == 0
+
+
+def test_a_study_builds_once_for_a_start_and_its_identity_follows(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = small.parent / "count"
+    small.write_text(SMALL + f"\nwith open({str(count)!r}, 'a') as f: f.write('x')\n")
+    study = evaluation({"mine": f"{small}:own_weights{SMALLEST}"}, {"digits_smoke": ""})
+
+    def step() -> str:
+        return next(
+            each for each in plan(study, small.parent / "runs").graph.steps if each.startswith("given")
+        )
+
+    monkeypatch.setattr("penultimate.engine.run.given_seconds", lambda *_: {})
+    first = step()
+    assert (count.read_text(), step()) == ("x", first)
+    other_weights(small.parent)
+    assert step() != first
 
 
 # -- how images are prepared --------------------------------------------------------------------------------

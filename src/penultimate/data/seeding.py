@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -23,3 +25,10 @@ def derived_generator(*parts: str | int) -> torch.Generator:
     text = "\x1f".join(map(str, parts))
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
     return torch.Generator().manual_seed(seed)
+
+
+def seed_all(seed: int) -> None:
+    """Seed every generator of random numbers that a user's code may draw from."""
+    random.seed(seed)
+    np.random.mtrand._rand.seed(seed % 2**32)
+    torch.default_generator.manual_seed(seed)

@@ -168,10 +168,15 @@ def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSe
 def given(inputs: Inputs) -> Outcome:
     """Fetch a network that was not trained here."""
     from penultimate.networks.given import fetch
+    from penultimate.networks.sources import fingerprint
 
     config = inputs.step.config
-    classes = config["classes"] if config["classifies"] else 0
-    return Outcome(facts=fetch(config["source"], tuple(map(str, range(classes))), inputs.folder))
+    classes = tuple(map(str, range(config["classes"] if config["classifies"] else 0)))
+    if fingerprint(config["source"]) != config["content"]:
+        raise RequestError(
+            f"the files of '{config['source']}' were changed since the study began; start it again"
+        )
+    return Outcome(facts=fetch(config["source"], classes, inputs.folder, config.get("built")))
 
 
 def extract(inputs: Inputs) -> Outcome:

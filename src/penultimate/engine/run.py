@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +92,8 @@ class Plan:
 
 
 def _as_study(study: Study | str | Path) -> Study:
-    return study if isinstance(study, Study) else load_study(study)
+    """The study, which has looked at no files yet: one that was run before would tell what they were then."""
+    return dataclasses.replace(study) if isinstance(study, Study) else load_study(study)
 
 
 def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings | None = None) -> Plan:
@@ -194,8 +196,21 @@ def run(
     cores allow), or an engine of one's own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
-    chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     graph = unfold(expect_located(_as_study(study), verify))
+    return run_graph(graph, out, processes, observer, command, engine, verify)
+
+
+def run_graph(
+    graph: Graph,
+    out: Path | str,
+    processes: int | None,
+    observer: Observer | None,
+    command: str,
+    engine: Engine | str,
+    verify: bool,
+) -> Summary:
+    """Run a study that is unfolded already, as `run` does."""
+    chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))

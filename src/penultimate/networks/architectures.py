@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import logging
 import math
 import warnings
@@ -14,8 +15,10 @@ import torch
 from torch import nn
 
 from penultimate import userfile
+from penultimate.containment import contained
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
+from penultimate.data.seeding import seed_all
 from penultimate.errors import RequestError, legible, nearest, shortened
 from penultimate.networks.sources import PREPARING, Source
 from penultimate.userfile import first_line
@@ -41,17 +44,17 @@ def options(source: Source) -> dict[str, Any]:
 
 
 def create(
-    kind: str, name: str, made_with: Mapping[str, Any], seed: int = 0, file: Path | None = None
+    kind: str, name: str, made_with: Mapping[str, Any], seed: int = 0, kept: tuple[bytes, str] | None = None
 ) -> nn.Module:
     """The architecture with the first weights of a seed; the caller's random numbers stay as they are.
 
-    `file` holds the Python file of a name FILE.py:FUNCTION where it is not FILE.py itself.
+    `kept` are the text of a Python file as it was, and where it lay: it is executed as if it still did.
     """
+    if kind == "file":
+        path, _, function = name.rpartition(":")
+        return _of_file(path, function, seed, kept)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        if kind == "file":
-            path, _, function = name.rpartition(":")
-            return _of_file(path, function, file or Path(path))
         return _of_library(kind, name, dict(made_with))
 
 
@@ -208,23 +211,34 @@ def _names(kind: str) -> frozenset[str]:
     return frozenset(models.list_models(module=models))
 
 
-def _of_file(name: str, function: str, path: Path) -> nn.Module:
-    """What a function of a Python file returns; raises RequestError where it is no module, with the line."""
-    source = userfile.read(WHAT, name, path)
+def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None) -> nn.Module:
+    """What a function of a Python file returns; raises RequestError where it is no module, with the line.
+
+    The file runs where it lies, with the modules beside it, and finds what it reads beside it.
+    """
+    path = Path(name).absolute() if kept is None else Path(kept[1])
+    source = userfile.read(WHAT, name, path) if kept is None else kept[0]
+    gone = "" if path.exists() else f". It lay at '{path}', and what it reads beside it is to be there still"
     _, code = userfile.compiled(WHAT, name, path, source)
-    with userfile.fresh_module(WHAT, path) as module:
-        with userfile.in_time(WHAT, f"the {WHAT} '{name}'", path):
-            userfile.execute(WHAT, name, path, code, module)
+    lines = source.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache[str(path)] = len(source), None, lines, str(path)  # for what reads the text of functions
+    userfile.import_first(code)
+    who = f"the {WHAT} '{name}'"
+    with userfile.beside(path.parent), userfile.fresh_module(WHAT, path) as module, contained(who):
+        seed_all(seed)
+        with userfile.in_time(WHAT, who, path):
+            userfile.execute(WHAT, name, path, code, module, held=True)
         build = vars(module).get(function)
         if not callable(build):
             functions = [key for key, value in vars(module).items() if callable(value)]
             raise RequestError(f"'{name}' defines no function '{function}'.{nearest(function, functions)}")
         try:
-            built = build()
+            with userfile.exits_noticed():
+                built = build()
         except (Exception, SystemExit) as error:
             where = userfile.line_of(error, path)
             said = userfile.in_words(error, WHAT, path)
-            raise RequestError(f"the {WHAT} '{name}'{where}: {function}() fails: {said}") from error
+            raise RequestError(f"{who}{where}: {function}() fails: {said}{gone}") from error
     if not isinstance(built, nn.Module):
         raise RequestError(f"'{name}:{function}' returns a {type(built).__name__}, not an nn.Module")
     return built

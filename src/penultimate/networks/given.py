@@ -40,17 +40,16 @@ from penultimate.networks.architectures import (
     USUAL,
     changed,
     create,
-    download,
     options,
     preparation,
     with_told,
 )
+from penultimate.networks.built import built_again, expected, noise, obtain, restore_as_built
 from penultimate.networks.live import kept
 from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, LIVE, Source, read_source
 from penultimate.networks.state import in_single, packed, packed_others, unpack, unpacked_others
 from penultimate.networks.trained import load_network
-from penultimate.networks.weights import load_weights, read_weights
 from penultimate.userfile import first_line
 
 WEIGHTS = "given.safetensors"
@@ -136,20 +135,24 @@ class GivenNetwork:
         return logits.log_softmax(-1)
 
 
-def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, Any]:
+def fetch(
+    text: str, class_names: tuple[str, ...], folder: Path, built: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Store a given network in a folder, to be loaded without its source; returns facts about it.
 
-    `class_names` are those of its logits; () ignores its final layer. Raises RequestError if the network
-    cannot be obtained, if its final layer is not found, or has a different number of classes.
+    `class_names` are those of its logits; () ignores its final layer. `built` is the likeness of what a
+    Python file built when the study began. Raises RequestError if the network cannot be obtained, if it is
+    another than that, if its final layer is not found, or has a different number of classes.
     """
     source = read_source(text)
     if source.kind == "folder":
         return _copied(text, source, class_names, folder)
     if source.kind == "onnx":
         return _exported(text, source, class_names, folder)
-    module, left_out = _built(source)
+    module, left_out = obtain(source)
     prepared, origin = preparation(source, module)
-    single = in_single(module, _noise(prepared))
+    single = in_single(module, noise(prepared))
+    of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
     end = _end(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
@@ -159,7 +162,12 @@ def fetch(text: str, class_names: tuple[str, ...], folder: Path) -> dict[str, An
     if others := packed_others(module):
         atomic_write(folder / OTHERS, others)
     found = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
-    made_with = {"options": options(source), "preparation": asdict(prepared), "single": bool(single)}
+    made_with = {
+        "options": options(source),
+        "preparation": asdict(prepared),
+        "single": bool(single),
+        **of_file,
+    }
     _write_card(folder, source, class_names, **made_with, **found)
     return {
         **_facts(folder / WEIGHTS, prepared, origin),
@@ -173,7 +181,7 @@ def load_given(folder: Path) -> GivenNetwork:
         card = json.loads((folder / GIVEN).read_text("utf-8"))
         statistics = ChannelStatistics(**card["preparation"].pop("statistics"))
         prepared = Preparation(**card["preparation"], statistics=statistics)
-        body, last = _loaded(card, folder)
+        body, last = _loaded(card, folder, prepared)
         class_names = tuple(card["class_names"])
     except RequestError:
         raise
@@ -182,18 +190,28 @@ def load_given(folder: Path) -> GivenNetwork:
     return GivenNetwork(body, last, prepared, class_names)
 
 
-def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | None]:
+def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[nn.Module, nn.Module | None]:
     """The body and the final layer."""
     if card["kind"] == "onnx":
         return OnnxBody(folder / GRAPH), None
     if card["kind"] == LIVE:
         module = kept(card["name"])
     else:
-        module = create(card["kind"], card["name"], card["options"], file=folder / CODE).eval()
+        of_file = card["kind"] == "file"
+        module = (
+            built_again(card, folder / CODE)
+            if of_file
+            else create(card["kind"], card["name"], card["options"])
+        )
+        module.eval()
     if card.get("single"):
         module.float()
     others = unpacked_others((folder / OTHERS).read_bytes()) if (folder / OTHERS).is_file() else {}
-    unpack(module, safetensors.torch.load_file(folder / WEIGHTS), others)
+    tensors = safetensors.torch.load_file(folder / WEIGHTS)
+    if "sketch" in card:
+        restore_as_built(card, module, prepared, tensors, others)
+    else:
+        unpack(module, tensors, others)
     if "layer" in card:
         return _up_to(module, card["layer"]), None
     final = Final(tuple(card["final"]["layers"]), card["final"]["form"], card["final"]["shared"])
@@ -201,27 +219,12 @@ def _loaded(card: dict[str, Any], folder: Path) -> tuple[nn.Module, nn.Module | 
     return cut(module, final), last
 
 
-def _built(source: Source) -> tuple[nn.Module, str]:
-    """The network with the weights that its source specifies, in evaluation mode, and what was left out."""
-    library = source.kind in ("timm", "torchvision")
-    if library and source.weights is None and source.settings.get("pretrained", True):
-        return download(source).eval(), ""
-    if source.kind == LIVE:
-        return kept(source.name), ""
-    module, left_out = create(source.kind, source.name, options(source), source.settings.get("seed", 0)), ""
-    if source.weights is not None:
-        settings = source.settings
-        tensors = read_weights(source.weights, settings.get("ema", False), settings.get("part", ""))
-        left_out = load_weights(module, tensors, source.weights)
-    return module.eval(), left_out
-
-
 def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> Final | str:
     """The final layers, found on two images of noise; or the layer whose output are the features."""
     layer: str | None = source.settings.get("layer")
     if layer is None and not has_classifier(module):
         layer = OUTPUT
-    images = _noise(prepared)
+    images = noise(prepared)
     if layer is not None:
         features = _run(text, _up_to(module, layer), images)
         if not isinstance(features, Tensor) or features.ndim != 2:
@@ -231,13 +234,6 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
     if found is None or found.final is None:
         raise RequestError(f"'{text}': {not_found(module, _run(text, module, images))}")
     return found.final
-
-
-def _noise(prepared: Preparation) -> Tensor:
-    """Two images on which a network is tried."""
-    generator = torch.Generator().manual_seed(0)
-    channels = len(prepared.statistics.mean)
-    return torch.randn(2, channels, prepared.crop, prepared.crop, generator=generator)
 
 
 @torch.no_grad()

@@ -9,6 +9,9 @@ my_net.py:build(weights='w.safetensors')    what a function of a Python file ret
 onnx:net.onnx                               an ONNX file: features only
 folder:runs/steps/train.softmax-s0...       a network that was trained here earlier
 
+A Python file runs where it lies: it may read files beside it and import modules beside it, at each start of a
+study and in each of its steps. Its text is kept, so that it may be moved if it needs nothing beside it.
+
 How images are prepared is the network's own affair, and may be said: crop=64, share=0.9, mean=(0.5,) ...
 """
 

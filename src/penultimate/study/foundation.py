@@ -128,9 +128,12 @@ class Foundation:
         classes = self.study.card(self.study.source).classes
         content = {"content": fingerprint(source), "classifies": block.classifies}
         identity = {"name": key.objective, "source": source, **content}
+        known = self.study.built[source] if read_source(source).kind == "file" else {}
+        if known:
+            identity["built"] = {name: value for name, value in known.items() if name != "sketch"}
         if block.classifies:  # else its final layer is not used
             identity["classes"] = classes
-        config = {**identity, "classes": classes}
+        config = {**identity, "classes": classes, **({"built": known} if known else {})}
         columns = self.columns((key,), "network", self.study.source)
         return self._core("given", config, columns, word(key.objective), 0, (), identity)
 

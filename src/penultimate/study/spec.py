@@ -16,6 +16,7 @@ from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
+from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
 from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
@@ -218,6 +219,15 @@ class Study:
         ):
             return []
         return list(next(iter(self.located[self.source].splits.values())).class_names)
+
+    @cached_property
+    def built(self) -> dict[str, dict[str, Any]]:
+        """What the Python files of given networks build, by source: each is built once for a start."""
+        from penultimate.networks.built import what_is_built
+
+        given = [block for block in self.networks if isinstance(block, Given)]
+        sources = dict.fromkeys(text for block in given for text in block.networks.values())
+        return {text: what_is_built(text) for text in sources if read_source(text).kind == "file"}
 
     @cached_property
     def shifts(self) -> dict[str, str]:
