@@ -378,8 +378,9 @@ def test_a_study_of_given_networks_alone_has_a_page_and_tables(tmp_path: Path) -
         limited=False,
     )
     assert pu.run(study, tmp_path / "runs", engine=InProcess()).complete
-    built = pu.exhibit("table1", tmp_path / "runs")
-    (ours,) = (table for table in built.tables if table.name == "table1_linear")
+    (ours,) = pu.exhibit("features", tmp_path / "runs").tables
     assert [row.label for row in ours.rows] == ["one", "other"]
+    with pytest.raises(RequestError, match="Table 1 is about networks that a study trains"):
+        pu.exhibit("table1", tmp_path / "runs")
     results = read_study(tmp_path / "runs", "alone")
     assert write_report(results, tmp_path / "page.html")

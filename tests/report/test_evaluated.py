@@ -1,12 +1,26 @@
-"""What a board of networks says of its first place."""
+"""What evaluated networks are shown with: boards, places, and nothing of the paper."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+
+from penultimate.cli import main
+from penultimate.errors import RequestError
+from penultimate.records.reading import StudyFolder
+from penultimate.report import exhibit, read_study
 from penultimate.report.evaluated import Task, board_of
+from penultimate.report.listing import states
+from penultimate.report.measurements import admit
 from penultimate.report.networks import StudyObjective
+from penultimate.report.page.page import render_report
+from penultimate.report.spec import all_exhibits
 from penultimate.statistics.paired import Answers
+from tests.records.stores import described, finished, prepared
 
 
 def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:
@@ -26,3 +40,72 @@ def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:
     assert [standing.is_unbeaten for standing in board.standings] == [True, False, True]
     assert "it is not told apart from third (2.0 points, p = " in board.said()
     assert "second" not in board.said()
+
+
+LABELS = np.arange(12) % 3
+
+
+def given(root: Path, names: Sequence[str], **settings: Any) -> StudyFolder:
+    """A study of networks that were not trained in it, with an accuracy and predictions of each."""
+    store, steps = prepared(root), []
+    for number, name in enumerate(names):
+        predicted = np.where(np.arange(12) < 12 - number, LABELS, (LABELS + 1) % 3)
+        arrays = {"ids": np.arange(12), "labels": LABELS, "linear": predicted, "knn": predicted}
+        columns = {"objective": name, "source": "digits_smoke", "target": "digits_smoke"}
+        rows = [
+            {"metric": "linear_top1", "value": float((predicted == LABELS).mean())},
+            {"metric": "class_separation", "value": 0.5},
+            {"metric": "probe_predictions", "value": 12, "unit": "points"},
+        ]
+        step = f"probed.net{number}-digits_smoke.0"
+        steps.append(finished(store, step, columns, rows, arrays={"probe_predictions": arrays}))
+    blocks = [{"given": dict.fromkeys(names, "timm:resnet18"), "measure": None}]
+    networks = [{"slug": name, "label": name, "spec": name} for name in names]
+    described_as = {"source": "digits_smoke", "targets": ["digits_smoke"], "measure": ["probed"]}
+    whole = {**described_as, "networks": blocks, "objectives": networks, "title": "", "question": ""}
+    return described(store, "mine", steps, **{**whole, **settings})
+
+
+OF_PAPER = [one.name for one in all_exhibits() if one.section and one.name != "tableD1"] + ["claims"]
+
+
+@pytest.mark.parametrize("names", [("softmax", "sigmoid"), ("first", "second")])
+def test_networks_that_were_given_stand_beside_no_number_of_the_paper(
+    tmp_path: Path, names: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever they are called: the paper's softmax is an objective, this one is somebody's network."""
+    given(tmp_path, names)
+    for name in OF_PAPER:
+        with pytest.raises(RequestError, match=r"not trained there.* show ranking --study mine"):
+            exhibit(name, tmp_path)
+    for command in (["show", "claims"], ["why", "table3", names[0]], ["show", "figure5"]):
+        assert main([*command, "--out", str(tmp_path)]) == 2
+        assert "penultimate show ranking --study mine" in capsys.readouterr().err
+    for one in all_exhibits():
+        if one.name not in OF_PAPER:
+            built = exhibit(one.name, tmp_path)
+            assert "published" not in {table.source for table in built.tables}, one.name
+            assert "paper" not in " ".join((built.caption, *built.notes)), one.name
+    page = render_report(read_study(tmp_path))
+    assert "Which network serves which task best" in page[""].decode()
+    assert not [name for name in page if "published" in name or name.startswith("claims")]
+    assert states(tmp_path)["table3"] == "not measured"
+
+
+def test_where_a_number_of_the_ranking_comes_from_is_traced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given(tmp_path, ("softmax", "sigmoid"))
+    assert main(["why", "ranking", "sigmoid", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "linear_top1" in said
+    assert "probed.net1-digits_smoke.0" in said
+
+
+def test_a_network_beside_trained_ones_is_no_objective_by_its_name(tmp_path: Path) -> None:
+    """Here the study trains sigmoid alone, so that nothing is compared with softmax."""
+    trained = {"objectives": ["sigmoid"], "backbones": ["net"], "seeds": [0], "draws": 0, "recipe": {}}
+    blocks = [{"given": {"softmax": "timm:resnet18"}, "measure": None}, trained]
+    measurements = admit(read_study(given(tmp_path, ("softmax",), networks=blocks).path))
+    assert measurements.softmax == ""
+    assert [(each.slug, each.label) for each in measurements.objectives] == [("network softmax", "softmax")]

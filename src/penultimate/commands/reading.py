@@ -127,9 +127,11 @@ def _why(options: argparse.Namespace) -> int:
     from penultimate.registry import entry
     from penultimate.report import StudyResults
     from penultimate.report.measurements import admit
+    from penultimate.report.networks import StudyNetworks
 
     folder = folder_of(options.out, options.study)
     exhibit = entry("exhibit", options.exhibit).resolve()
+    exhibit.expect_shown(StudyNetworks(folder.description))
     if exhibit.of_same_runs:
         results = StudyResults(folder.described(), folder.evidence())
         exhibit = exhibit.with_shared_seeds(admit(results, allow_limited=True))

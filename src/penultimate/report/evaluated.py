@@ -192,9 +192,3 @@ def records(measurements: Measurements) -> list[dict[str, Any]]:
         for board in boards_of(tasks_of(measurements, probe))
         for standing in board.standings
     ]
-
-
-def is_evaluation(measurements: Measurements) -> bool:
-    """Whether a study evaluates networks that were not trained in it."""
-    trained = any("recipe" in block for block in measurements.results.description.get("networks", ()))
-    return not trained and "probed" in measurements.networks.asked

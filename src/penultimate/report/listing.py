@@ -16,6 +16,7 @@ from typing import Any
 from penultimate.data.catalog import remember
 from penultimate.records.reading import StudyFolder, study_folders
 from penultimate.records.table import ROWS, Row, renamed
+from penultimate.report.networks import StudyNetworks
 from penultimate.report.quantity import Quantity
 from penultimate.report.spec import EVALUATE, Exhibit, all_exhibits
 
@@ -109,7 +110,11 @@ def _state(exhibit: Exhibit, studies: Iterable[tuple[StudyFolder, list[Steps]]])
         return ON_ITS_PAGE
     if not exhibit.quantities:
         return ANY_STUDY
-    found = [_coverage(exhibit, folder, steps) for folder, steps in studies]
+    found = [
+        _coverage(exhibit, folder, steps)
+        for folder, steps in studies
+        if exhibit.shows_given or not StudyNetworks(folder.description).are_given
+    ]
     return str(max(found, key=lambda coverage: coverage.rank)) if found else NOT_MEASURED
 
 

@@ -65,6 +65,12 @@ class StudyNetworks:
         ]
 
     @property
+    def are_given(self) -> bool:
+        """Whether none of the networks was trained in the study, whatever they are called."""
+        blocks = self.description.get("networks", ())
+        return any("given" in block for block in blocks) and not any("recipe" in block for block in blocks)
+
+    @property
     def arms(self) -> tuple[str, ...]:
         """The arms of the study, the main one first."""
         named = (str(block.get("arm", "")) for block in self.description.get("networks", ()))
@@ -87,9 +93,11 @@ class StudyNetworks:
 
     def objectives(self, arm: str, measured: Collection[str]) -> tuple[StudyObjective, ...]:
         """The objectives of an arm as the study lists them, then those that were measured besides."""
+        given = {name for block in self.description.get("networks", ()) for name in block.get("given", ())}
         listed = {
-            str(entry["spec"]): StudyObjective(str(entry["slug"]), plain(entry["label"]), str(entry["spec"]))
+            spec: StudyObjective(_of_given(spec) if spec in given else slug, plain(label), spec)
             for entry in self.description.get("objectives", ())
+            for spec, slug, label in [(str(entry["spec"]), str(entry["slug"]), entry["label"])]
         }
         of_arm = self.specs(arm) | {*measured}
         specs = [spec for spec in listed if spec in of_arm]
@@ -113,6 +121,21 @@ class StudyNetworks:
         known = registry.names("measurement")
         built_in = {name for name in known if not registry.entry("measurement", name).is_plugin}
         return tuple(text for text in self.asked if name_in(text) not in built_in)
+
+
+def _of_given(name: str) -> str:
+    """Return the slug of a network that was not trained here, which is never that of an objective.
+
+    >>> _of_given("resnet50"), _of_given("softmax")
+    ('resnet50', 'network softmax')
+    """
+    from penultimate.objectives.presets import resolve
+
+    try:
+        resolve(name)
+    except RequestError:
+        return name
+    return f"network {name}"
 
 
 def name_in(text: str) -> str:

@@ -15,19 +15,21 @@ A constant like this in any module of `report/exhibits` is all that a new exhibi
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penultimate import registry
+from penultimate.errors import RequestError
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
-from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.networks import is_further
+from penultimate.report.networks import StudyNetworks, is_further
 from penultimate.report.progress import undefined, unfinished, way_on
 from penultimate.report.quantity import ONE_DRAW, Quantity
 from penultimate.report.remarks import remarks, seed_in_words
 from penultimate.report.runs import fewer, shared_seeds
+from penultimate.report.text import plain
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -102,6 +104,8 @@ class Exhibit:
     of_same_runs whether its columns are compared with each other, and so are means over the seeds of which
                  every objective has all of its quantities, where there are such
     seeds        those seeds, once a study is known (`with_shared_seeds`); none where all are shown
+    of_given     whether it also shows studies of given networks alone, then without anything of the paper; by
+                 default all do but those of the paper
     summary      its line in `penultimate list exhibits`
     short        its line in the page's contents; by default the title
     """
@@ -121,6 +125,7 @@ class Exhibit:
     of_one_draw: bool = False
     of_same_runs: bool = False
     seeds: frozenset[int] = frozenset()
+    of_given: bool | None = None
     summary: str = ""
     short: str = ""
 
@@ -128,6 +133,23 @@ class Exhibit:
     def quantities(self) -> tuple[Quantity, ...]:
         """Everything that its parts read, each quantity once."""
         return tuple(dict.fromkeys(quantity for part in self.parts for quantity in part.quantities))
+
+    @property
+    def shows_given(self) -> bool:
+        """Whether it shows studies none of whose networks was trained there."""
+        is_of_paper = bool(self.section) and self.page == USUAL_PAGE
+        return not is_of_paper if self.of_given is None else self.of_given
+
+    def expect_shown(self, networks: StudyNetworks) -> None:
+        """Raise RequestError for an exhibit of the paper where no network was trained in the study."""
+        if networks.are_given and not self.shows_given:
+            name = str(networks.description.get("name", ""))
+            raise RequestError(
+                f"{self.number} is about networks that a study trains with the paper's objectives; those of"
+                f" '{plain(name)}' were not trained there, whatever they are called. What it shows:"
+                f" penultimate show ranking --study {shlex.quote(name)} (or comparisons, features, likeness,"
+                " depth, confusions)"
+            )
 
     def shows(self, row: Row, backbone: str) -> bool:
         """Whether it shows a row of a study whose main architecture is `backbone`."""
@@ -183,8 +205,14 @@ def all_exhibits() -> list[Exhibit]:
 
 
 def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) -> Built:
-    """The exhibit of a study; raises RequestError for a limited study unless `allow_limited`."""
-    return assemble(exhibit, admit(results, allow_limited))
+    """Return the exhibit of a study.
+
+    Raises RequestError for a limited study unless `allow_limited`, and for an exhibit of the paper where none
+    of the networks was trained in the study.
+    """
+    measurements = admit(results, allow_limited)
+    exhibit.expect_shown(measurements.networks)
+    return assemble(exhibit, measurements)
 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
@@ -194,15 +222,18 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     exhibit, unrestricted = exhibit.with_shared_seeds(measurements), measurements
     if exhibit.seeds:
         measurements = unrestricted.of_seeds(exhibit.seeds)
-    is_elsewhere = exhibit.measured_by == EVALUATE and not is_evaluation(measurements)
-    parts = () if is_elsewhere else exhibit.parts
-    pieces = [part.build(measurements) for part in parts] or [Piece(wanted=False)]
+    are_given = measurements.networks.are_given
+    if are_given and exhibit.page == USUAL_PAGE:
+        exhibit = dataclasses.replace(exhibit, findings=(), paper_says="")
+    if exhibit.measured_by == EVALUATE and not are_given:
+        exhibit = dataclasses.replace(exhibit, parts=())
+    pieces = [part.build(measurements) for part in exhibit.parts] or [Piece(wanted=False)]
     words = measurements.words
     for piece in pieces:
         words = {**words, **piece.words}
     gaps: dict[Missing, None] = {}
     without: list[str] = []
-    for part, piece in zip(parts, pieces, strict=False):
+    for part, piece in zip(exhibit.parts, pieces, strict=False):
         why = undefined(measurements, part.quantities) if piece.missing else ""
         without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
         gaps |= dict.fromkeys(() if why else piece.missing)
@@ -210,8 +241,14 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     is_asked = not exhibit.of_another or bool(measurements.further)
     way = way_on(measurements, exhibit.quantities) if is_asked else ""
     missing = tuple(dataclasses.replace(gap, command=way) if way else gap for gap in missing)
-    missing = tuple(gap if gap.command else gap.run_by(exhibit.measured_by) for gap in missing)
-    tables = tuple(table for piece in pieces for table in piece.tables)
+    missing = tuple(
+        gap if gap.command else gap.run_by(exhibit.measured_by)
+        for gap in missing
+        if gap.command or not are_given  # no study of the package measures them
+    )
+    tables = tuple(
+        table for piece in pieces for table in piece.tables if not are_given or table.source == "ours"
+    )
     figures = tuple(figure for piece in pieces for figure in piece.figures)
     is_measured = Built(exhibit.name, exhibit.title, "", tables, figures).is_measured
     said = [finding(measurements) for finding in exhibit.findings if is_measured]

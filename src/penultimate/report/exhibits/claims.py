@@ -162,6 +162,7 @@ CLAIMS = Exhibit(
     parts=(Bespoke(_table, read_by_claims()),),
     place=2,
     measured_by=MEASURED_BY,
+    of_given=False,
     summary="The paper's claims, the evidence here, a verdict on each, and its replication",
     short="Claim by claim",
 )

@@ -18,7 +18,6 @@ from penultimate.report.base import (
     Point,
     TableRow,
 )
-from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name
 from penultimate.report.quantity import TARGETS, Quantity, percent
 from penultimate.report.sets import short_title
@@ -154,7 +153,7 @@ def _build(measurements: Measurements) -> Piece:
         for table in (_by_layer(measurements, probe, of_each), _best_layers(measurements, probe, of_each))
     ]
     counts = [len(one.last) for of_each in found.values() for one in of_each.values()]
-    few = "" if is_evaluation(measurements) else direction(counts)
+    few = "" if measurements.networks.are_given else direction(counts)
     said = _said([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements), few)
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
     return Piece(tuple(tables), (figure,), tuple(filter(None, (said, *notes))))
@@ -162,7 +161,7 @@ def _build(measurements: Measurements) -> Piece:
 
 def _noun(measurements: Measurements) -> str:
     """What is compared."""
-    return "network" if is_evaluation(measurements) else "objective"
+    return "network" if measurements.networks.are_given else "objective"
 
 
 def _shared_layers(found: Mapping[str, Served]) -> tuple[str, ...]:

@@ -246,7 +246,7 @@ FEATURES_OF_ALL = Exhibit(
     caption="How the penultimate features of {source} lie: how far its classes are apart (R², each class"
     " weighing the same), how many activations are not zero, over how many directions the variance is"
     " spread.",
-    parts=(Bespoke(_features),),
+    parts=(Bespoke(_features, FEATURES),),
     place=15,
     measured_by=EVALUATE,
     summary="The features of networks of one's own: separation, sparsity, rank",
@@ -257,7 +257,7 @@ LIKENESS = Exhibit(
     title="How alike the networks are",
     caption="Linear CKA on the same test images of {source}: 1 where two networks' features differ only by a"
     " rotation and a scale, near 0 where they have nothing in common.",
-    parts=(Bespoke(_likeness),),
+    parts=(Bespoke(_likeness, (Quantity("pair_cka"),)),),
     place=16,
     measured_by=EVALUATE,
     summary="CKA of every two networks of one's own, layer by layer",
@@ -268,7 +268,7 @@ FORETOLD = Exhibit(
     title="Could one have known without testing?",
     caption="Scores that are meant to foretell transfer from the training images alone, beside what was"
     " measured. The better network is meant to have the higher one; of NC1 the lower.",
-    parts=(Bespoke(_foretold),),
+    parts=(Bespoke(_foretold, (*SCORES, *(replace(one, target=TARGETS) for one in SCORES))),),
     place=17,
     measured_by=EVALUATE,
     summary="Transferability scores of networks of one's own, beside measured transfer",
@@ -281,7 +281,7 @@ FINE_TUNED = Exhibit(
     " rate"
     " chosen on a fifth of the training images, no augmentation. Beside it the linear probe on frozen"
     " features.",
-    parts=(Bespoke(_tuned),),
+    parts=(Bespoke(_tuned, (replace(TUNED, target=TARGETS), TUNED)),),
     place=14,
     measured_by=EVALUATE,
     summary="Networks of one's own, fine-tuned on each task",
@@ -292,7 +292,7 @@ CLASSIFIERS = Exhibit(
     title="As classifiers of the source",
     caption="How well and how surely the networks' own final layers classify {source}, as the networks"
     " come and with their probabilities scaled by one number.",
-    parts=(Bespoke(_classifiers),),
+    parts=(Bespoke(_classifiers, AS_CLASSIFIERS),),
     place=18,
     measured_by=EVALUATE,
     summary="Accuracy, calibration and agreement of networks of one's own on the source",

@@ -7,6 +7,7 @@ from penultimate.report.cautions import cautions
 from penultimate.report.evaluated import PROBES, Board, Task, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
+from penultimate.report.quantity import SOURCE, TARGETS, percent
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import listed, p_value, plain, signed
@@ -20,6 +21,12 @@ BOLD_NOTE = (
     " same tests of the first column: the best is one behind all networks that are better beyond chance, the"
     " worst one ahead of all that are worse beyond chance."
 )
+ACCURACIES = tuple(
+    percent(metric, target=target, optional=True)
+    for metric in ("linear_{accuracy}", "knn_{accuracy}", "given_fine_tuned_{accuracy}")
+    for target in (TARGETS, SOURCE)
+)
+"""The accuracies of its networks; the first task is often the source too."""
 UNDER_PROBES = ("data", "extract", "probed")
 """The steps without which a network has no number on a task, besides that it is loaded."""
 COMPARED = {"linear": "comparisons", "knn": "comparisons_knn", "tuned": "comparisons_tuned"}
@@ -174,7 +181,7 @@ RANKING = Exhibit(
     " asked for, after fine-tuning), with 95 % intervals that hold for few images too. The place is that of"
     " the mean over tasks, each of which weighs the same: all places that the paired comparisons leave to a"
     " network.",
-    parts=(Bespoke(_ranking),),
+    parts=(Bespoke(_ranking, ACCURACIES),),
     place=11,
     measured_by=EVALUATE,
     summary="Networks of one's own ranked on each task, with intervals",

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 from penultimate import registry
 from penultimate.report.base import Built, Figure, Source
 from penultimate.report.drawing.figures import Drawing
-from penultimate.report.evaluated import is_evaluation
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.spec import USUAL_PAGE, Exhibit
@@ -81,7 +80,7 @@ class Page(Protocol):
 
 def page_of(measurements: Measurements) -> Page:
     """Return the page that a study names, or the usual one of its kind."""
-    usual = OF_EVALUATIONS if is_evaluation(measurements) else USUAL_PAGE
+    usual = OF_EVALUATIONS if measurements.networks.are_given else USUAL_PAGE
     name = measurements.results.description.get("page") or usual
     page: Page = registry.entry("page", name).resolve()
     return page
