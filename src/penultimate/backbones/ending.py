@@ -1,97 +1,102 @@
 """The end of a network: its penultimate features are what its final layer is given.
 
 The final layer is found by running the network: it is the last linear layer (or convolution, or head of an
-objective) whose output the network's own output is made of. What may lie between them is listed as `FORMS`.
+objective) that the network's own output follows from. What may lie between them is listed as `FORMS`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
-from weakref import ref
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from penultimate.backbones.follows import Part, depends, features_of, parts_of
+from penultimate.backbones.passes import as_written
+from penultimate.backbones.trace import (
+    CONVOLUTIONS,
+    FINAL,
+    Observing,
+    Trace,
+    averaged,
+    storages,
+)
 from penultimate.errors import RequestError
-from penultimate.objectives.heads import Head
 
-FINAL = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, Head)
-"""What a classifier may end in."""
 FORMS = {
-    "logits": "the output is the layer's, averaged over its positions if there are several",
+    "logits": "the output is the layer's, times a number, averaged over its positions if there are several",
     "probabilities": "the output is a softmax or log softmax of that",
+    "independent": "the output is a sigmoid, or another increasing function, of that",
+    "capped": "the output is a bounded function of that, such as 30 tanh(z / 30)",
     "average": "the output is the average of several layers' (distilled transformers)",
     "sum": "the output is the sum of several layers'",
+    "mixed": "the output is made of several layers' in another way",
     "rectified": "the output is the average over the positions after a ReLU (SqueezeNet)",
     "assisted": "the output is the layer's plus half of the next one's maximum over positions (VOLO)",
 }
-Form: TypeAlias = Literal["logits", "probabilities", "average", "sum", "rectified", "assisted"]
-ENTANGLED = ("rectified", "assisted")
-"""Forms in which the logits are no function of the features alone."""
+Form: TypeAlias = Literal[
+    "logits", "probabilities", "independent", "capped", "average", "sum", "mixed", "rectified", "assisted"
+]
+ENTANGLED = ("independent", "capped", "mixed", "rectified", "assisted")
+"""Forms of which no linear layer takes the features to the logits of a softmax."""
+Doubt: TypeAlias = Literal["", "declared", "unseen"]
 MOST_LAYERS = 4
 """More final layers than this have no network known to us."""
+OUTPUT = "output"
+"""The `layer` of a network whose own output are the features."""
+SAY = "layer='NAME'"
 LISTED = 5
 """How many layers an error names."""
+HEADS = ("fc", "classifier", "head", "heads", "last_linear", "logits", "classification_head", "final_conv")
+"""What networks call their final layer, or the part that it is in."""
+NO_HEAD = re.compile(r"act|drop|flat|norm|soft|pool|sigmoid|linearity|squash|scale|temp|quant|post|pre", re.I)
+"""Names of an Identity that stands for no final layer that was removed."""
 
 
 @dataclass(frozen=True)
 class Final:
-    """The final layers of a module, by name, and how its output is made of theirs.
+    """The final layers of a module, by name, and how its output is made of theirs, times `factor`.
 
-    `shared`: several layers are given the same features, which then count once.
+    `shared`: several layers are given the same features, which then count once. A layer that is no module of
+    its own, but a function of a weight, has the name "".
     """
 
     layers: tuple[str, ...]
     form: Form
     shared: bool = False
+    factor: float = 1.0
 
 
 class Ending(NamedTuple):
-    """The penultimate features [n ...] of a forward pass, and the logits [n k] if it has a final layer."""
+    """The penultimate features [n ...] of a forward pass, and the logits [n k] if it has a final layer.
+
+    `calls` numbers the layers among all that ran, for `ending(..., among)`. `unclear` says why an output that
+    is taken for the features may be class scores: as many are declared as it has, or how it is made was not
+    seen.
+    """
 
     features: Tensor
     logits: Tensor | None
     final: Final | None = None
+    calls: tuple[int, ...] = ()
+    unclear: Doubt = ""
 
 
-@dataclass
-class _Call:
-    """A candidate's forward pass: what it was given [n m] and what it gave [n k], averaged over positions."""
+def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = ()) -> Ending | None:
+    """Say how a forward pass of a module ends; `run` makes it and returns its output. None without a tensor.
 
-    name: str
-    given: Tensor
-    gave: Tensor
-    group: int
-    """The same for consecutive candidates that were given one tensor."""
-    output: Callable[[], Tensor | None]
-    address: int
-    version: int
+    Where the output [n k] follows from a final layer in one of the FORMS, what the layer was given are the
+    features, averaged over positions; those of several layers stand side by side. The output is the logits;
+    of probabilities, it is what the softmax or sigmoid was given. Any other output is the features itself:
+    so it is of a network whose final layer is an Identity or missing, and of a lone layer. Of a tuple or
+    mapping it is the first tensor of a final layer.
 
-    def may_be(self, output: Tensor) -> bool:
-        """Whether the network's output may be the layer's: not if something was written into it since.
-
-        Of a copy without a negative value it is not known whether it is a ReLU's, and no logits.
-        """
-        own = self.output()
-        if own is not None and own._version != self.version:
-            return False
-        return output.data_ptr() == self.address or bool((output < 0).any())
-
-
-def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = ()) -> Ending | None:
-    """How a forward pass of a module ends; `run` makes it and returns its output. None without a tensor.
-
-    Where the output [n k] is that of a final layer in one of the FORMS, it is the logits (of probabilities,
-    the layer's output is), and what the layer was given are the features, averaged over positions; those of
-    several layers stand side by side. Any other output is the features itself: so of a network whose final
-    layer was cut off (`has_classifier`), and of a lone layer. Of a tuple or mapping it is the first tensor of
-    a final layer.
-
-    `among` names the layers that an earlier batch was found to end in: it costs less, and what they give is
-    then known to be logits, whatever their signs.
+    `among` are the `calls` of an earlier batch: then only what they are given is kept, which costs less.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(6, 2))
     >>> images = torch.ones(5, 2, 3)
@@ -101,61 +106,92 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[str] = (
     >>> ending(net[:2], lambda: net[:2](images)).logits is None
     True
     """
-    calls: list[_Call] = []
-    last: list[Tensor] = []  # what the last candidate was given, and what it gave
-
-    def remember(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def fire(layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-            if inputs and isinstance(inputs[0], Tensor) and isinstance(output, Tensor):
-                given, gave = _given(layer, inputs[0], output), _gave(layer, output)
-                if given is not None:
-                    again = bool(last) and last[0] is inputs[0]
-                    group = calls[-1].group if again else len(calls)
-                    address, version = output.data_ptr(), output._version
-                    calls.append(_Call(name, given, gave, group, ref(output), address, version))
-                    last[:] = [inputs[0], output]
-
-        return fire
-
-    named = module.named_modules() if has_classifier(module) else ()
-    layers = {name: layer for name, layer in named if name and isinstance(layer, FINAL)}
-    chosen = {name: layer for name, layer in layers.items() if not among or name in among}
-    handles = [layer.register_forward_hook(remember(name)) for name, layer in chosen.items()]
-    try:
-        with torch.inference_mode(False):  # where tensors do not say whether they were overwritten
-            output = run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    for tensor in tensors_of(output):
-        found = _found(tensor, calls, last, known=bool(among))
+    trace = Trace(storages(module), among or None)
+    with _hooked(module, trace), Observing(trace), as_written():
+        output = run()
+    known = has_classifier(module)
+    for tensor in tensors_of(output) if known else ():
+        node, values = trace.of(tensor), tensor
+        if values.ndim > 2 and values.shape[2:].numel() == 1:
+            values = values.flatten(1)
+        if node is None or values.ndim != 2 or not values.is_floating_point():
+            continue
+        parts = parts_of(node, trace.ended)
+        found = _found(module, values, parts) if parts else None
         if found is not None:
+            if any(part.call.given is None for part in parts):  # the pass took another way than the earlier
+                return ending(module, run)
             return found
     if not isinstance(output, Tensor):
         output = getattr(output, "logits", None)
-    return Ending(output, None) if isinstance(output, Tensor) else None
+    if not isinstance(output, Tensor):
+        return None
+    unclear = _unclear(module, output, trace) if known else ""
+    one_pixel = output.ndim > 2 and output.shape[2:].numel() == 1
+    return Ending(output.flatten(1) if one_pixel else output, None, unclear=unclear)
+
+
+@contextlib.contextmanager
+def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
+    """Tell a trace what the module is given, when layers of FINAL run, and what a removed head is given."""
+
+    def begin(part: nn.Module, inputs: Any, named: Any) -> None:
+        if not trace.started:
+            trace.start((inputs, named))
+
+    def enter(name: str) -> Callable[[nn.Module, Any], None]:
+        return lambda layer, inputs: trace.enter(name)
+
+    def leave(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        return lambda layer, inputs, output: trace.leave(name, layer, inputs[0] if inputs else None, output)
+
+    def passed(part: nn.Module, inputs: Any, output: Any) -> None:
+        node = trace.of(output) if isinstance(output, Tensor) else None
+        if node is not None:
+            trace.ended.add(node)
+
+    handles = [module.register_forward_pre_hook(begin, with_kwargs=True, prepend=True)]
+    try:
+        for name, layer in module.named_modules():
+            if name and isinstance(layer, FINAL):
+                handles += [
+                    layer.register_forward_pre_hook(enter(name)),
+                    layer.register_forward_hook(leave(name)),
+                ]
+            elif name and isinstance(layer, nn.Identity) and not NO_HEAD.search(name.rpartition(".")[2]):
+                handles.append(layer.register_forward_hook(passed))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def has_classifier(module: nn.Module) -> bool:
-    """Whether a module may end in one: not if it says, as timm's do, that it has no classes, nor a layer.
+    """Return whether a module may end in a classifier: not if it says or shows that it has none.
 
-    What is before a final layer that was cut off may end as one does: SqueezeNet's ends in a ReLU.
+    It says so as timm's do, by `num_classes` 0 or by `get_classifier()`; it shows so by an attribute of HEADS
+    that is None where no other of them holds a layer.
     """
     classes: Any = getattr(module, "num_classes", None)
-    layer: Any = getattr(module, "get_classifier", None)
-    says_none = isinstance(classes, int) and classes == 0 and callable(layer)
-    return not says_none or isinstance(layer(), FINAL)
+    get: Any = getattr(module, "get_classifier", None)
+    if callable(get):
+        with contextlib.suppress(Exception):  # a user's may want arguments
+            heads = get()
+            listed = heads if isinstance(heads, list | tuple) else [heads]
+            return not all(one is None or isinstance(one, nn.Identity) for one in listed)
+    if isinstance(classes, int) and not isinstance(classes, bool) and classes == 0:
+        return False
+    heads = {name: module._modules[name] for name in HEADS if name in module._modules}
+    return not heads or any(head is not None for head in heads.values())
 
 
 def cut(module: nn.Module, final: Final) -> nn.Module:
-    """The module, made to return its penultimate features; all its layers stay, with their names."""
+    """Make the module return its penultimate features, and return it; its layers stay, with their names."""
     given: dict[str, Tensor] = {}
 
-    def remember(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def fire(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-            values = _given(layer, inputs[0], output)
-            assert values is not None
-            given[name] = values
+    def remember(name: str) -> Callable[[nn.Module, Any], None]:
+        def fire(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+            given[name] = averaged(layer, inputs[0]).clone()  # a layer may overwrite what it is given
 
         return fire
 
@@ -164,19 +200,21 @@ def cut(module: nn.Module, final: Final) -> nn.Module:
         return _side_by_side(parts, final.shared)
 
     for name in final.layers:
-        module.get_submodule(name).register_forward_hook(remember(name))
+        module.get_submodule(name).register_forward_pre_hook(remember(name))
     module.register_forward_hook(features)
     return module
 
 
 def classifier(module: nn.Module, final: Final) -> nn.Module | None:
-    """The layer that takes the features to the logits, or what is equal to it; None if it is ENTANGLED."""
+    """Return what takes the features to the logits: the layer, or one equal to it; None if ENTANGLED."""
     layers = [module.get_submodule(name) for name in final.layers]
     if final.form in ENTANGLED:
         return None
-    if len(layers) == 1 and not isinstance(layers[0], _CONVOLUTIONS):
+    if len(layers) == 1 and not isinstance(layers[0], CONVOLUTIONS) and final.factor == 1:
         return layers[0]
-    share = 1 / len(layers) if final.form == "average" else 1.0
+    if not all(isinstance(getattr(layer, "weight", None), Tensor) for layer in layers):
+        return None
+    share = final.factor / len(layers) if final.form == "average" else final.factor
     weights = [share * layer.weight.detach().flatten(1) for layer in layers]  # type: ignore[operator]
     biases = [share * layer.bias.detach() for layer in layers if isinstance(layer.bias, Tensor)]
     weight = torch.stack(weights).sum(0) if final.shared else torch.cat(weights, 1)
@@ -188,11 +226,11 @@ def classifier(module: nn.Module, final: Final) -> nn.Module | None:
 
 
 def at_layer(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
-    """The module, made to return the output of one of its layers; maps of one pixel are flattened."""
+    """Make the module return what one of its layers gives, and return it; maps of one pixel are flattened."""
     outputs: list[Tensor] = []
 
     def remember(part: nn.Module, inputs: Any, output: Any) -> None:
-        outputs[:] = [output]
+        outputs[:] = [output.clone() if isinstance(output, Tensor) else output]  # it may be overwritten
 
     def features(part: nn.Module, inputs: Any, output: Any) -> Any:
         if not outputs:
@@ -206,17 +244,21 @@ def at_layer(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
     return module
 
 
-def not_found(module: nn.Module, output: Any) -> RequestError:
-    """The error for a network whose final layer is not known: what it gave, which layers were looked at."""
+def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
+    """Return the error for a network whose final layer is not known: what it gave, and what was looked at.
+
+    `say` is how the caller is told another layer.
+    """
     looked = [name for name, layer in module.named_modules() if name and isinstance(layer, FINAL)]
     names = ", ".join(
         f"'{name}' ({type(module.get_submodule(name)).__name__})" for name in looked[: -LISTED - 1 : -1]
     )
     more = f" and {len(looked) - LISTED} before them" if len(looked) > LISTED else ""
+    own = say.replace("NAME", OUTPUT)
     return RequestError(
         f"the final layer of {type(module).__name__} was not found: its output ({described(output)}) is made"
         f" of none of its layers in a way that is known; looked at from the end: {names or 'no layer'}{more}."
-        " Name the layer whose output are the features: layer='NAME', or layer='output' for its own"
+        f" Name the layer whose output are the features: {say}, or {own} for its own"
     )
 
 
@@ -235,78 +277,78 @@ def described(output: Any) -> str:
     return "None" if output is None else f"a {type(output).__name__}"
 
 
-_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-
-
-def _given(layer: nn.Module, values: Tensor, output: Tensor) -> Tensor | None:
-    """The input of a candidate as features [n m]; None if it cannot be the final layer of a classifier."""
-    if values.ndim < 2 or len(values) != len(output) or not values.is_floating_point():
+def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | None:
+    """How an output [n k] follows from the layers that it is made of; None if in no known way."""
+    calls = [part.call for part in parts]
+    classes = output.shape[1]
+    if len({*calls}) < len(calls) or not 1 <= len(calls) <= MOST_LAYERS:
         return None
-    if not isinstance(layer, _CONVOLUTIONS):
-        return values if values.ndim == 2 else values.flatten(1, -2).mean(1)
-    if layer.groups > 1 or values.ndim == len(layer.kernel_size) + 1:  # or an image without a batch
+    if any(call.outputs != classes for call in calls) or any(depends(call.operand, calls) for call in calls):
         return None
-    if values.shape[2:].numel() == 1:
-        return values.flatten(1) if output.shape[2:].numel() == 1 and set(layer.kernel_size) == {1} else None
-    if set(layer.kernel_size) == {1} and output.shape[2:] == values.shape[2:]:
-        return values.flatten(2).mean(2)
-    whole = layer.kernel_size == tuple(values.shape[2:]) and output.shape[2:].numel() == 1
-    return values.flatten(1) if whole and not any(layer.padding) else None
-
-
-def _gave(layer: nn.Module, output: Tensor) -> Tensor:
-    """The output of a candidate [n k], safe from what is written into it later."""
-    if output.ndim == 2:
-        return output.clone()
-    return output.flatten(2).mean(2) if isinstance(layer, _CONVOLUTIONS) else output.flatten(1, -2).mean(1)
-
-
-def _found(output: Tensor, calls: list[_Call], last: list[Tensor], known: bool) -> Ending | None:
-    """How an output [n k] is made of the candidates' outputs; None if in no known way."""
-    output = output.flatten(1) if output.ndim > 2 and output.shape[2:].numel() == 1 else output
-    if output.ndim != 2 or not output.is_floating_point():
+    strongest = [part for part in parts if "strongest" in part.through]
+    if strongest:
+        parts = [part for part in parts if part not in strongest]
+        form: Form | None = "assisted" if len(parts) == len(strongest) == 1 else None
+    elif len(parts) == 1:
+        form = _form(module, parts[0], classes)
+    else:
+        form = _form_of_several(parts)
+    if form is None:
         return None
-    fitting = [call for call in reversed(calls) if call.gave.shape == output.shape]
-    for call in fitting:
-        if (known or call.may_be(output)) and _equal(call.gave, output):
-            return Ending(call.given, output, Final((call.name,), "logits"))
-    for call in fitting:
-        if _equal(call.gave.log_softmax(1), output) or _equal(call.gave.softmax(1), output):
-            return Ending(call.given, call.gave, Final((call.name,), "probabilities"))
-    for several in _combinations(fitting):
-        together = torch.stack([call.gave for call in several])
-        joined: dict[Form, Tensor] = {"average": together.mean(0), "sum": together.sum(0)}
-        for form, values in joined.items():
-            if _equal(values, output):
-                shared = len({call.group for call in several}) == 1
-                final = Final(tuple(call.name for call in several), form, shared)
-                return Ending(_side_by_side([call.given for call in several], shared), output, final)
-    if last and last[1].ndim > 2:
-        rectified = F.relu(last[1]).flatten(2).mean(2)
-        if rectified.shape == output.shape and _equal(rectified, output):
-            return Ending(calls[-1].given, output, Final((calls[-1].name,), "rectified"))
-        strongest = last[1].flatten(1, -2).amax(1) / 2
-        for call in fitting:
-            if strongest.shape == output.shape and _equal(call.gave + strongest, output):
-                return Ending(call.given, output, Final((call.name,), "assisted"))
-    return None
+    parts.sort(key=lambda part: part.call.name)
+    given = [features_of(part.call) for part in parts]
+    values = [features for features, _ in given if features is not None and len(features) == len(output)]
+    shared = len(parts) > 1 and len({node for _, node in given}) == 1
+    logits = parts[0].logits
+    if logits is None or logits.shape != output.shape or form == "capped":
+        logits = output
+    share = parts[0].factor * (len(parts) if form == "average" else 1)
+    factor = 1.0 if form in ENTANGLED or math.isclose(share, 1) else share
+    final = Final(tuple(part.call.name for part in parts), form, shared, factor)
+    numbers = tuple(call.number for call in calls)
+    if len(values) < len(parts):  # none was kept, or of other examples
+        return Ending(output, None, final, numbers) if any(call.given is None for call in calls) else None
+    return Ending(_side_by_side(values, shared), logits, final, numbers)
 
 
-def _combinations(fitting: list[_Call]) -> Iterator[list[_Call]]:
-    """The last two different layers, the last three, ..., in the order of their names in the network."""
-    distinct: dict[str, _Call] = {}
-    for call in fitting:
-        distinct.setdefault(call.name, call)
-    calls = list(distinct.values())[:MOST_LAYERS]
-    for count in range(2, len(calls) + 1):
-        yield calls[:count][::-1]
+def _form(module: nn.Module, part: Part, classes: int) -> Form | None:
+    through = {*part.through} - {"average"}
+    if through == {"relu"}:  # the end of SqueezeNet, and of many a trunk without its head
+        averages = "average" in part.through[: part.through.index("relu")]
+        shown = _declares(module, classes) or {*part.call.name.split(".")} & {*HEADS}
+        return "rectified" if part.call.convolves and averages and shown else None
+    if "relu" in through or ("tanh" in through and not _declares(module, classes)):
+        return None
+    if through & {"tanh", "cap"}:
+        return "capped"
+    if "increasing" in through:
+        return "independent"
+    if "scaled" in through or ("softmax" in through and part.logits is None):
+        return "mixed"
+    return "probabilities" if "softmax" in through else "logits"
 
 
-def _equal(values: Tensor, output: Tensor) -> bool:
-    """Whether two outputs differ by no more than rounding: an average's terms may come in another order."""
-    coarse = 1e-5 if output.dtype in (torch.float32, torch.float64) else 1e-2
-    scale = float(output.detach().nan_to_num(0, 0, 0).abs().max()) if output.numel() else 0.0
-    return torch.allclose(values.to(output.dtype), output, rtol=coarse, atol=coarse * scale, equal_nan=True)
+def _form_of_several(parts: list[Part]) -> Form | None:
+    through = {past for part in parts for past in part.through} - {"average"}
+    if through & {"relu", "tanh"}:
+        return None
+    factors = {round(part.factor, 9) for part in parts}
+    if through or len(factors) > 1:
+        return "mixed"
+    return "average" if math.isclose(parts[0].factor * len(parts), 1) else "sum"
+
+
+def _declares(module: nn.Module, classes: int) -> bool:
+    """Whether a module says that it tells so many classes apart."""
+    return type(said := getattr(module, "num_classes", None)) is int and said == classes > 0
+
+
+def _unclear(module: nn.Module, output: Tensor, trace: Trace) -> Doubt:
+    """Why an output that is taken for the features may be class scores."""
+    node = trace.of(output)
+    if node is None:
+        return "unseen"
+    return "declared" if node not in trace.ended and _declares(module, output.shape[-1]) else ""
 
 
 def _side_by_side(parts: list[Tensor], shared: bool) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import ENTANGLED, Ending, ending
+from penultimate.backbones.ending import OUTPUT, Ending, described, ending, not_found
+from penultimate.backbones.passes import FEW, difference, plainly
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
@@ -20,6 +22,8 @@ from penultimate.metrics.inputs import as_tensor, items, whole_number
 from penultimate.networks.protocol import Network
 
 Batches = Iterable[tuple[Any, ...]]
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
+"""What a forward pass raises for input that it was not made for."""
 
 
 def extract(
@@ -114,22 +118,26 @@ def _from_batches(
         raise RequestError(f"layer '{layer}' is of an nn.Module; the model is a {type(model).__name__}")
     modes = {part: part.training for part in module.modules()} if module is not None else {}
     device = device_of(module) if module is not None else None
+    of = _Reading(model if module is None else module, layer)
     parts: list[tuple[Tensor, Tensor | None]] = []
-    final: tuple[str, ...] = ()
     labels: list[np.ndarray] = []
     ids: list[np.ndarray] = []
     try:
         if module is not None:
             module.eval()
-        with torch.no_grad():
+        with plainly(device):
             for images, targets, *numbers in _batches(data):
                 batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
                 batch = batch if device is None else batch.to(device)
+                if batch.is_inference() and not torch.is_inference_mode_enabled():
+                    batch = batch.clone()  # a network may write into its input
+                if not parts:
+                    _warn_of_chance(of, batch, device)
                 try:
-                    features, logits, final = _of(model if module is None else module, batch, layer, final)
+                    features, logits = of(batch)
                 except PenultimateError:
                     raise
-                except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
+                except REFUSALS as error:
                     raise RequestError(_refusal(len(parts), batch, error)) from error
                 if targets.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(targets):
                     raise RequestError(
@@ -194,36 +202,78 @@ def _got(batch: Any) -> str:
     return f"{alone}; images without labels are given with zeros"
 
 
-def _of(
-    model: Any, batch: Tensor, layer: str | None, final: tuple[str, ...]
-) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
-    """The features of a batch, and the logits and the names of the final layers, if the model ends in such.
+class _Reading:
+    """Reads features, and logits where there are any, off a model; remembers where they were found."""
 
-    `final` are the names that were found with an earlier batch; () where other layers have a part in the
-    logits.
-    """
-    if layer is not None:
+    def __init__(self, model: Any, layer: str | None) -> None:
+        self.model, self.layer = model, layer
+        self.calls: tuple[int, ...] = ()
+        self.warned = False
+
+    def __call__(self, batch: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The features [n m] of a batch, and its logits [n k]."""
+        if self.layer is not None:
+            return _single(self._at_layer(batch, self.layer), "features"), None
+        if not isinstance(self.model, nn.Module):
+            output = self.model(batch)
+            found = Ending(output, None) if isinstance(output, Tensor) else None
+        else:
+            found = ending(self.model, lambda: self.model(batch), self.calls)
+        if found is None:
+            raise RequestError(
+                "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
+            )
+        if found.unclear == "declared":
+            raise not_found(self.model, found.features)
+        if found.unclear and not self.warned:
+            self.warned = True
+            warn(
+                "how the model's output is made cannot be seen, so it is taken for the features; if it is"
+                " class scores, name the layer whose output is meant: layer='NAME'",
+                stacklevel=5,
+            )
+        self.calls = found.calls
+        logits = None if found.logits is None else _single(found.logits, "logits")
+        return _single(found.features, "features"), logits
+
+    def _at_layer(self, batch: Tensor, layer: str) -> Tensor:
+        if layer == OUTPUT and layer not in dict(self.model.named_modules()):
+            return self._own_output(batch)
         outputs: list[Tensor] = []
-        with tapped(taps(model, layer), lambda name, output: outputs.append(output)):
-            model(batch)
+        with tapped(taps(self.model, layer), lambda name, output: outputs.append(output.clone())):
+            self.model(batch)
         if len(outputs) > 1:
             raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
-        features = outputs[0]
-        of_one_pixel = features.ndim > 2 and features.shape[2:].numel() == 1
-        return _single(features.flatten(1) if of_one_pixel else features, "features"), None, ()
-    if not isinstance(model, nn.Module):
-        output = model(batch)
-        found = Ending(output, None) if isinstance(output, Tensor) else None
-    else:
-        found = ending(model, lambda: model(batch), final)
-    if found is None:
-        raise RequestError(
-            "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
+        return _of_one_pixel(outputs[0])
+
+    def _own_output(self, batch: Tensor) -> Tensor:
+        output = self.model(batch)
+        if not isinstance(output, Tensor):
+            raise RequestError(f"features are a tensor [n m]; the model gave {described(output)}")
+        return _of_one_pixel(output)
+
+
+def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) -> None:
+    """Warn if two passes over a few images differ; what refuses them is told when the batch is run."""
+
+    def run() -> list[Tensor]:
+        return [values for values in of(batch[:FEW].clone()) if values is not None]
+
+    try:
+        found = difference(run, device)
+    except (PenultimateError, *REFUSALS):  # a network of one size of batch, say
+        return
+    if found is not None:
+        warn(
+            f"{found}: the model is not deterministic in evaluation mode (dropout or a random crop in its"
+            " forward pass, say), and these are the features of one pass",
+            stacklevel=4,
         )
-    logits = None if found.logits is None else _single(found.logits, "logits")
-    if found.final is not None:
-        final = () if found.final.form in ENTANGLED else found.final.layers
-    return _single(found.features, "features"), logits, final
+
+
+def _of_one_pixel(features: Tensor) -> Tensor:
+    """Features with maps of one pixel flattened."""
+    return features.flatten(1) if features.ndim > 2 and features.shape[2:].numel() == 1 else features
 
 
 def _single(values: Tensor, what: str) -> Tensor:

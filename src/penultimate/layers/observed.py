@@ -6,7 +6,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +46,8 @@ class ObservedNetwork:
     module: nn.Module
     layers: dict[str, nn.Module]
     prepare: Callable[[Tensor], Tensor] | None
+    calls: list[int] = field(default_factory=list)
+    """Which of its layers were found to be the final ones in the batch before."""
 
     @classmethod
     def of(
@@ -77,12 +79,18 @@ class ObservedNetwork:
         return device_of(self.module)
 
     def penultimate(self, batch: Any) -> Tensor | None:
-        """The penultimate features of a batch; None if the network's output is no tensor."""
+        """Return the penultimate features of a batch.
+
+        None if the output is no tensor, or class scores that are made in a way that is not known.
+        """
         if self.prepare is not None:  # the body of a Network gives them
             output = self.run(batch)
             return output if isinstance(output, Tensor) else None
-        found = ending(self.module, lambda: self.run(batch))
-        return None if found is None else found.features
+        found = ending(self.module, lambda: self.run(batch), self.calls)
+        if found is None or found.unclear == "declared":
+            return None
+        self.calls[:] = found.calls
+        return found.features
 
     def run(self, batch: Any) -> Any:
         """The output of a forward pass on a batch as the loader yields it.

@@ -94,11 +94,11 @@ def _sketch(outputs: list[Tensor]) -> list[float]:
     return [float(value) for value in (weights * joined).sum(1)]
 
 
-def noise(prepared: Preparation) -> Tensor:
-    """Return two images of noise on which a network is tried."""
+def noise(prepared: Preparation, count: int = 2) -> Tensor:
+    """Return a few images of noise on which a network is tried."""
     generator = torch.Generator().manual_seed(0)
     channels = len(prepared.statistics.mean)
-    return torch.randn(2, channels, prepared.crop, prepared.crop, generator=generator)
+    return torch.randn(count, channels, prepared.crop, prepared.crop, generator=generator)
 
 
 def obtain(source: Source) -> tuple[nn.Module, str]:

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import (
+    OUTPUT,
+    SAY,
     Final,
     at_layer,
     classifier,
@@ -26,7 +28,9 @@ from penultimate.backbones.ending import (
     ending,
     has_classifier,
     not_found,
+    tensors_of,
 )
+from penultimate.backbones.passes import difference, plainly
 from penultimate.backbones.taps import taps
 from penultimate.data.decoding import middle_square
 from penultimate.data.images import ChannelStatistics
@@ -58,8 +62,7 @@ OTHERS = "given.pt"
 CODE = "given.py"
 GRAPH = "given.onnx"
 NO_LAST_LAYER = "no last layer was found in its graph, so that its output itself is evaluated as its features"
-OUTPUT = "output"
-"""The `layer` of a network whose own output are the features."""
+OWN_OUTPUT = "no final layer was found behind its output, which is taken for its features"
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 """What a forward pass raises for input that it was not made for."""
 
@@ -119,15 +122,18 @@ class GivenNetwork:
         self, images: UInt8[Tensor, "n h w c"] | Float[Tensor, "n channels side side"]
     ) -> Float[Tensor, "n m"]:
         """The penultimate features, float32."""
-        features: Tensor = self.body(self.prepared(images))
-        return features.float()
+        with plainly(device_of(self.body)):
+            features: Tensor = self.body(self.prepared(images))
+        one_pixel = features.ndim > 2 and features.shape[2:].numel() == 1
+        return (features.flatten(1) if one_pixel else features).float()
 
     @torch.inference_mode()
     def logits(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
         """The final layer's output for the features."""
         if self.final is None:
             raise RequestError("the network has no final layer that takes its features to logits")
-        logits: Tensor = self.final(features)
+        with plainly(features.device):
+            logits: Tensor = self.final(features)
         return logits
 
     def log_probabilities(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
@@ -169,10 +175,10 @@ def fetch(
         **of_file,
     }
     _write_card(folder, source, class_names, **made_with, **found)
-    return {
-        **_facts(folder / WEIGHTS, prepared, origin),
-        **noted({"left out": left_out, "made float32": single}),
-    }
+    own = "" if end != OUTPUT or "layer" in source.settings else OWN_OUTPUT
+    remarks = {"left out": left_out, "made float32": single, "no final layer": own}
+    remarks["not deterministic"] = _chance(text, module, prepared)
+    return {**_facts(folder / WEIGHTS, prepared, origin), **noted(remarks)}
 
 
 def load_given(folder: Path) -> GivenNetwork:
@@ -214,7 +220,7 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
         unpack(module, tensors, others)
     if "layer" in card:
         return _up_to(module, card["layer"]), None
-    final = Final(tuple(card["final"]["layers"]), card["final"]["form"], card["final"]["shared"])
+    final = Final(**{**card["final"], "layers": tuple(card["final"]["layers"])})
     last = classifier(module, final)
     return cut(module, final), last
 
@@ -225,28 +231,52 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
     if layer is None and not has_classifier(module):
         layer = OUTPUT
     images = noise(prepared)
+    say = f"pu.Model(module, {SAY})" if source.kind == LIVE else SAY
     if layer is not None:
         features = _run(text, _up_to(module, layer), images)
+        if isinstance(features, Tensor) and features.ndim > 2 and features.shape[2:].numel() == 1:
+            features = features.flatten(1)
         if not isinstance(features, Tensor) or features.ndim != 2:
             raise RequestError(f"'{text}': features are [n m]; layer '{layer}' gives {described(features)}")
         return layer
     found = ending(module, lambda: _run(text, module, images))
-    if found is None or found.final is None:
-        raise RequestError(f"'{text}': {not_found(module, _run(text, module, images))}")
-    return found.final
+    if found is not None and found.final is not None:
+        if not all(found.final.layers):
+            raise RequestError(
+                f"'{text}': its output is that of a linear layer which is applied as a function, not called"
+                f" as a module of {type(module).__name__}. Name the layer whose output are the features:"
+                f" {say}"
+            )
+        return found.final
+    output = _run(text, module, images)
+    features = None if found is None or found.unclear == "declared" else found.features
+    if features is None or features.ndim != 2 or not isinstance(output, Tensor):
+        raise RequestError(f"'{text}': {not_found(module, output, say)}")
+    return OUTPUT
 
 
-@torch.no_grad()
+def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
+    """Return what to note if two passes over a few images of noise differ."""
+    images = noise(prepared, 4)
+    found = difference(lambda: list(tensors_of(_run(text, module, images))), device_of(module))
+    return (
+        f"{found}: the network is not deterministic, and its numbers are those of one pass" if found else ""
+    )
+
+
 def _run(text: str, module: nn.Module, images: Tensor) -> Any:
     try:
-        return module(images)
+        with plainly(device_of(module)):
+            return module(images.to(device_of(module)))
     except RequestError:
         raise
     except REFUSALS as error:
         said = shortened(legible(first_line(error)), 300)
+        told = "crop=64 for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
+        if text.startswith(f"{LIVE}:"):
+            told = "pu.Model(module, size=64) for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
         raise RequestError(
-            f"'{text}' refuses images {list(images.shape)}: {said}. What it wants can be said: crop=64 for"
-            " 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
+            f"'{text}' refuses images {list(images.shape)}: {said}. What it wants can be said: {told}"
         ) from None
 
 

@@ -1,0 +1,187 @@
+"""What an output is made of: the layers that it follows from, through what may stand behind a classifier.
+
+An operation that mixes, or normalises by numbers of each channel, as batch normalisation does, stands behind
+none: what it gives are features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from penultimate.backbones.trace import Call, Node
+
+PASSED = (
+    *("view", "_unsafe_view", "reshape", "_reshape_alias", "t", "transpose"),
+    *("permute", "squeeze", "unsqueeze", "expand", "clone", "detach", "alias"),
+    *("_to_copy", "slice", "select", "contiguous", "lift_fresh", "dropout"),
+    *(
+        "native_dropout",
+        "positive",
+        "unbind",
+        "split",
+    ),
+)
+"""Operations after which an output still consists of the same numbers."""
+AVERAGING = ("mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d")
+STRONGEST = ("amax", "max", "max_pool2d_with_indices", "adaptive_max_pool2d")
+INCREASING = ("sigmoid", "hardsigmoid", "log_sigmoid_forward", "softplus", "exp")
+AFTER_SQUASHING = ("log", "clamp", "clamp_min", "clamp_max")
+"""Operations on probabilities; on anything else they make other numbers of it."""
+REDUCING = (
+    *(*PASSED, *AVERAGING, "linalg_vector_norm", "norm", "sum", "pow"),
+    *("sqrt", "rsqrt", "clamp", "clamp_min", "clamp_max", "add", "mul", "div"),
+    *(
+        "reciprocal",
+        "maximum",
+        "square",
+    ),
+)
+"""Operations that a norm is computed with."""
+
+
+class Part(NamedTuple):
+    """A layer that an output follows from: times what, through which operations, and the logits if known."""
+
+    call: Call
+    factor: float
+    through: tuple[str, ...]
+    logits: Tensor | None
+
+
+def parts_of(
+    node: Node, ended: Collection[Node], factor: float = 1.0, through: tuple[str, ...] = ()
+) -> list[Part]:
+    """The layers that an output follows from, or none if it is made of anything else besides."""
+    if node in ended:
+        return []
+    if node.call is not None:
+        return [Part(node.call, factor, through, None)]
+    name, inputs = node.operation, node.inputs
+    first = inputs[0] if inputs else None
+    second = inputs[1] if len(inputs) > 1 else None
+
+    def on(value: Any, times: float = 1.0, past: str = "") -> list[Part]:
+        if not isinstance(value, Node):
+            return []
+        return parts_of(value, ended, factor * times, (*through, past) if past else through)
+
+    if name == "copy":
+        return on(second)
+    if name in PASSED:
+        same = isinstance(first, Node) and _numbers(first) == _numbers(node)
+        return on(first) if same else []
+    if name in ("add", "sub", "rsub"):
+        alpha = inputs[2] if len(inputs) > 2 and isinstance(inputs[2], int | float) else 1
+        signs = {"add": (1, alpha), "sub": (1, -alpha), "rsub": (-alpha, 1)}[name]
+        sides = [(value, sign) for value, sign in zip((first, second), signs, strict=True)]
+        found = [on(value, sign) for value, sign in sides if isinstance(value, Node)]
+        return [part for parts in found for part in parts] if all(found) else []
+    if name in ("mul", "div"):
+        one, other = (first, second) if isinstance(first, Node) else (second, first)
+        if (
+            name == "mul"
+            and isinstance(other, Node)
+            and isinstance(one, Node)
+            and _numbers(one) < _numbers(other)
+        ):
+            one, other = other, one
+        if isinstance(other, Node):  # a number for each example, such as a norm
+            if name == "mul" and _numbers(one) < _numbers(other):
+                one, other = other, one
+            per_example = _numbers(other) == (node.shape[0] if node.shape else 1) < _numbers(node)
+            return on(one, 1.0, "scaled") if per_example else []
+        if other is None or (name == "div" and one is second):
+            return []
+        number = float(other)
+        return on(one, number if name == "mul" else 1 / number) if number else []
+    if name in AFTER_SQUASHING:
+        parts = on(first)
+        return parts if all({"softmax", "increasing"} & {*part.through} for part in parts) else []
+    if name == "neg":
+        return on(first, -1.0)
+    if name in ("mean", "sum") and (stacked := _stacked(first)):
+        share = 1 / len(stacked) if name == "mean" else 1.0
+        found = [on(value, share) for value in stacked]
+        return [part for parts in found for part in parts] if all(found) else []
+    if name in AVERAGING:
+        return on(first, 1.0, "average")
+    if name in STRONGEST:
+        return on(first, 1.0, "strongest")
+    if name == "relu":
+        return on(first, 1.0, "relu")
+    if name in ("_softmax", "_log_softmax", "tanh", *INCREASING):
+        past = "softmax" if name.endswith("softmax") else "increasing"
+        if name == "tanh":
+            past = "tanh" if abs(factor) == 1 else "cap"
+        parts = on(first, 1.0, past)
+        kept = node.kept
+        return [part._replace(logits=kept) if part.logits is None else part for part in parts]
+    return []
+
+
+def features_of(call: Call) -> tuple[Tensor | None, Node]:
+    """The features that a layer was given, and their node.
+
+    Where the weight is computed (normalised, as of a cosine), a normalisation of the features counts as part
+    of the layer.
+    """
+    node = call.operand
+    while not (call.name or call.plain):
+        first, second = (*node.inputs, None, None)[:2]
+        if not isinstance(first, Node):
+            break
+        if node.operation in ("div", "mul") and isinstance(second, Node):
+            if node.kept is not None and _measures(second, first):
+                return node.kept, first
+            break
+        if node.operation not in PASSED and (node.operation not in ("div", "mul") or second is None):
+            break
+        node = first
+    return call.given, call.operand
+
+
+def depends(node: Node, on: Collection[Call]) -> bool:
+    """Whether a node was computed from what one of some layers gave."""
+    return any(one.call in on for one in _before(node) if one.call is not None)
+
+
+def _measures(value: Node, of: Node) -> bool:
+    """Whether a value is a norm of a node, computed from it alone."""
+    waiting, seen = [value], {of}
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        if node.operation not in REDUCING:
+            return False
+        seen.add(node)
+        waiting += node.parents()
+    return True
+
+
+def _before(node: Node) -> Iterator[Node]:
+    """A node, and all that it was computed from."""
+    waiting, seen = [node], set()
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            yield one
+            waiting += one.parents()
+
+
+def _stacked(value: Any) -> list[Any]:
+    """The tensors that were stacked, if a value is a stack."""
+    if not isinstance(value, Node) or value.operation not in ("stack", "cat") or not value.inputs:
+        return []
+    listed = value.inputs[0]
+    shapes = {one.shape for one in listed if isinstance(one, Node)} if isinstance(listed, list) else set()
+    return listed if len(shapes) == 1 and all(isinstance(one, Node) for one in listed) else []
+
+
+def _numbers(node: Node) -> int:
+    return math.prod(node.shape)

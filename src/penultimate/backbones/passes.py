@@ -1,0 +1,115 @@
+"""How a network is run for its outputs: without gradients and autocast; and whether two passes agree."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FEW = 8
+"""Images on which two passes are compared."""
+TRIES = 8
+"""The most passes that are compared with the first, where random numbers are drawn and they agree."""
+
+
+class Difference(NamedTuple):
+    """The largest difference between two passes over the same images, and the largest value of the first."""
+
+    largest: float
+    scale: float
+
+    def __str__(self) -> str:
+        largest, scale = f"{self.largest:.2g}", f"{self.scale:.2g}"
+        return f"two passes over the same images differ by up to {largest} (largest value {scale})"
+
+
+@contextlib.contextmanager
+def plainly(device: torch.device | None = None) -> Iterator[None]:
+    """Run networks without gradients and autocast, and compiled ones as they were written.
+
+    The mode of a caller who is in `torch.inference_mode` stays as it is.
+
+    >>> with torch.autocast("cpu", torch.bfloat16), plainly():
+    ...     (torch.ones(1, 2) @ torch.ones(2, 1)).dtype
+    torch.float32
+    """
+    kinds = {"cpu", *([device.type] if device is not None else [])}
+    with torch.no_grad(), contextlib.ExitStack() as opened:
+        for kind in kinds:
+            if torch.amp.is_autocast_available(kind):
+                opened.enter_context(torch.autocast(kind, enabled=False))
+        opened.enter_context(as_written())
+        yield
+
+
+@contextlib.contextmanager
+def as_written() -> Iterator[None]:
+    """Run compiled modules as they were written: a compiled one does not show its operations."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled, and importing it takes a second
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+def difference(run: Callable[[], list[Tensor]], device: torch.device | None = None) -> Difference | None:
+    """Return how far two passes differ, or None where they differ by no more than rounding.
+
+    `run` makes a pass. Where it draws random numbers and two passes agree, a few more are made. No generator
+    of the caller's goes on: those of PyTorch, NumPy and Python are put back.
+
+    >>> layer = torch.nn.Dropout(0.5)
+    >>> difference(lambda: [layer(torch.ones(4, 9))]).largest, difference(lambda: [torch.ones(2)])
+    (2.0, None)
+    """
+    devices = [device] if device is not None and device.type == "cuda" else []
+    with aside(devices):
+        before, first = _drawn(devices), run()
+        tries = TRIES if _drawn(devices) != before else 1
+        found = (_between(first, run()) for _ in range(tries))
+        return next((one for one in found if one is not None), None)
+
+
+@contextlib.contextmanager
+def aside(devices: Sequence[torch.device] = (), seed: int | None = None) -> Iterator[None]:
+    """Draw random numbers aside: the caller's generators are put back; `seed` has them begin at it."""
+    ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002 (networks draw from it)
+    try:
+        with torch.random.fork_rng(devices=list(devices)):
+            if seed is not None:
+                torch.default_generator.manual_seed(seed)
+                random.seed(seed)
+                np.random.seed(seed)  # noqa: NPY002
+            yield
+    finally:
+        random.setstate(ours)
+        np.random.set_state(theirs)  # noqa: NPY002
+
+
+def _drawn(devices: list[torch.device]) -> tuple[object, ...]:
+    """The states of all generators, to be compared."""
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
+    numpy = np.random.get_state(legacy=False)  # noqa: NPY002
+    return (*(state.numpy().tobytes() for state in states), random.getstate(), repr(numpy))
+
+
+def _between(first: list[Tensor], second: list[Tensor]) -> Difference | None:
+    """The difference of two passes' outputs, unless it is rounding."""
+    worst: Difference | None = None
+    for one, other in zip(first, second, strict=False):
+        if one.shape != other.shape:
+            return Difference(float("inf"), float("inf"))
+        if not one.numel():
+            continue
+        coarse = 1e-5 if one.dtype in (torch.float32, torch.float64) else 1e-2
+        values, again = one.double().nan_to_num(0, 0, 0), other.double().nan_to_num(0, 0, 0)
+        found = Difference(float((values - again).abs().max()), float(values.abs().max()))
+        if found.largest > 10 * coarse * found.scale and (worst is None or found.largest > worst.largest):
+            worst = found
+    return worst

@@ -1,0 +1,329 @@
+"""A forward pass as the operations that it consists of, and which of them apply a linear layer to its input.
+
+Operations are observed where PyTorch dispatches them. So a layer is seen whether it is called as a module or
+as a function, in a scripted network too, and what is written into a tensor later is seen as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
+
+from penultimate.objectives.heads import Head
+
+FINAL = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, Head)
+"""What a classifier may end in."""
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+OPERANDS = {
+    "mm": (0, 1),
+    "bmm": (0, 1),
+    "linear": (0, 1),
+    "addmm": (1, 2),
+    "baddbmm": (1, 2),
+    "_cdist_forward": (0, 1),
+}
+"""The places of the two operands of every product of matrices, and of distances to prototypes."""
+PACKED = ("linear_dynamic", "linear_dynamic_fp16")
+"""Products whose weight is packed away (dynamic quantisation)."""
+SQUASHING = ("_softmax", "_log_softmax", "sigmoid", "hardsigmoid", "log_sigmoid_forward", "softplus", "exp")
+"""Operations whose inputs, where they are [n k], are kept: they may be the logits."""
+
+
+@dataclass(eq=False)
+class Node:
+    """A tensor that depends on the network's input: what made it, and of what.
+
+    `inputs` are the operation's arguments, with a Node in place of each tensor that depends on the input;
+    other tensors stand for themselves where they are single numbers, and are None where they are not.
+    """
+
+    operation: str
+    shape: tuple[int, ...]
+    inputs: tuple[Any, ...] = ()
+    call: Call | None = None
+    kept: Tensor | None = None
+    """The input of an operation that is SQUASHING, or that may be a division by a norm."""
+    stamp: int = 0
+
+    def parents(self) -> Iterator[Node]:
+        """The nodes among the arguments, also in lists."""
+        for value in self.inputs:
+            for one in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(one, Node):
+                    yield one
+
+
+@dataclass(eq=False)
+class Call:
+    """A linear layer applied to what depends on the input: given features [n m], it gave `outputs` numbers.
+
+    `given` is averaged over positions, and None where nobody asked for it. `name` is "" for a layer that is
+    no module of FINAL; `plain` says that its weight is a tensor of the network's own and not computed.
+    """
+
+    number: int
+    name: str
+    given: Tensor | None
+    operand: Node
+    outputs: int
+    convolves: bool = False
+    plain: bool = True
+
+
+@dataclass(eq=False)
+class Trace:
+    """What is known of a forward pass of a module; `of` gives the node of a tensor.
+
+    `wanted` are the numbers of the calls whose features are kept; None keeps all.
+    """
+
+    own: frozenset[int] = frozenset()
+    """The storages of the module's parameters and buffers."""
+    wanted: Collection[int] | None = None
+    ended: set[Node] = field(default_factory=set)
+    """The nodes that a removed head (an Identity in its place) was given."""
+    started: bool = False
+    _examples: int = 0
+    _calls: int = 0
+    _open: list[str] = field(default_factory=list)
+    _nodes: Any = field(default_factory=lambda: WeakIdKeyDictionary(ref_type=WeakIdRef))
+    _written: dict[int, tuple[int, Node]] = field(default_factory=dict)
+    """By storage: how often it was written to, and by what last."""
+
+    def start(self, values: Any) -> None:
+        """Take the tensors among a module's arguments for the input."""
+        self.started = True
+        for tensor in _tensors(values):
+            self._examples = self._examples or (len(tensor) if tensor.ndim else 0)
+            self._register(tensor, Node("input", tuple(tensor.shape)))
+
+    def of(self, tensor: Tensor) -> Node | None:
+        """The node of a tensor; None if it does not depend on the input, as far as can be seen."""
+        node: Node | None = self._nodes.get(tensor)
+        count, writer = self._written.get(_storage(tensor), (0, None))
+        if writer is not None and (node is None or count > node.stamp):
+            before = () if node is None else (node,)
+            return Node("written", tuple(tensor.shape), (*before, writer))
+        return node
+
+    def enter(self, name: str) -> None:
+        """A module of FINAL begins."""
+        self._open.append(name)
+
+    def leave(self, name: str, layer: nn.Module, given: Any, gave: Any) -> None:
+        """A module of FINAL has ended: its output is that of one call, whatever it consists of."""
+        self._open.pop()
+        if not isinstance(given, Tensor) or not isinstance(gave, Tensor):
+            return
+        operand, number = self.of(given), self._next()
+        if operand is None or not may_be_final(layer, given, gave):
+            return
+        values = averaged(layer, given).clone() if self._wants(number) else None
+        outputs = gave.shape[1] if isinstance(layer, CONVOLUTIONS) else gave.shape[-1]
+        call = Call(number, name, values, operand, outputs, isinstance(layer, CONVOLUTIONS))
+        self._register(gave, Node("layer", tuple(gave.shape), (operand,), call))
+
+    def note(
+        self, function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Tensor | None]:
+        """What an operation is about to be given, and a copy of what it may overwrite or squash."""
+        inputs = tuple(map(self._seen, (*arguments, *options.values())))
+        return inputs, self._kept(_called(function), arguments, inputs)
+
+    def ran(
+        self,
+        function: Any,
+        arguments: tuple[Any, ...],
+        options: Mapping[str, Any],
+        noted: tuple[tuple[Any, ...], Tensor | None],
+        output: Any,
+    ) -> None:
+        """Register what an operation made of what was noted before."""
+        inputs, kept = noted
+        schema, name = function._schema, _called(function)
+        written = [
+            value
+            for argument, value in zip(schema.arguments, arguments, strict=False)
+            if argument.is_write and isinstance(value, Tensor)
+        ]
+        written += [value for key, value in options.items() if key == "out" and isinstance(value, Tensor)]
+        if not any(_nodes_in(value) for value in inputs):
+            for tensor in _tensors(output) if not written else ():
+                self._written.pop(_storage(tensor), None)
+            return
+        call = self._call(name, arguments, inputs, output)
+        fresh = not written and not any(one.alias_info for one in schema.returns)
+        for tensor in written:
+            count = self._written.get(_storage(tensor), (0, None))[0] + 1
+            self._written[_storage(tensor)] = count, Node(name, tuple(tensor.shape), inputs)
+        for tensor in (*_tensors(output), *written):
+            self._register(tensor, Node(name, tuple(tensor.shape), inputs, call, kept), fresh)
+
+    def _register(self, tensor: Tensor, node: Node, fresh: bool = False) -> None:
+        if fresh:
+            self._written.pop(_storage(tensor), None)
+        node.stamp = self._written.get(_storage(tensor), (0, None))[0]
+        self._nodes[tensor] = node
+
+    def _seen(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            node = self.of(value)
+            return node if node is not None else value if value.numel() == 1 else None
+        return [self._seen(one) for one in value] if isinstance(value, list | tuple) else value
+
+    def _next(self) -> int:
+        self._calls += 1
+        return self._calls
+
+    def _wants(self, number: int) -> bool:
+        return self.wanted is None or number in self.wanted
+
+    def _kept(self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...]) -> Tensor | None:
+        """A copy of the first input, if it is [n k] and the operation SQUASHING or one that may normalise."""
+        first = arguments[0] if arguments else None
+        if not isinstance(first, Tensor) or first.ndim != 2 or not isinstance(inputs[0], Node):
+            return None
+        normalises = name in ("div", "mul") and len(inputs) > 1 and isinstance(inputs[1], Node)
+        return first.clone() if name in SQUASHING or normalises else None
+
+    def _call(
+        self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...], output: Any
+    ) -> Call | None:
+        """The call of a layer that is no module of FINAL, if an operation is one."""
+        if self._open or not isinstance(output, Tensor) or not self._examples:
+            return None
+        if name in ("convolution", "_convolution"):
+            values, weight, operand = arguments[0], arguments[1], inputs[0]
+            if not isinstance(operand, Node) or isinstance(inputs[1], Node):
+                return None
+            number, groups, padding = self._next(), arguments[8], arguments[4]
+            if arguments[6] or not _convolves_to_classes(values, weight, output, groups, any(padding)):
+                return None
+            kept = _over_map(values, weight.shape[2:]).clone() if self._wants(number) else None
+            return Call(number, "", kept, operand, weight.shape[0], True, self._is_own(weight))
+        if name in PACKED:
+            values, operand, weight, first = arguments[0], inputs[0], None, True
+        elif name in OPERANDS:
+            one, other = OPERANDS[name]
+            first = isinstance(inputs[one], Node)
+            if first == isinstance(inputs[other], Node):
+                return None
+            data = one if first else other
+            values, operand = arguments[data], inputs[data]
+            weight = arguments[other if first else one]
+            if not first and name != "_cdist_forward":
+                values = values.transpose(-1, -2)
+        else:
+            return None
+        width = values.shape[-1] if values.ndim > 1 else 0
+        rows = values.numel() // width if width else 0
+        if not isinstance(operand, Node) or not rows or rows % self._examples or output.ndim < 2:
+            return None
+        number, outputs = self._next(), output.shape[-1] if first else output.shape[-2]
+        kept = values.reshape(self._examples, -1, width).mean(1) if self._wants(number) else None
+        return Call(number, "", kept, operand, outputs, plain=weight is None or self._is_own(weight))
+
+    def _is_own(self, weight: Tensor) -> bool:
+        return _storage(weight) in self.own
+
+
+class Observing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, operations are told to a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.trace = trace
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
+    ) -> Any:
+        options = options or {}
+        if _consists_of_others(function):
+            with self:
+                output = function.decompose(*arguments, **options)
+            if output is not NotImplemented:
+                return output
+        if not self.trace.started:
+            return function(*arguments, **options)
+        noted = self.trace.note(function, arguments, options)
+        output = function(*arguments, **options)
+        self.trace.ran(function, arguments, options, noted, output)
+        return output
+
+
+def may_be_final(layer: nn.Module, values: Tensor, output: Tensor) -> bool:
+    """Whether what a layer was given [n ...] is what the final layer of a classifier is given."""
+    if values.ndim < 2 or output.ndim < 2 or len(values) != len(output) or not values.is_floating_point():
+        return False
+    if not isinstance(layer, CONVOLUTIONS):
+        return True
+    padded = any(layer.padding) if not isinstance(layer.padding, str) else layer.padding != "valid"
+    return _convolves_to_classes(values, layer.weight, output, layer.groups, padded)
+
+
+def storages(module: nn.Module) -> frozenset[int]:
+    """The storages of a module's parameters and buffers."""
+    return frozenset(_storage(tensor) for tensor in (*module.parameters(), *module.buffers()))
+
+
+def averaged(layer: nn.Module, values: Tensor) -> Tensor:
+    """What a layer that may be final was given, as features [n m]."""
+    if isinstance(layer, CONVOLUTIONS):
+        return _over_map(values, layer.kernel_size)
+    return values if values.ndim == 2 else values.flatten(1, -2).mean(1)
+
+
+def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups: int, padded: bool) -> bool:
+    """Whether a convolution is a linear layer at every position, or one of the whole map."""
+    kernel = tuple(weight.shape[2:])
+    if groups > 1 or values.ndim != weight.ndim or not values.is_floating_point():  # or without a batch
+        return False
+    if set(kernel) == {1} and output.shape[2:] == values.shape[2:]:
+        return True
+    return kernel == tuple(values.shape[2:]) and output.shape[2:].numel() == 1 and not padded
+
+
+def _over_map(values: Tensor, kernel: Sequence[int]) -> Tensor:
+    """What a convolution was given as features [n m]: averaged over positions, or the whole map."""
+    return values.flatten(2).mean(2) if set(kernel) == {1} else values.flatten(1)
+
+
+@cache
+def _consists_of_others(function: Any) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(function.name(), "CompositeImplicitAutograd"))
+
+
+@cache
+def _called(function: Any) -> str:
+    """The name of an operation; that of the one which does not overwrite its input where there are two."""
+    name = str(function._schema.name).partition("::")[2]
+    return name if name.startswith("_") else name.rstrip("_")
+
+
+def _storage(tensor: Tensor) -> int:
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # a sparse tensor has none
+        return 0
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _tensors(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _tensors(one)
+
+
+def _nodes_in(value: Any) -> bool:
+    return isinstance(value, Node) or (isinstance(value, list) and any(map(_nodes_in, value)))
