@@ -189,3 +189,307 @@ def test_a_module_without_classes_has_no_final_layer_whatever_its_output_repeats
         assert found is not None
         assert (found.logits, found.final) == (None, None)
         assert torch.equal(found.features, net(IMAGES))
+
+
+# -- a head that was cut off ---------------------------------------------------------------------------------
+
+
+def trunk() -> nn.Sequential:
+    """A trunk that ends as SqueezeNet does, in a convolution, a ReLU and an average."""
+    torch.manual_seed(2)
+    last = nn.Conv2d(6, 9, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    return nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), *last)
+
+
+class Wrapped(nn.Module):
+    """A trunk and a head under the names that a test gives them."""
+
+    def __init__(self, trunk: nn.Module, **heads: nn.Module) -> None:
+        super().__init__()
+        self.trunk = trunk
+        for name, head in heads.items():
+            self.add_module(name, head)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for part in self.children():
+            x = part(x)
+        return x
+
+
+class Timmish(Wrapped):
+    """Says, as networks of timm do, what its classifier is."""
+
+    num_classes = 9
+
+    def get_classifier(self) -> nn.Module:
+        return self.get_submodule("classifier")
+
+
+class Residual(nn.Module):
+    """Ends in a sum of linear layers, of which one is given what the other gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(192, 10), nn.Linear(10, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.one(x.flatten(1))
+        return x + self.other(x.relu())
+
+
+def normalised() -> nn.Sequential:
+    """A trunk whose batch normalisation changes nothing yet."""
+    return nn.Sequential(nn.Conv2d(3, 9, 1), nn.BatchNorm2d(9), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+EMBEDDING = nn.Sequential(nn.Flatten(), nn.Linear(192, 9))
+HEADLESS: dict[str, Callable[[], nn.Module]] = {
+    "a trunk alone": trunk,
+    "its last layer is taken off": lambda: nn.Sequential(*list(trunk().children())[:-1]),
+    "fc is an Identity": lambda: Wrapped(trunk(), fc=nn.Identity()),
+    "an Identity behind a linear embedding": lambda: Wrapped(EMBEDDING, head=nn.Identity()),
+    "of a network within a network": lambda: Wrapped(Wrapped(EMBEDDING, fc=nn.Identity())),
+    "the last of a head": lambda: Wrapped(trunk(), classifier=nn.Sequential(nn.Dropout(), nn.Identity())),
+    "said by get_classifier": lambda: Timmish(trunk(), classifier=nn.Identity()),
+    "batch normalisation": normalised,
+    "frozen batch normalisation": lambda: nn.Sequential(
+        *list(normalised())[:1], Affine(9), *list(normalised())[2:]
+    ),
+    "a residual sum": Residual,
+}
+
+
+class Affine(nn.Module):
+    """A frozen normalisation: a factor and a summand for each channel."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.factor, self.summand = torch.ones(1, channels, 1, 1), torch.zeros(1, channels, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor + self.summand
+
+
+@pytest.mark.parametrize("name", HEADLESS)
+def test_of_a_network_without_a_head_the_output_is_the_features(name: str) -> None:
+    net = HEADLESS[name]().eval()
+    with torch.no_grad():
+        expected = net(IMAGES).flatten(1)
+    bank = pu.extract(net, [(IMAGES[:2], torch.arange(2)), (IMAGES[2:], torch.arange(3))])
+    assert bank.logits is None
+    np.testing.assert_allclose(bank.features, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_with_its_head_the_same_network_is_a_classifier() -> None:
+    for net in (Wrapped(EMBEDDING, head=nn.Linear(9, 4)), Timmish(trunk(), classifier=nn.Linear(9, 9))):
+        with torch.no_grad():
+            found = ending(net.eval(), lambda net=net: net(IMAGES))
+            assert found is not None
+            assert found.final is not None
+            assert torch.equal(found.features, net.trunk(IMAGES))
+
+
+def test_a_head_that_is_none_where_another_is_there_removes_nothing() -> None:
+    net = Wrapped(EMBEDDING, classifier=nn.Linear(9, 4))
+    net.head = None  # type: ignore[assignment]
+    net.forward = lambda x: net.classifier(net.trunk(x))  # type: ignore[method-assign]
+    found = ending(net.eval(), lambda: net(IMAGES))
+    assert found is not None
+    assert found.final is not None
+    assert found.final.layers == ("classifier",)
+    net.classifier = None  # type: ignore[assignment]
+    net.forward = lambda x: net.trunk(x)  # type: ignore[method-assign]
+    found = ending(net, lambda: net(IMAGES))
+    assert found is not None
+    assert found.final is None
+
+
+def test_class_scores_of_which_it_is_not_known_how_they_are_made_are_refused() -> None:
+    net = Net(lambda net, x: net.fc(pooled(x)) * net.other(pooled(x)).sigmoid())
+    net.num_classes = 10  # type: ignore[assignment]
+    with pytest.raises(RequestError, match=r"the final layer of Net was not found: its output \(\[5, 10\]\)"):
+        pu.extract(net, [(IMAGES, torch.arange(5))])
+    assert pu.extract(net, [(IMAGES, torch.arange(5))], layer="output").features.shape == (5, 10)
+
+
+# -- class scores that are a function of the final layer's output --------------------------------------------
+
+FUNCTIONAL: dict[str, Callable[[Net, Tensor], Tensor]] = {
+    "F.linear": lambda net, f: F.linear(f, net.fc.weight, net.fc.bias),
+    "a product": lambda net, f: f @ net.fc.weight.T + net.fc.bias,
+    "a product from the left": lambda net, f: (net.fc.weight @ f.T).T,
+    "einsum": lambda net, f: torch.einsum("nm,km->nk", f, net.fc.weight),
+    "a temperature": lambda net, f: net.fc(f) / 0.07,
+    "a learned temperature": lambda net, f: net.fc(f) * net.norm.weight[:1].exp(),
+    "sigmoid": lambda net, f: net.fc(f).sigmoid(),
+    "sigmoid in place": lambda net, f: net.fc(f).mul_(3).sigmoid_(),
+    "logsigmoid": lambda net, f: F.logsigmoid(net.fc(f) * 2 - 1),
+    "a capped logit": lambda net, f: 30 * torch.tanh(net.fc(f) / 30),
+    "softmax of a temperature": lambda net, f: (net.fc(f) * 5).softmax(1),
+    "the log of a softmax": lambda net, f: net.fc(f).softmax(1).clamp(min=1e-9).log(),
+    "cosine": lambda net, f: 30 * F.linear(F.normalize(f), F.normalize(net.fc.weight)),
+    "cosine by hand": lambda net, f: (f / f.norm(dim=1, keepdim=True)) @ F.normalize(net.fc.weight).T,
+    "distances to prototypes": lambda net, f: -torch.cdist(f, net.fc.weight),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL)
+def test_the_features_are_what_the_scores_are_made_of(name: str) -> None:
+    net = Net(lambda net, x: FUNCTIONAL[name](net, pooled(x))).eval()
+    with torch.no_grad():
+        expected = pooled(net.body(IMAGES))
+    bank = pu.extract(net, [(IMAGES[:2], torch.arange(2)), (IMAGES[2:], torch.arange(3))])
+    np.testing.assert_allclose(bank.features, expected, rtol=1e-5, atol=1e-6)
+    assert bank.logits is not None
+
+
+def test_the_classifier_of_scaled_logits_repeats_them() -> None:
+    for end in (lambda net, x: net.fc(pooled(x)) / 0.07, lambda net, x: 3 * net.pointwise(x).mean((2, 3))):
+        net = Net(end).eval()
+        with torch.no_grad():
+            found = ending(net, lambda net=net: net(IMAGES))
+            assert found is not None
+            assert found.final is not None
+            last = classifier(net, found.final)
+            assert last is not None
+            torch.testing.assert_close(last(found.features), net(IMAGES), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["traced", "scripted", "compiled"])
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+def test_the_layers_of_scripted_and_compiled_modules_are_seen(how: str) -> None:
+    net: Any = nn.Sequential(
+        nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4)
+    )
+    net.eval()
+    with torch.no_grad():
+        expected = net[:-1](IMAGES)
+    if how == "traced":
+        net = torch.jit.trace(net, IMAGES)
+    elif how == "scripted":
+        net = torch.jit.script(net)
+    else:
+        net.compile(backend="eager")
+        net(IMAGES)
+    bank = pu.extract(net, [(IMAGES, torch.arange(5))])
+    np.testing.assert_allclose(bank.features, expected, rtol=1e-5, atol=1e-6)
+
+
+# -- layers that are given something else than the images ----------------------------------------------------
+
+
+class Conditioned(Net):
+    """Scales its features by what a linear layer makes of something else."""
+
+    def __init__(self, code: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(lambda net, x: x)
+        self.film, self.code = nn.Linear(4, 6), code
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(pooled(self.body(x)) * self.film(self.code(x)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        lambda x: torch.ones(4),
+        lambda x: torch.ones(1, 4),
+        lambda x: torch.ones(1, 1, 4).expand(len(x), 1, 4)[:, 0],
+        lambda x: x[0, 0, 0, :4],
+        lambda x: x[:, 0, 0, :4],
+    ],
+)
+def test_a_layer_that_is_given_a_vector_is_no_final_one(code: Callable[[Tensor], Tensor]) -> None:
+    net = Conditioned(code).eval()
+    with torch.no_grad():
+        expected = pooled(net.body(IMAGES)) * net.film(code(IMAGES))
+    bank = pu.extract(net, [(IMAGES, torch.arange(5))])
+    np.testing.assert_allclose(bank.features, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_may_call_a_layer_with_no_example_at_all() -> None:
+    def end(net: Net, x: Tensor) -> Tensor:
+        net.other(x.new_zeros(0, 6))
+        return net.fc(torch.cat([pooled(x), x.new_zeros(0, 6)]))
+
+    net = Net(end)
+    assert pu.extract(net, [(IMAGES, torch.arange(5))]).features.shape == (5, 6)
+
+
+# -- what is overwritten -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda f: f.relu_(),
+        lambda f: f.add_(1),
+        lambda f: f.view(-1).mul_(2),
+        lambda f: F.relu(f, inplace=True),
+    ],
+)
+def test_what_the_final_layer_was_given_is_kept_although_it_is_overwritten(
+    write: Callable[[Tensor], Any],
+) -> None:
+    def end(net: Net, x: Tensor) -> Tensor:
+        features = pooled(x) - 0.1
+        logits: Tensor = net.fc(features)
+        write(features)
+        return logits
+
+    net = Net(end).eval()
+    with torch.no_grad():
+        expected = pooled(net.body(IMAGES)) - 0.1
+        found = ending(net, lambda: net(IMAGES))
+        assert found is not None
+        assert found.final is not None
+        np.testing.assert_allclose(found.features, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(cut(net, found.final)(IMAGES), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_output_that_was_overwritten_through_a_view_is_none_of_the_layers() -> None:
+    def end(net: Net, x: Tensor) -> Tensor:
+        logits: Tensor = net.fc(pooled(x))
+        logits.view(-1).relu_()
+        return logits
+
+    net = Net(end).eval()
+    found = ending(net, lambda: net(IMAGES))
+    assert found is not None
+    assert found.final is None
+
+
+# -- in which mode a network is run --------------------------------------------------------------------------
+
+
+def test_nothing_is_recorded_and_the_modes_of_the_caller_count_for_nothing() -> None:
+    seen: list[tuple[bool, bool]] = []
+
+    def end(net: Net, x: Tensor) -> Tensor:
+        seen.append((torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")))
+        return net.fc(net.norm(pooled(x)))
+
+    net = Net(end)
+    batches = [(IMAGES, torch.arange(5))]
+    expected = pu.extract(net, batches).features
+    with torch.autocast("cpu", torch.bfloat16):
+        assert np.array_equal(pu.extract(net, batches).features, expected)
+    with torch.inference_mode():
+        made = Net(end)
+        made.load_state_dict(net.state_dict())
+        inside = [(IMAGES.clone(), torch.arange(5))]
+        for one in (net, made):
+            np.testing.assert_array_equal(pu.extract(one, inside).features, expected)
+            pu.profile_layers(one, inside)
+    np.testing.assert_array_equal(pu.extract(made, inside).features, expected)
+    pu.profile_layers(net, batches)
+    pu.compare_networks([net], [torch.randn(6, 3, 8, 8)])
+    assert {*seen} == {(False, False)}
+
+
+def test_an_input_of_inference_mode_may_be_overwritten_by_the_network() -> None:
+    with torch.inference_mode():
+        batches = [(IMAGES.clone(), torch.arange(5))]
+    net = Net(lambda net, x: net.fc(pooled(x)))
+    net.body.insert(0, nn.ReLU(inplace=True))
+    assert pu.extract(net, batches).features.shape == (5, 6)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import numpy as np
@@ -249,3 +252,75 @@ def test_ids_come_with_the_data_or_there_are_none() -> None:
     with pytest.raises(RequestError, match="bank 'one' has no ids, so nothing says which"):
         compare_banks(bare)
     assert compare_banks({"one": bare["one"]}).matrix.shape == (1, 1)
+
+
+GENERATOR = torch.Generator().manual_seed(1)
+ONCE = [(torch.randn(9, 6, generator=torch.Generator().manual_seed(0)), torch.arange(9))]
+
+
+class Chance(nn.Module):
+    """Keeps functional dropout on, or crops at random, in evaluation mode too."""
+
+    def __init__(self, draw: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.draw, self.fc = draw, nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.draw(x))  # type: ignore[no-any-return]
+
+
+def states() -> tuple[Any, ...]:
+    """Where the generators of PyTorch and NumPy stand; the checker of types in tests draws from Python's."""
+    return torch.get_rng_state().tolist(), repr(np.random.get_state(legacy=False))  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        nn.functional.dropout,
+        lambda x: x.roll(int(torch.randint(6, ())), 1),
+        lambda x: x.roll(random.randrange(6), 1),
+        lambda x: x.roll(np.random.randint(6), 1),  # noqa: NPY002
+        lambda x: x * (random.random() < 0.7),
+        lambda x: x + 0.1 * torch.randn(x.shape, generator=GENERATOR),
+    ],
+)
+def test_a_model_whose_passes_differ_is_told(draw: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    random.seed(0)
+    with pytest.warns(
+        UserWarning, match=r"two passes over the same images differ by up to .*not deterministic"
+    ):
+        extract(Chance(draw).eval(), ONCE, layer="output")
+
+
+def test_the_check_of_two_passes_leaves_the_callers_generators_alone() -> None:
+    """Only the pass whose features are kept draws from them."""
+    net = Chance(nn.functional.dropout)
+    torch.manual_seed(3)
+    expected = nn.functional.dropout(ONCE[0][0])
+    after = states()
+    torch.manual_seed(3)
+    with pytest.warns(UserWarning, match="two passes"):
+        bank = extract(net, ONCE)
+    assert np.array_equal(bank.features, expected)
+    assert states() == after
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda x: x * (1 + 1e-7 * torch.rand(())), lambda x: x + 0 * torch.rand(x.shape)]
+)
+def test_rounding_is_no_difference(draw: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    assert extract(Chance(draw), ONCE).features.shape == (9, 6)
+
+
+def test_a_model_of_one_size_of_batch_is_still_read() -> None:
+    net = Chance(lambda x: x.reshape(9, 6))
+    assert extract(net, ONCE).features.shape == (9, 6)
+
+
+def test_a_layer_is_read_before_the_next_one_overwrites_it() -> None:
+    net = nn.Sequential(nn.Linear(6, 4), nn.ReLU(inplace=True), nn.Linear(4, 3))
+    with torch.no_grad():
+        expected = net[0](ONCE[0][0])
+    assert (expected < 0).any()
+    np.testing.assert_array_equal(extract(net, ONCE, layer="0").features, expected)

@@ -182,3 +182,25 @@ def test_a_generator_of_batches_is_read_once() -> None:
         yield from batches(6, 6)
 
     assert len(profile_layers(small_net(), stream(), ["0", "4"])) == 2
+
+
+def test_what_is_overwritten_later_does_not_reach_a_profile() -> None:
+    """The features of the final layer are taken before an operation in place changes them."""
+
+    class Overwriting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.fc = nn.Sequential(nn.Linear(4, 6), nn.ReLU()), nn.Linear(6, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            features = self.body(x)
+            logits: torch.Tensor = self.fc(features)
+            features.add_(1)
+            return logits
+
+    net = Overwriting()
+    images, labels = torch.randn(8, 4, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2
+    (found,) = profile_layers(net, [(images[:4], labels[:4]), (images[4:], labels[4:])], "penultimate")
+    with torch.no_grad():
+        expected = float((net.body(images) != 0).float().mean())
+    assert (found.dimensions, found.nonzero_share) == (6, pytest.approx(expected))

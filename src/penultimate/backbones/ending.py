@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from penultimate.backbones.follows import Part, depends, features_of, parts_of
 from penultimate.backbones.passes import as_written
@@ -136,7 +137,7 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
     """Tell a trace what the module is given, when layers of FINAL run, and what a removed head is given."""
 
     def begin(part: nn.Module, inputs: Any, named: Any) -> None:
-        if not trace.started:
+        if part is module and not trace.started:
             trace.start((inputs, named))
 
     def enter(name: str) -> Callable[[nn.Module, Any], None]:
@@ -150,7 +151,10 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
         if node is not None:
             trace.ended.add(node)
 
-    handles = [module.register_forward_pre_hook(begin, with_kwargs=True, prepend=True)]
+    if isinstance(module, torch.jit.ScriptModule):  # which takes no hooks of its own
+        handles = [register_module_forward_pre_hook(lambda part, inputs: begin(part, inputs, {}))]
+    else:
+        handles = [module.register_forward_pre_hook(begin, with_kwargs=True, prepend=True)]
     try:
         for name, layer in module.named_modules():
             if name and isinstance(layer, FINAL):

@@ -82,18 +82,11 @@ def parts_of(
         return [part for parts in found for part in parts] if all(found) else []
     if name in ("mul", "div"):
         one, other = (first, second) if isinstance(first, Node) else (second, first)
-        if (
-            name == "mul"
-            and isinstance(other, Node)
-            and isinstance(one, Node)
-            and _numbers(one) < _numbers(other)
-        ):
-            one, other = other, one
-        if isinstance(other, Node):  # a number for each example, such as a norm
+        if isinstance(one, Node) and isinstance(other, Node):
             if name == "mul" and _numbers(one) < _numbers(other):
                 one, other = other, one
             per_example = _numbers(other) == (node.shape[0] if node.shape else 1) < _numbers(node)
-            return on(one, 1.0, "scaled") if per_example else []
+            return on(one, 1.0, "scaled") if per_example else []  # a number for each example, such as a norm
         if other is None or (name == "div" and one is second):
             return []
         number = float(other)

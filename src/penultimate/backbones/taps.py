@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
@@ -117,8 +118,14 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
 
         return fire
 
-    handles = [module.register_forward_hook(hook(name)) for name, module in layers.items()]
+    handles = []
     try:
+        for name, module in layers.items():
+            if isinstance(module, ScriptModule):
+                raise UnobservableError(
+                    f"layer '{name}' is scripted, and takes no hook: give the module that was scripted"
+                )
+            handles.append(module.register_forward_hook(hook(name)))
         yield
     finally:
         for handle in handles:
