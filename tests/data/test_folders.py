@@ -56,6 +56,11 @@ def test_classes_without_test_images(
     opened = open_dataset(str(lay(tmp_path, *folders)))
     assert found(opened) == {"train": classes, "test": classes}
     assert "were drawn with seed 0" in told(opened)
+    split_like = [name for name in classes if name.lower() in ("train", "test", "valid", "dev")]
+    taken = (
+        f"taken for a class, and not for the images of a split: 1 folder ({', '.join(map(repr, split_like))})"
+    )
+    assert (taken in told(opened)) == bool(split_like)
     if "test/*" in folders:
         assert "in no class folder, and left out: 5 images ('test/0.jpg', 'test/1.jpg'" in told(opened)
 

@@ -18,7 +18,7 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
     """Read a folder for each class, in a folder for each split or in none; images below a class are its."""
     seen = Seen(path)
     root = _root(path)
-    named, left = _splits(root)
+    named, left, taken = _splits(root)
     found: dict[str, list[tuple[str, list[str]]]] = {}
     classes: dict[str, set[str]] = {}
     spelt: dict[str, str] = {}
@@ -66,6 +66,9 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
     if left:
         others = [entry.relative_to(path).as_posix() for entry in left]
         notes.append(f"of no split, and left out: {some(others, 'folder', 'folders')}")
+    if taken:
+        called = some([entry.name for entry in taken], "folder", "folders")
+        notes.append(f"taken for a class, and not for the images of a split: {called}")
     return parts, [*notes, *seen.notes()]
 
 
@@ -89,8 +92,9 @@ def _holding(folder: Path) -> list[Path]:
     )
 
 
-def _splits(path: Path) -> tuple[dict[Path, str], list[Path]]:
-    """Return the folders in which class folders lie, each with its split, and those that are no split.
+def _splits(path: Path) -> tuple[dict[Path, str], list[Path], list[Path]]:
+    """Return the folders in which class folders lie, each with its split; those that are no split; and those
+    that are classes, though they are called like a split.
 
     A folder that is called like a split is one if it holds class folders; else it is a class, called "train".
     Raises RequestError where it may be either.
@@ -101,12 +105,12 @@ def _splits(path: Path) -> tuple[dict[Path, str], list[Path]]:
     holding = {each: bool(_holding(each)) for each in entries if each in named or holds_images(each)}
     others = [each for each in holding if each not in named]
     if not named:
-        return {path: ""}, []
+        return {path: ""}, [], []
     nested = [each for each in named if holding[each]]
     if not nested:
         full = [each for each in named if images_in(each)]
         if others and len(full) < 2:
-            return {path: ""}, []
+            return {path: ""}, [], full
         if others:
             raise _either(path, full[0], others, "hold images, and no class folders")
     elif others and ("train" not in named.values() or len({*named.values()}) < 2):
@@ -114,10 +118,10 @@ def _splits(path: Path) -> tuple[dict[Path, str], list[Path]]:
             below.name for other in others for below in _holding(other)
         }
         if len(nested) == len(named) == 1 and all(holding[other] for other in others) and not shared:
-            return {path: ""}, []  # classes, of which each has further folders
+            return {path: ""}, [], nested  # classes, of which each has further folders
         raise _either(path, nested[0], others, "has class folders")
     expect_one_each(path, ((each.name, part) for each, part in named.items()))
-    return _unwrapped(named), others
+    return _unwrapped(named), others, []
 
 
 def _either(path: Path, one: Path, others: list[Path], why: str) -> RequestError:
