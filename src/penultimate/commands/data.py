@@ -19,6 +19,12 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
         own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
         doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
         doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
+        if name == "check":
+            doing.add_argument(
+                "--near-copies",
+                action="store_true",
+                help="also name test images that look like training images, though their bytes differ",
+            )
     text = "Copy the images, resized, into a few large files, to train on them faster; resumed if killed."
     doing = doings.add_parser("prepare", help=text, description=text)
     doing.add_argument("name", help="a published one, or a folder, table or file of arrays of your own")
@@ -54,7 +60,7 @@ def _data(options: argparse.Namespace) -> int:
     from penultimate.data.inspection import check, get
 
     if options.doing == "check":
-        return 0 if check(options.name, options.root, say, _counting) else 1
+        return 0 if check(options.name, options.root, say, _counting, options.near_copies) else 1
     if options.doing == "prepare":
         from penultimate.data.preparing import QUALITY, prepare
 

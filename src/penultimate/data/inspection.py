@@ -17,6 +17,7 @@ from penultimate.data.copies import exact_copies
 from penultimate.data.decoding import read_colours
 from penultimate.data.entries import Entry, entry
 from penultimate.data.listing import Listing
+from penultimate.data.near_copies import near_copies
 from penultimate.data.opening import OpenedDataset, open_dataset
 from penultimate.data.prepared import read_copy
 from penultimate.data.reading import what_goes_where
@@ -104,11 +105,16 @@ def _decode(stretch: range) -> Shown:
 
 
 def check(
-    name: str, root: Path | str | None, say: Say, progress: Callable[[int], None] | None = None
+    name: str,
+    root: Path | str | None,
+    say: Say,
+    progress: Callable[[int], None] | None = None,
+    near: bool = False,
 ) -> bool:
     """Say what a data set is, what of it is there and what is not; whether all of it is there and whole.
 
-    Every image is decoded. Raises RequestError for an unknown name, and for own data that cannot be used.
+    Every image is decoded; where `near` copies are looked for, a second time. Raises
+    RequestError for an unknown name, and for own data that cannot be used.
     """
     if root is not None:
         entry(name)
@@ -138,6 +144,8 @@ def check(
         sound &= _check_split(opened, split, listing, say, progress)
     for told in exact_copies(listings).told():
         say(f"copies: {told}")
+    for told in near_copies(listings, progress) if near else ():
+        say(f"near copies: {told}")
     for what, reasons in (("cannot be read", unreadable), ("not there", absent)):
         if reasons:
             listed = ", ".join(list(reasons)[:3]) + (", ..." if len(reasons) > 3 else "")
