@@ -41,6 +41,8 @@ def marked(data: OpenedDataset) -> list[int]:
         ("is_train", "TRUE", "FALSE", False),
         ("is_training_image", "1", "0", False),
         ("train", "y", "n", False),
+        ("in_test_set", "1", "0", True),
+        ("for_training", "1", "0", False),
     ],
 )
 def test_a_column_of_true_and_false_says_what_is_tested_on(
@@ -51,7 +53,7 @@ def test_a_column_of_true_and_false_says_what_is_tested_on(
     assert f"the splits are those of the column '{column.lower()}'" in data.notes
 
 
-@pytest.mark.parametrize("column", ["split", "partition", "set", "fold"])
+@pytest.mark.parametrize("column", ["split", "partition", "set", "fold", "phase", "usage", "train_test"])
 def test_a_column_of_names_says_it(column: str, tmp_path: Path) -> None:
     said = ["Train"] * 3 + ["training set"] * 3 + ["TEST"] * 3
     assert marked(opened(tmp_path, column, said)) == [6, 7, 8]
@@ -83,10 +85,13 @@ def test_several_columns_of_true_and_false(tmp_path: Path) -> None:
         ("valid", ["1", "0", "1"] * 3),
         ("fold", [*"012012012"]),
         ("is_blurred", ["1", "0", "1"] * 3),
+        ("vehicle", ["train", "bus", "test"] * 3),
+        ("vehicle", ["train"] * 9),
     ],
 )
 def test_other_columns_say_nothing_of_splits(column: str, cells: list[str], tmp_path: Path) -> None:
     notes = " ".join(opened(tmp_path, column, cells).notes)
+    assert ("the column 'valid' is not used; call it 'is_valid' if" in notes) == (column == "valid")
     assert "nothing says which images are tested on" in notes
     assert ("'fold' numbers parts for cross-validation, and is not used" in notes) == (column == "fold")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ LABELS = ("label", "class", "class_name", "target", "category", "species", "y", 
 PARTITIONS = ("split", "subset", "partition", "set", "fold")
 NUMBERED = {"0": "train", "1": "validation", "2": "test"}
 """The splits that numbers stand for, as in CelebA and WILDS."""
+UNCLEAR = ("valid", "dev", "eval")
+"""Columns of true and false that may mean something else: "valid" may mark images that can be used."""
 TRUTH = dict.fromkeys(("true", "1", "1.0", "yes", "t", "y"), True)
 TRUTH |= dict.fromkeys(("false", "0", "0.0", "no", "f", "n", ""), False)
 Row = tuple[int, str, str, tuple[str, ...]]
@@ -35,10 +38,15 @@ def table(path: Path) -> tuple[dict[str, Listing], list[str]]:
     reader = csv.DictReader(io.StringIO(text), delimiter=max(",;\t", key=head.count), restval="")
     columns = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
     image, label = (_column(path, columns, kinds) for kinds in (PATHS, LABELS))
-    said = [name for name in columns if name in PARTITIONS or _flagged(name)]
+    said: list[str] = []
     rows: list[Row] = []
     try:
         for row in reader:
+            if not rows:
+                first = {name: str(row[column] or "") for name, column in columns.items()}
+                said = [
+                    name for name in columns if name not in (image, label) and _may_say(name, first[name])
+                ]
             where = str(row[columns[image]] or "").strip()
             if not where:
                 raise RequestError(f"'{path}', line {reader.line_num}: a path is expected")
@@ -101,17 +109,28 @@ def _expect_once(path: Path, paths: Sequence[str]) -> None:
             raise RequestError(f"'{path}': '{first}' and '{where}' are one file, which is listed twice")
 
 
+def _may_say(name: str, value: str) -> bool:
+    """Return whether a column may say the split, by its name or by its first value."""
+    return name in (*PARTITIONS, *UNCLEAR) or bool(_flagged(name) or part_of(value))
+
+
 def _flagged(name: str) -> str:
     """Return the split whose images a column marks with true, or "": "is_valid" marks validation images."""
-    bare = name.removeprefix("is").lstrip("_ -") if name.startswith("is") else name
-    return "" if bare == name and name in ("valid", "dev", "eval") else part_of(bare)
+    bare = re.sub(r"^(is[_ -]?|(in|for)[_ -])", "", name)
+    return "" if name in UNCLEAR else part_of(bare)
 
 
 def _parts(path: Path, said: Sequence[str], rows: Sequence[Row]) -> tuple[list[str | None], list[str]]:
     """Return the split of each row ("" where nothing says it, None where it is in none), and notes."""
     values = {name: {of_split[at].lower() for _, _, _, of_split in rows} for at, name in enumerate(said)}
     notes = []
-    for name in PARTITIONS:
+    by_values = [
+        name
+        for name in said
+        if name not in PARTITIONS and len({part_of(value) for value in values[name]} - {""}) > 1
+        if all(map(part_of, values[name]))
+    ]
+    for name in (*PARTITIONS, *by_values):
         if name not in values:
             continue
         if name == "fold" and all(value.isdecimal() for value in values[name]):
@@ -121,6 +140,8 @@ def _parts(path: Path, said: Sequence[str], rows: Sequence[Row]) -> tuple[list[s
     flags = {}
     for at, name in enumerate(said):
         part = _flagged(name)
+        if name in UNCLEAR and len(values[name]) == 2 and TRUTH.keys() >= values[name]:
+            notes.append(f"the column '{name}' is not used; call it 'is_{name}' if it says what is tested on")
         if not part:
             continue
         odd = next(((line, of[at]) for line, _, _, of in rows if of[at].lower() not in TRUTH), None)
