@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from penultimate import registry, userfile
 from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
+from penultimate.data.catalog import card
 from penultimate.errors import RequestError
 from penultimate.plugins import load_plugin, told
 from penultimate.study import Given, Runs, Search, Study, load_study
+from penultimate.study.graph import Step
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 
@@ -291,3 +293,102 @@ def test_a_report_replaces_nothing_but_a_file(
         assert answered(["keep", *store, "--to", place], capsys)
     assert sorted(Path().iterdir()) == before
     assert Path("/dev/null").is_char_device()
+
+
+# -- names that become paths --------------------------------------------------------------------------------
+
+NOWHERE = (
+    "..",
+    ".",
+    "/",
+    "a\0b",
+    ".lock",
+    "x" * 300,
+    "é" * 150,
+    "../../etc",
+    "a.",
+    " ",
+    "-x",
+    "new\nline",
+    "",
+)
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["status", "--out=NAME"],
+        ["show", "table1", "--study=NAME"],
+        ["show", "table1", "--reference", "--study=NAME"],
+        ["report", "--study=NAME"],
+        ["keep", "--study=NAME", "--to=kept"],
+        ["why", "table1", "softmax", "--study=NAME"],
+        ["report", "--reference", "--study=full", "--to=NAME"],
+        ["join", "smoke", "NAME", "--to=NAME"],
+        ["data", "prepare", "--size=8", "--to=NAME", "NAME"],
+        ["data", "check", "--root=NAME", "glyphs"],
+        ["tune", "NAME", "--study=NAME"],
+        ["plan", "NAME"],
+        ["plan", "smoke", "--only=NAME"],
+        ["doctor", "--out=NAME"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_with_a_name_that_is_no_path_ends_in_a_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    name: str,
+) -> None:
+    inner = tmp_path / "above/inner"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    monkeypatch.setattr("penultimate.report.page.page.render_report", lambda *_: {"": b""})
+    try:
+        code = main([part.replace("NAME", name) for part in command])
+    except SystemExit as error:  # from the parser
+        code = int(error.code or 0)
+    assert code in (0, 1, 2)
+    assert "Traceback" not in capsys.readouterr().err
+    if ".." not in name or "--to=NAME" not in command:  # else that is where it is to be written
+        assert [path.name for path in tmp_path.iterdir()] == ["above"]
+        assert [path.name for path in (tmp_path / "above").iterdir()] == ["inner"]
+
+
+@pytest.mark.parametrize("name", ["..", "", "a/b", "x" * 101, "é" * 99, "a b", "a\nb", "con."])
+def test_a_study_that_no_folder_can_be_called_by_is_refused(name: str) -> None:
+    with pytest.raises(RequestError, match="a study's name consists of"):
+        dataclasses.replace(load_study("smoke"), name=name)
+
+
+def test_the_longest_names_can_be_run_and_tuned() -> None:
+    for name in ("x" * 100, "é" * 97):
+        dataclasses.replace(load_study("smoke"), name=name)
+        dataclasses.replace(load_study("smoke"), name=f"tune-{name}")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "é" * 51, "..", "a/b", "", "a b", ".lock"])
+def test_a_plugin_that_no_folder_can_be_called_by_is_refused(name: str) -> None:
+    for kind in ("loss", "dataset", "measurement", "metric", "probe", "backbone", "head", "penalty"):
+        with pytest.raises(RequestError, match=r"identifier|at most 100 bytes"):
+            getattr(registry.register, kind)(name=name)(lambda: None)
+
+
+@pytest.mark.parametrize(
+    "split", ["..", ".", "", "/x", "a/../b", "a/b/c", "x" * 51, "a\0", "a\nb", ".lock", 3]
+)
+def test_a_split_that_no_file_can_be_called_by_is_refused(split: object) -> None:
+    with pytest.raises(RequestError, match="files are called by the name of a split"):
+        dataclasses.replace(card("digits"), sizes={"train": 1, split: 1})
+
+
+def test_the_folder_of_a_step_has_room_for_what_is_added_to_its_name() -> None:
+    step = Step("é" * 50, 1, {}, {}, label="-".join(["x" * 40] * 9))
+    assert len(step.id.encode()) == 200
+    assert step.id != dataclasses.replace(step, version=2).id
+    for name in registry.names("study"):
+        study = load_study(name)
+        if not study.data and not study.nowhere:
+            assert max(len(step_id) for step_id in unfold(study).steps) < 200

@@ -60,12 +60,19 @@ def holding(kind: str, path: Path, then: str = "time.sleep(60)") -> str:
     )
 
 
-def say_another_machine(folder: Path) -> None:
-    """The holder's own words are changed: it is on a machine of which nothing is seen from here."""
+def say(folder: Path, mark: bytes = b"", **changes: object) -> None:
+    """The holder's own words are changed, as if another had written them."""
     path = folder / str(locks._last(folder))
     content = path.read_bytes()
-    facts = {**json.loads(content[len(FREE) :]), "machine": "far away"}
-    path.write_bytes(content[: len(FREE)] + json.dumps(facts).encode())
+    facts = {**json.loads(content[len(FREE) :]), **changes}
+    facts.pop("sha256")
+    whole = json.dumps({**facts, "sha256": locks._digest(facts)}).encode()
+    path.write_bytes((mark.rjust(len(FREE)) if mark else content[: len(FREE)]) + whole)
+
+
+def say_another_machine(folder: Path) -> None:
+    """The holder is on a machine of which nothing is seen from here."""
+    say(folder, machine="far away")
 
 
 @pytest.mark.parametrize("kind", ["flocked", "leased"])
@@ -148,15 +155,13 @@ def test_a_number_that_was_looked_for_long_ago_is_not_taken(tmp_path: Path) -> N
     for _ in range(3):
         with leased(tmp_path):
             pass
-    assert locks._claim(tmp_path, 2, took_over=True) is None
+    assert locks._claim(tmp_path, 2, True, 1.2) is None
     assert [path.name for path in tmp_path.iterdir()] == ["3"]
 
 
 def test_a_process_that_has_the_number_of_a_dead_holder_is_not_it(tmp_path: Path) -> None:
     with leased(tmp_path) as lease:
-        path = tmp_path / str(lease.number)
-        facts = {**json.loads(path.read_bytes()[len(FREE) :]), "began": "1"}
-        path.write_bytes(b"7".rjust(len(FREE)) + json.dumps(facts).encode())
+        say(tmp_path, b"7", began="1")
         with leased(tmp_path) as other:
             assert other.number == lease.number + 1
             assert not lease.is_held()
@@ -195,7 +200,7 @@ def shared_store(root: Path) -> Store:
 def take_away(store: Store, step_id: str) -> Lease:
     """What a process on another machine does that finds the lease of a step over."""
     folder = store.root / "locks" / f"{step_id}.lease"
-    lease = locks._claim(folder, locks._last(folder) + 1, took_over=True)
+    lease = locks._claim(folder, locks._last(folder) + 1, True, 1.2)
     assert lease is not None
     return lease
 
@@ -300,3 +305,165 @@ def test_two_runs_of_one_study_are_refused_by_leases_too(tmp_path: Path) -> None
         with refused, exclusively(Store(tmp_path), folder):
             pass
     assert store.holder(folder / ".lock") is None
+
+
+# -- damaged locks and leases -------------------------------------------------------------------------------
+
+DAMAGED = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 4,
+    "cut": b'           0{"pid": 12, "ho',
+    "a list": b"           0[1, 2]",
+    "a number": b"           012",
+    "nested": b"           0" + b"[" * 3000,
+    "wrong types": b'           0{"pid": "x", "host": 3, "seconds": "y", "machine": [], "began": {}}',
+    "without fields": b'           0{"pid": 7, "host": "alpha"}',
+    "endless seconds": b'           0{"pid": 7, "host": "a", "seconds": 1e300, "machine": "b", "began": "1"}',
+    "no number of seconds": b'           0{"pid": 7, "host": "a", "seconds": NaN, "machine": "b"}',
+    "another schema": b'{"schema": 9, "holder": {"pid": 7}}',
+}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_damaged_lease_is_waited_for_as_a_silent_one_and_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv(LEASE_SECONDS, "0.3")
+    (tmp_path / "1").write_bytes(DAMAGED[what])
+    assert lease_holder(tmp_path) == {}
+    began = time.monotonic()
+    with leased(tmp_path) as lease:
+        assert (lease.number, lease.took_over) == (2, True)
+        assert 0.28 < time.monotonic() - began < 5
+    assert lease_holder(tmp_path) is None
+
+
+@pytest.mark.parametrize("what", [name for name in DAMAGED if name not in ("empty", "cut")])
+def test_a_damaged_lease_that_beats_is_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setenv(LEASE_SECONDS, "0.3")
+    with leased(tmp_path) as lease:
+        (tmp_path / "1").write_bytes(DAMAGED[what].replace(b"           0", b"      damage", 1))
+        with pytest.raises(BusyError, match="of which nothing can be read"), leased(tmp_path):
+            pass
+        assert lease.is_held()
+
+
+def test_a_flipped_bit_of_a_lease_does_not_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it says then, of a process that has ended say, its holder beats."""
+    monkeypatch.setenv(LEASE_SECONDS, "0.3")
+    with leased(tmp_path) as lease:
+        whole = (tmp_path / "1").read_bytes()
+        for place in range(len(FREE), len(whole), 17):
+            with (tmp_path / "1").open("r+b") as file:
+                file.seek(place)
+                file.write(bytes([whole[place] ^ 1]))
+            assert lease_holder(tmp_path) is not None
+            with pytest.raises(BusyError), leased(tmp_path):
+                pass
+            assert lease.is_held()
+            with (tmp_path / "1").open("r+b") as file:
+                file.seek(place)
+                file.write(whole[place : place + 1])
+
+
+def test_a_lease_whose_file_was_deleted_is_lost_to_the_next_holder(tmp_path: Path) -> None:
+    with leased(tmp_path) as lease:
+        (tmp_path / "1").unlink()
+        assert not lease.is_held()
+        with leased(tmp_path) as other:
+            assert other.number == 1
+            assert other.is_held()
+            assert not lease.is_held()
+
+
+def test_strange_things_among_leases_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LEASE_SECONDS, "0.3")
+    for name in ("²", "-1", "x", "9" * 40, "01"):
+        (tmp_path / name).touch()
+    (tmp_path / "3").mkdir()
+    (tmp_path / "2").symlink_to(tmp_path / "x")
+    with leased(tmp_path) as lease:
+        assert lease.number == 4
+        assert lease.is_held()
+
+
+def test_a_lease_from_the_future_is_not_held_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "1").write_bytes(DAMAGED["cut"])
+    os.utime(tmp_path / "1", (4e9, 4e9))
+    assert lease_holder(tmp_path) is None
+
+
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "1e300", "soon", "30 s", "1e-9", "0x1e"])
+def test_seconds_that_no_lease_has_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    monkeypatch.setenv(LEASE_SECONDS, seconds)
+    with pytest.raises(RequestError, match=rf"{LEASE_SECONDS} is a number of seconds"), leased(tmp_path):
+        pass
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_lock_of_a_holder_of_whom_nothing_can_be_read_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with flocked(path):
+        for said in (*DAMAGED.values(), b"\xff\xfe", b'{"pid": true, "host": null}'):
+            path.write_bytes(said[12:])
+            holder = locks.flock_holder(path)
+            assert holder is not None
+            assert type(holder.get("pid", 1)) is int
+            with pytest.raises(BusyError, match="it is held by"), flocked(path):
+                pass
+    path.write_bytes(bytes(range(256)))
+    with flocked(path):
+        assert json.loads(path.read_bytes())["pid"] == os.getpid()
+    assert locks.flock_holder(path) is None
+
+
+def test_a_run_is_refused_in_a_sentence_where_nothing_is_known_of_its_holder(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    folder = store.study("tiny")
+    with exclusively(store, folder):
+        (folder / ".lock").write_bytes(b"[]\xff")
+        refused = pytest.raises(RequestError, match=r"being run .* by a process of which nothing can be read")
+        with refused, exclusively(Store(tmp_path), folder):
+            pass
+
+
+@pytest.mark.parametrize("kind", ["flocked", "leased"])
+def test_what_stands_in_the_place_of_a_lock_is_named_and_kept(tmp_path: Path, kind: str) -> None:
+    lock, mine = getattr(locks, kind), tmp_path / "mine"
+    mine.write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(mine if kind == "flocked" else tmp_path / "folder")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder" if kind == "flocked" else "file", "link", "dangling", "pipe", "file/below"):
+        refused = pytest.raises(RequestError, match=r"cannot be used as a lock .*move it away")
+        with refused, lock(tmp_path / name):
+            pass
+        assert Store(tmp_path).holder(tmp_path / name) is None
+    assert mine.read_text() == (tmp_path / "file").read_text() == "mine"
+    assert not (tmp_path / "nothing").exists()
+    assert not [*(tmp_path / "folder").iterdir()]
+
+
+def test_a_holder_of_a_step_whose_lease_is_deleted_harms_nothing(tmp_path: Path) -> None:
+    first, second = shared_store(tmp_path), Store(tmp_path)
+    with pytest.raises(LostLeaseError), first.step_lock("a.b.1"):  # noqa: PT012
+        mine = first.begin("a.b.1")
+        (tmp_path / "locks/a.b.1.lease/1").unlink()
+        above = max(second._numbered("a.b.1"))
+        with leased(tmp_path / "locks/a.b.1.lease", above=above) as lease:  # on another machine: no flock
+            second._leases["a.b.1"] = lease
+            second._take_over("a.b.1", lease)
+            other = second.begin("a.b.1")
+            assert other != mine
+            (other / "x").write_bytes(b"second")
+            second.finish("a.b.1", {"step": "a", "status": "done"})
+        first.begin("a.b.1")
+        first.finish("a.b.1", {"step": "a", "status": "done"})
+    assert (Store(tmp_path).verify("a.b.1") / "x").read_bytes() == b"second"

@@ -309,3 +309,105 @@ def test_canonical_json_has_one_form(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"abc")
     assert digest_file(path).startswith("ba7816bf")
+
+
+# -- links, and who may read --------------------------------------------------------------------------------
+
+
+def test_links_in_a_store_lead_nothing_elsewhere(tmp_path: Path) -> None:
+    store, mine = Store(tmp_path / "runs"), tmp_path / "mine"
+    mine.mkdir()
+    (mine / "x").write_text("mine")
+    store.prepare()
+    store.partial("a.b.1").symlink_to(mine)
+    folder = store.begin("a.b.1")
+    (folder / "x").symlink_to(mine / "x")
+    (folder / "inner").symlink_to(mine)
+    (folder / "deep").mkdir()
+    (folder / "deep/.bank.json.0123abcd.tmp").touch()
+    (folder / "deep/x").symlink_to(mine / "x")
+    assert store.begin("a.b.1") == folder
+    assert [path.name for path in folder.iterdir()] == ["deep"]
+    assert not [*(folder / "deep").iterdir()]
+    (folder / "checkpoints").symlink_to(mine)
+    (folder / "x").write_text("the step's")
+    store.folder("a.b.1").symlink_to(tmp_path / "nothing")
+    store.finish("a.b.1", {"step": "a", "status": "done"}, ("checkpoint*",))
+    assert not store.folder("a.b.1").is_symlink()
+    assert (store.verify("a.b.1") / "x").read_text() == "the step's"
+    assert [path.name for path in mine.iterdir()] == ["x"]
+    assert (mine / "x").read_text() == "mine"
+    (aside,) = (tmp_path / "runs/damaged").iterdir()
+    assert (aside / "a.b.1").is_symlink()
+
+
+def test_a_step_that_is_a_link_is_set_aside_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    folder = finished(store)
+    elsewhere = folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(elsewhere)
+    store.set_aside("train.a.0")
+    assert not store.holds("train.a.0")
+    assert (elsewhere / "weights.bin").exists()
+
+
+def test_partial_folders_that_are_links_are_not_taken_over(tmp_path: Path) -> None:
+    store, mine = Store(tmp_path / "runs"), tmp_path / "mine"
+    store.prepare(shared=True)
+    mine.mkdir()
+    (mine / "x").write_text("mine")
+    (store.root / "partial/a.b.1@7").symlink_to(mine)
+    (store.root / "partial/a.b.1@x").mkdir()
+    with store.step_lock("a.b.1"):
+        assert [*store.begin("a.b.1").iterdir()] == []
+    assert (mine / "x").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["link", "dangling", "file"])
+def test_the_folder_of_a_study_is_no_link_and_no_file(tmp_path: Path, name: str) -> None:
+    store, mine = Store(tmp_path / "runs"), tmp_path / "mine"
+    store.prepare()
+    mine.mkdir()
+    (store.root / "studies/link").symlink_to(mine)
+    (store.root / "studies/dangling").symlink_to(tmp_path / "nothing")
+    (store.root / "studies/file").touch()
+    with pytest.raises(RequestError, match=rf"studies/{name}' is a (link|file)"):
+        store.study(name)
+    assert not [*mine.iterdir()]
+
+
+def test_names_that_a_file_system_takes_for_the_same_are_not_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    store.study("Mine")
+    assert store.study("other").is_dir()
+    monkeypatch.setattr(Path, "samefile", lambda self, other: self.name.lower() == other.name.lower())
+    with pytest.raises(RequestError, match="is the folder of 'Mine' too"):
+        store.study("mine")
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o002])
+def test_all_of_a_store_is_open_to_whom_the_umask_leaves_it(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        store = Store(tmp_path / "runs")
+        store.prepare(shared=True)
+        with store.step_lock("train.a.0"):
+            finished(store)
+        store.set_aside("train.a.0")
+        with store.step_lock("train.a.0"):
+            finished(store)
+        write_sealed(store.study("tiny") / "study.json", {}, SCHEMA)
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "runs").rglob("*"):
+        wanted = (0o777 if path.is_dir() else 0o666) & ~umask
+        assert path.stat().st_mode & 0o777 == wanted, path
+
+
+@pytest.mark.parametrize("root", ["", "a\0b", "x" * 300])
+def test_a_store_that_can_be_nowhere_is_refused(root: str) -> None:
+    with pytest.raises(RequestError, match=r"--out"):
+        Store(root).prepare()

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.locks import is_at
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+LONGEST_FILE_NAME = 200
+"""The bytes of a name that a file gets from elsewhere; 255 are possible, and endings are added to it."""
+PLAIN = " ()=,:+@"
+"""The characters, beside letters, digits and "_.-~", that stand in a file's name as they are."""
 BLOCK = 64 * 1024
 """Bytes that are read at once."""
 DIGITS = 64
@@ -69,6 +77,41 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def file_name(name: str) -> str:
+    """Return the name of the file or folder of something that a user named: another one for every name.
+
+    Usual names stay as they are. A name that would lead elsewhere (.., a/b), hide the file or end in a dot
+    or a space is written with percent signs, and a long one ends in its digest. Raises RequestError for a
+    name that is empty or no text.
+
+    >>> file_name("resnet50 (seed=1)"), file_name(".."), file_name("a/b"), len(file_name("x" * 300))
+    ('resnet50 (seed=1)', '%2E%2E', 'a%2Fb', 200)
+    """
+    if not isinstance(name, str) or not name:
+        raise RequestError(f"a name is text of one character or more, not {name!r}")
+    safe = quote(name.encode(errors="surrogatepass"), safe=PLAIN)
+    if safe[-1] in ". ":
+        safe = f"{safe[:-1]}%{ord(safe[-1]):02X}"
+    if safe[0] == ".":
+        safe = f"%2E{safe[1:]}"
+    if len(safe) > LONGEST_FILE_NAME:  # no name is written with "%~", so that this is none of the others
+        mark = f"%~{digest_bytes(safe.encode())[:32]}"
+        safe = safe[: LONGEST_FILE_NAME - len(mark)] + mark
+    return safe
+
+
+def given_path(path: Path | str, option: str) -> Path:
+    """Return a path that a user gave with an option; raises RequestError where no file can be called so."""
+    if not str(path):
+        raise RequestError(f"{option} is empty; give a path ('.' is the current folder)")
+    try:
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except (TypeError, UnicodeEncodeError):
+        pass
+    raise RequestError(f"{option} is a path, and {path!r} cannot be one")
+
+
 def make_folder(path: Path) -> None:
     """Make a folder that a user has named, with those above it; raises RequestError where it cannot be."""
     try:
@@ -86,22 +129,65 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
     """Write a file so that a reader, or a crash, sees the old content or the new one, never a part.
 
     The content may come in pieces. What is soon made again need not be `durable`: when the machine's power
-    fails, such a file may be lost.
+    fails, such a file may be lost. The file's mode is what the umask leaves of rw-rw-rw-. A temporary file
+    that a killed process left of the same file is removed.
     """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    handle, temporary = _temporary(path)
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+            temporary.replace(path)
         if durable:
             sync(path.parent)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _temporary(path: Path) -> tuple[int, Path]:
+    """Open a new file beside a path, under a lock that ends with this process; remove those of ended ones."""
+    name = path.name if len(os.fsencode(path.name)) <= LONGEST_FILE_NAME else digest_bytes(os.fsencode(path))
+    while True:
+        mine = path.with_name(f".{name}.{secrets.token_hex(4)}.tmp")
+        try:
+            handle = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            continue
+        try:
+            with contextlib.suppress(OSError):  # not every file system has locks; then nothing is removed
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if is_at(handle, mine):  # else it was taken for one that was left, before it was locked
+                _sweep(path.parent, f".{name}.", mine.name)
+                return handle, mine
+        except BaseException:
+            os.close(handle)
+            mine.unlink(missing_ok=True)
+            raise
+        os.close(handle)
+
+
+def _sweep(folder: Path, beginning: str, but: str) -> None:
+    """Remove the temporary files of a file that no process is writing."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        stale = [
+            entry.path
+            for entry in entries
+            if entry.name.startswith(beginning)
+            and entry.name.endswith(".tmp")
+            and len(entry.name) == len(but)
+            and entry.name != but
+        ]
+        for left in stale:
+            with contextlib.suppress(OSError):
+                handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(left)
+                finally:
+                    os.close(handle)
 
 
 def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:

@@ -7,50 +7,56 @@ clocks that differ or are set back do not matter, nor does a waiter that was asl
 
 A lease is a file in a folder of its own, named by its number. Whoever makes the next number (O_EXCL: one of
 all) is the holder; a holder writes to the file that it has open and to nothing else. So a holder that was
-only slow cannot take its lease back, and can tell that it is over: a greater number is there.
+only slow cannot take its lease back, and can tell that it is over: a greater number is there, or its own
+file is gone.
+
+What a lock or a lease says of its holder is read with care, for it may be damaged: where it cannot be read,
+nothing is known of the holder, and a lease is over once its file stood still for as long as any other's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import hashlib
 import json
+import math
 import os
 import re
+import stat
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from penultimate.errors import PenultimateError
+from penultimate.errors import PenultimateError, RequestError, legible, shortened
 
 LEASE_SECONDS = "PENULTIMATE_LEASE_SECONDS"
 """The environment variable with the seconds after which the leases of this process's steps are over."""
+USUAL_SECONDS, SECONDS = 30.0, (0.01, 3600.0)
+"""The seconds where nothing is said, and those that can be."""
 LOOKS = 30
 """The looks without a change after which a lease is over."""
 BEATS = 6
 """How often a holder changes its file in this time."""
 FREE = b"free".ljust(12)
-SHARED: tuple[str, ...] = (
-    "nfs",
-    "cifs",
-    "smb",
-    "fuse.",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "glusterfs",
-    "9p",
-    "virtiofs",
+MOST_SAID = 4096
+"""The bytes that are read of what a holder says of itself."""
+SHARED = (
+    *("nfs", "cifs", "smb", "fuse.", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "virtiofs"),
+    *("afs", "ocfs2", "gfs2", "orangefs", "pvfs2", "wekafs", "panfs", "vboxsf", "vmhgfs"),
 )
-SHARED += ("afs", "ocfs2", "gfs2", "orangefs", "pvfs2", "wekafs", "panfs", "vboxsf", "vmhgfs")
 """How the types of file systems begin that several machines may have mounted."""
 
 
 class BusyError(PenultimateError):
-    """Another process holds the lock; the message is what it says of itself, as JSON."""
+    """Another process holds the lock; `holder` is what it says of itself: {} where that cannot be read."""
+
+    def __init__(self, holder: dict[str, Any]) -> None:
+        self.holder = holder
+        super().__init__(f"it is held by {said_of(holder)}")
 
 
 class LostLeaseError(PenultimateError):
@@ -81,38 +87,112 @@ def is_shared(folder: Path, mounts: str | None = None) -> bool:
     )
 
 
+def said_of(holder: dict[str, Any]) -> str:
+    """Return a holder in words.
+
+    >>> said_of({"pid": 7, "host": "alpha"}), said_of({})
+    ('process 7 on alpha', 'a process of which nothing can be read')
+    """
+    if not holder:
+        return "a process of which nothing can be read"
+    return f"process {holder['pid']} on {holder['host']}"
+
+
 @contextlib.contextmanager
 def flocked(path: Path, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends.
 
-    Raises BusyError where another holds it and it is not waited for.
+    Raises BusyError where another holds it and it is not waited for, RequestError where the file cannot be
+    one of locks.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            file.seek(0)
-            raise BusyError(file.read().strip()) from None
-        file.seek(0)
-        file.truncate()
-        file.write(json.dumps({"pid": os.getpid(), "host": os.uname().nodename}))
-        file.flush()
+    file = _locked(path, wait)
+    try:
         yield
+    finally:
+        os.close(file)
+
+
+def _locked(path: Path, wait: bool) -> int:
+    """Open the file of a lock, once this process holds it."""
+    with _refusing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+            try:
+                if not stat.S_ISREG(os.fstat(file).st_mode):
+                    raise _no_lock(path, "it is no file")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                except BlockingIOError:
+                    raise BusyError(_holder(os.pread(file, MOST_SAID, 0))) from None
+                if is_at(file, path):  # else it was removed while it was waited for
+                    me = {"pid": os.getpid(), "host": os.uname().nodename}
+                    os.ftruncate(file, 0)
+                    os.pwrite(file, json.dumps(me).encode(), 0)
+                    return file
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn what is wrong with the file of a lock into a RequestError that names it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        raise _no_lock(path, why) from None
+
+
+def _no_lock(path: Path, why: str) -> RequestError:
+    return RequestError(
+        f"'{path}' cannot be used as a lock ({why}); nothing but the lock belongs there: once no run uses"
+        " this folder, move it away, or mend who may read and write it"
+    )
+
+
+def is_at(file: int, path: Path) -> bool:
+    """Whether an open file is still the one that a path leads to."""
+    try:
+        return os.path.samestat(os.fstat(file), path.lstat())
+    except OSError:
+        return False
 
 
 def flock_holder(path: Path) -> dict[str, Any] | None:
-    """Who holds the lock of a file, which is not changed."""
+    """Return what the holder of a file's lock says of itself, None where nobody holds it; nothing is changed.
+
+    Where that cannot be read, it is {}.
+    """
     try:
-        with path.open(encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                facts: dict[str, Any] = json.loads(file.read() or "{}")
-                return facts
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(os.pread(file, MOST_SAID, 0))
     except OSError:
         pass
+    finally:
+        os.close(file)
     return None
+
+
+def _holder(content: bytes) -> dict[str, Any]:
+    """Return what a holder says of itself, {} for anything that no holder says."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):  # it is damaged, or about to be written
+        return {}
+    pid, host = (said.get("pid"), said.get("host")) if isinstance(said, dict) else (None, None)
+    if type(pid) is not int or pid < 1 or type(host) is not str:
+        return {}
+    return {**said, "host": shortened(legible(host), 253)}
 
 
 class Lease:
@@ -123,7 +203,11 @@ class Lease:
         self._file = file
 
     def is_held(self) -> bool:
-        return _last(self.folder) == self.number
+        """Whether no other has followed it, nor its file been replaced."""
+        try:
+            return _last(self.folder) == self.number and is_at(self._file, self.folder / str(self.number))
+        except OSError:
+            return False
 
     def beat(self, mark: bytes) -> None:
         with contextlib.suppress(OSError):  # a full or absent disk: another may take the lease over
@@ -135,15 +219,20 @@ class Lease:
 
 
 @contextlib.contextmanager
-def leased(folder: Path, wait: bool = False) -> Iterator[Lease]:
-    """Hold the lease of a folder, which is made.
+def leased(folder: Path, wait: bool = False, above: int = 0) -> Iterator[Lease]:
+    """Hold the lease of a folder, which is made; its number is greater than `above`.
 
-    Raises BusyError where its holder shows signs of life and is not waited for.
+    Raises BusyError where its holder shows signs of life and is not waited for, RequestError where the folder
+    cannot be one of leases.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    lease = _next(folder, wait)
+    seconds = lease_seconds()
+    with _refusing(folder):
+        if folder.is_symlink():
+            raise _no_lock(folder, "it is a link")
+        folder.mkdir(parents=True, exist_ok=True)
+        lease = _next(folder, wait, above, seconds)
     over = threading.Event()
-    beating = threading.Thread(target=_beat, args=(lease, over), daemon=True)
+    beating = threading.Thread(target=_beat, args=(lease, over, seconds), daemon=True)
     beating.start()
     try:
         yield lease
@@ -156,97 +245,120 @@ def leased(folder: Path, wait: bool = False) -> Iterator[Lease]:
 
 def lease_holder(folder: Path) -> dict[str, Any] | None:
     """Who holds the lease of a folder, as far as one look and this machine's clock can tell."""
-    number = _last(folder)
-    content = _read(folder, number) if number else FREE
-    facts = _facts(content)
-    if content.startswith(FREE) or _has_ended(facts):
+    try:
+        number = _last(folder)
+        content = _read(folder, number) if number else FREE
+        facts = _facts(content)
+        if content.startswith(FREE) or _runs(facts) is False:
+            return None
+        if _runs(facts):
+            return facts
+        quiet = time.time() - (folder / str(number)).lstat().st_mtime
+    except OSError:  # it cannot be looked at, or was just followed by another
         return None
-    quiet = time.time() - (folder / str(number)).stat().st_mtime
-    return None if quiet > 10 * facts.get("seconds", _seconds()) else facts
+    return None if abs(quiet) > 10 * facts.get("seconds", USUAL_SECONDS) else facts
 
 
-def _next(folder: Path, wait: bool) -> Lease:
+def _next(folder: Path, wait: bool, above: int, seconds: float) -> Lease:
     watched: tuple[int, bytes] | None = None
     quiet = 0
     while True:
         number = _last(folder)
         content = _read(folder, number) if number else FREE
         facts = _facts(content)
-        is_over = content.startswith(FREE) or _has_ended(facts)
+        is_over = content.startswith(FREE) or _runs(facts) is False
         quiet = quiet + 1 if watched == (number, content) else 0
         if is_over or quiet >= LOOKS:
-            lease = _claim(folder, number + 1, took_over=not is_over)
+            lease = _claim(folder, max(number, above) + 1, not is_over, seconds)
             if lease is not None:
                 return lease
         elif not wait and (_runs(facts) or watched not in (None, (number, content))):
-            raise BusyError(json.dumps(facts))
+            raise BusyError(facts)
         else:
             watched = (number, content)
-            time.sleep(facts.get("seconds", _seconds()) / LOOKS)
+            time.sleep(facts.get("seconds", seconds) / LOOKS)
 
 
-def _claim(folder: Path, number: int, took_over: bool) -> Lease | None:
+def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease | None:
     """The lease of this number, or None where another process was there before."""
+    if not _number(str(number)):
+        raise _no_lock(folder / str(number - 1), "its number is too great")
     try:
-        file = os.open(folder / str(number), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
+        file = os.open(folder / str(number), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
     except FileExistsError:
         return None
-    facts = {"pid": os.getpid(), "host": os.uname().nodename, "seconds": _seconds()}
-    mine = {**facts, "machine": _machine(), "began": _began(os.getpid())}
-    os.write(file, b"0".rjust(len(FREE)) + json.dumps(mine).encode())
-    os.fsync(file)
-    lease = Lease(folder, number, file, took_over)
-    if not lease.is_held():  # it was looked for long ago: others came and went
-        lease.close()
-        (folder / str(number)).unlink(missing_ok=True)
+    lease, is_mine = Lease(folder, number, file, took_over), False
+    try:
+        facts = {"pid": os.getpid(), "host": os.uname().nodename, "seconds": seconds}
+        mine = {**facts, "machine": _machine(), "began": _began(os.getpid())}
+        os.write(file, b"0".rjust(len(FREE)) + json.dumps({**mine, "sha256": _digest(mine)}).encode())
+        os.fsync(file)
+        is_mine = lease.is_held()  # else it was looked for long ago: others came and went
+    finally:
+        if not is_mine:
+            lease.close()
+            (folder / str(number)).unlink(missing_ok=True)
+    if not is_mine:
         return None
     for older in folder.iterdir():
-        if older.name.isdigit() and int(older.name) < number:
-            older.unlink(missing_ok=True)
+        if 0 < _number(older.name) < number:
+            with contextlib.suppress(OSError):  # a folder in the place of a lease, which is in nobody's way
+                older.unlink()
     return lease
 
 
-def _beat(lease: Lease, over: threading.Event) -> None:
+def _beat(lease: Lease, over: threading.Event, seconds: float) -> None:
     count = 0
-    while not over.wait(_seconds() / BEATS):
+    while not over.wait(seconds / BEATS):
         count += 1
         lease.beat(str(count).rjust(len(FREE)).encode())
 
 
 def _last(folder: Path) -> int:
+    """The greatest number of a lease in a folder; 0 where there is none."""
     try:
-        return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=0)
-    except FileNotFoundError:
+        return max((_number(path.name) for path in folder.iterdir()), default=0)
+    except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
+def _number(name: str) -> int:
+    """The number of a lease by the name of its file; 0 for another file."""
+    return int(name) if re.fullmatch(r"[1-9][0-9]{0,14}", name) else 0
+
+
 def _read(folder: Path, number: int) -> bytes:
+    """Return what a lease holds; of one that cannot be read, what changes with each beat of its holder."""
+    path = folder / str(number)
     try:
-        return (folder / str(number)).read_bytes()
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            return os.pread(file, MOST_SAID, 0)
+        finally:
+            os.close(file)
     except FileNotFoundError:
+        return b""
+    except OSError:
+        with contextlib.suppress(OSError):
+            return f"changed {path.lstat().st_mtime_ns}".encode()
         return b""
 
 
 def _facts(content: bytes) -> dict[str, Any]:
-    try:
-        facts: dict[str, Any] = json.loads(content[len(FREE) :])
-    except ValueError:  # its holder was about to write it
-        return {}
-    return facts
+    """Return what the holder of a lease says of itself, {} where that is not what a holder wrote."""
+    facts = _holder(content[len(FREE) :])
+    return facts if facts.pop("sha256", "") == _digest(facts) and _is_possible(facts.get("seconds")) else {}
 
 
-def _runs(facts: dict[str, Any]) -> bool:
-    """Whether the process is one of those that are seen from here."""
-    return _is_here(facts) and facts["began"] == _began(facts["pid"])
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _has_ended(facts: dict[str, Any]) -> bool:
-    """Whether the process was one of those that are seen from here; its number may be another's by now."""
-    return _is_here(facts) and facts["began"] != _began(facts["pid"])
-
-
-def _is_here(facts: dict[str, Any]) -> bool:
-    return bool(facts) and facts["machine"] == _machine() != ""
+def _runs(facts: dict[str, Any]) -> bool | None:
+    """Whether the process that said this still runs; None where it is not seen from here."""
+    if not facts or facts.get("machine") != _machine() or not facts["machine"]:
+        return None
+    return bool(facts.get("began") == _began(facts["pid"]))
 
 
 def _machine() -> str:
@@ -267,5 +379,20 @@ def _began(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-def _seconds() -> float:
-    return float(os.environ.get(LEASE_SECONDS, "30"))
+def lease_seconds() -> float:
+    """Return the seconds after which a lease of this process is over; raises RequestError for no such."""
+    text = os.environ.get(LEASE_SECONDS, "")
+    try:
+        seconds = float(text) if text else USUAL_SECONDS
+    except ValueError:
+        seconds = math.nan
+    if not _is_possible(seconds):
+        raise RequestError(
+            f"{LEASE_SECONDS} is a number of seconds from {SECONDS[0]:g} to {SECONDS[1]:,.0f} (usually"
+            f" {USUAL_SECONDS:g}), not '{shortened(text, 80)}'"
+        )
+    return seconds
+
+
+def _is_possible(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and SECONDS[0] <= seconds <= SECONDS[1]

@@ -23,35 +23,37 @@ import inspect
 import keyword
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError, shortened, unknown
 
-ROOMS: Mapping[str, tuple[str, ...]] = {
-    "objective": ("penultimate.objectives",),
-    "loss": ("penultimate.objectives",),
-    "head": ("penultimate.objectives",),
-    "penalty": ("penultimate.objectives",),
-    "dataset": ("penultimate.data",),
-    "backbone": ("penultimate.backbones",),
-    "metric": ("penultimate.metrics",),
-    "probe": ("penultimate.probes",),
-    "measurement": ("penultimate.measures",),
-    "study": ("penultimate.studies",),
-    "exhibit": ("penultimate.report.exhibits",),
-    "page": ("penultimate.paper", "penultimate.report.page"),
-    "reference": ("penultimate.paper",),
-    "printed": ("penultimate.published",),
+ROOMS = {
+    "objective": "penultimate.objectives",
+    "loss": "penultimate.objectives",
+    "head": "penultimate.objectives",
+    "penalty": "penultimate.objectives",
+    "dataset": "penultimate.data",
+    "backbone": "penultimate.backbones",
+    "metric": "penultimate.metrics",
+    "probe": "penultimate.probes",
+    "measurement": "penultimate.measures",
+    "study": "penultimate.studies",
+    "exhibit": "penultimate.report.exhibits",
+    "page": "penultimate.report.page",
+    "printed": "penultimate.published",
 }
-"""The rooms that declare the built-in names of each kind; they are imported when it is first asked for."""
+"""Where the built-in names of each kind are declared; a room is imported when its kind is first asked for."""
 KINDS = tuple(ROOMS)
 OWN = "penultimate."
 """The prefix of this package's own modules; what they register is built in."""
 
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
+
+LONGEST_NAME = 100
+"""The bytes of a name."""
 
 NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 """What Python's parser raises for a text that is none, or is nested too deeply."""
@@ -111,10 +113,10 @@ _openers: list[Callable[[], tuple[str, ...]]] = []
 
 
 def _open_room(kind: str) -> None:
-    for room in ROOMS.get(kind, ()):
-        if room not in _rooms_open:
-            _rooms_open.add(room)
-            importlib.import_module(room)
+    room = ROOMS.get(kind)
+    if room is not None and room not in _rooms_open:
+        _rooms_open.add(room)
+        importlib.import_module(room)
 
 
 def _add(new: Entry) -> None:
@@ -122,6 +124,11 @@ def _add(new: Entry) -> None:
         raise unknown("kind", new.kind, KINDS)
     if not new.name.isidentifier() or keyword.iskeyword(new.name):
         raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name}'")
+    if len(new.name.encode()) > LONGEST_NAME:
+        raise RequestError(
+            f"the name of a {new.kind} is at most {LONGEST_NAME} bytes long, for folders are called by it;"
+            f" '{shortened(new.name, 80)}' has {len(new.name.encode()):,}"
+        )
     old = _table.get((new.kind, new.name))
     if old is not None and old.location != new.location and not old.of_session:
         raise RequestError(

@@ -17,7 +17,6 @@ import glob
 import os
 import secrets
 import shutil
-import tempfile
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import FULL, atomic_write, digest_bytes, digest_file, read_sealed, sealed, sync
+from penultimate.files import (
+    FULL,
+    atomic_write,
+    digest_bytes,
+    digest_file,
+    given_path,
+    read_sealed,
+    sealed,
+    sync,
+)
 from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_shared, lease_holder, leased
 
 SCHEMA = 2
@@ -56,7 +64,7 @@ class Store:
     """
 
     def __init__(self, root: Path | str, thorough: bool = False) -> None:
-        self.root = Path(root)
+        self.root = given_path(root, "--out")
         self.thorough = thorough
         try:
             is_file = self.root.exists() and not self.root.is_dir()
@@ -99,6 +107,21 @@ class Store:
                 f" {mend} --out another folder"
             ) from None
 
+    def study(self, name: str) -> Path:
+        """Make the folder of a study, and return it; raises RequestError where it would be something else."""
+        folder = self.root / "studies" / name
+        why = "is a link, which nothing is written through" if folder.is_symlink() else ""
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileExistsError:
+            why = why or "is a file"
+        for other in () if why else folder.parent.iterdir():
+            if other.name != name and not other.is_symlink() and other.samefile(folder):
+                why = f"is the folder of '{other.name}' too: this file system takes the names for the same"
+        if why:
+            raise RequestError(f"'{folder}' {why}; give the study another name, or move that away")
+        return folder
+
     def folder(self, step_id: str) -> Path:
         return self.root / "steps" / step_id
 
@@ -113,23 +136,25 @@ class Store:
         return self.root / "locks" / ".shared"
 
     @contextlib.contextmanager
-    def lock(self, path: Path, wait: bool = False) -> Iterator[Lease | None]:
+    def lock(self, path: Path, wait: bool = False, above: int = 0) -> Iterator[Lease | None]:
         """Hold a lock of this store: a flock, and a lease where machines share it; raises BusyError.
 
-        The mark is looked for once the flock is held, so that it can be set at any time.
+        The mark is looked for once the flock is held, so that it can be set at any time. A lease has a number
+        that is greater than `above`.
         """
         with contextlib.ExitStack() as stack:
             over_network = is_shared(self.root)
             if not over_network:
                 stack.enter_context(flocked(path, wait))
             if over_network or self.mark.exists():
-                yield stack.enter_context(leased(_lease(path), wait))
+                yield stack.enter_context(leased(_lease(path), wait, above))
             else:
                 yield None
 
     def holder(self, path: Path) -> dict[str, Any] | None:
         """What the process that holds a lock of this store says of itself, as far as one look can tell."""
-        return lease_holder(_lease(path)) or flock_holder(path)
+        holder = lease_holder(_lease(path))
+        return flock_holder(path) if holder is None else holder
 
     @contextlib.contextmanager
     def step_lock(self, step_id: str) -> Iterator[None]:
@@ -138,7 +163,9 @@ class Store:
         Raises LostLeaseError when this process was so slow that another has taken the step over; whatever
         was raised meanwhile may come of that.
         """
-        with self.lock(self.root / "locks" / step_id, wait=True) as lease:
+        # Where its lease was deleted, a holder is still at work in the folder that has its number.
+        above = max(self._numbered(step_id), default=0)
+        with self.lock(self.root / "locks" / step_id, True, above) as lease:
             if lease is None:
                 yield
                 return
@@ -161,17 +188,24 @@ class Store:
         """
         _look_anew(self.root / "steps")
         partial, mine = self.root / "partial", self.partial(step_id)
-        earlier = partial.glob(f"{glob.escape(step_id)}@*")
-        for path in (partial / step_id, *sorted(earlier, key=lambda path: int(path.name.rpartition("@")[2]))):
-            if path != mine and path.is_dir():
-                shutil.rmtree(mine, ignore_errors=True)
+        earlier = self._numbered(step_id)
+        for path in (partial / step_id, *(earlier[number] for number in sorted(earlier))):
+            if path != mine and path.is_dir() and not path.is_symlink():
+                with contextlib.suppress(FileNotFoundError):
+                    _remove(mine)
                 with contextlib.suppress(FileNotFoundError):
                     path.replace(mine)
         if lease.took_over:
-            for path in [path for path in mine.rglob("*") if path.is_file()]:
+            for path in [path for path in mine.rglob("*") if path.is_file() and not path.is_symlink()]:
                 copy = path.with_name(f".{path.name}.tmp")
                 shutil.copy2(path, copy)
                 copy.replace(path)
+
+    def _numbered(self, step_id: str) -> dict[int, Path]:
+        """The partial folders of a step that leases have named, by their numbers."""
+        found = (self.root / "partial").glob(f"{glob.escape(step_id)}@*")
+        numbered = {path.name.rpartition("@")[2]: path for path in found}
+        return {int(text): path for text, path in numbered.items() if text.isdecimal() and text.isascii()}
 
     def meta(self, step_id: str) -> Meta | None:
         """The meta of a finished step; None where the step is not there.
@@ -259,21 +293,28 @@ class Store:
         folder = self.folder(step_id)
         self._metas.pop(step_id, None)
         self._verified.discard(step_id)
-        if folder.exists():
+        if os.path.lexists(folder):
             self.keep_aside(folder)
 
     def keep_aside(self, path: Path) -> None:
-        """Move a file or a folder among the damaged ones."""
-        damaged = self.root / "damaged"
-        damaged.mkdir(exist_ok=True)
-        path.replace(Path(tempfile.mkdtemp(dir=damaged, prefix=f"{path.name}-")) / path.name)
+        """Move a file, a folder or a link among the damaged ones."""
+        damaged = self.root / "damaged" / f"{path.name}-{secrets.token_hex(4)}"
+        damaged.mkdir(parents=True)
+        path.replace(damaged / path.name)
 
     def begin(self, step_id: str) -> Path:
-        """The partial folder of a step, stale temporary files swept; what it already holds is kept."""
+        """Return the partial folder of a step; what it already holds is kept.
+
+        Temporary files that were left are removed, and links, which would lead what is written elsewhere.
+        """
         folder = self.partial(step_id)
+        if not folder.is_dir() or folder.is_symlink():
+            folder.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for stale in folder.glob(".*.tmp"):
-            stale.unlink(missing_ok=True)
+        for path in list(folder.rglob("*")):
+            left = path.is_file() and path.name.startswith(".") and path.suffix == ".tmp"
+            if left or path.is_symlink():
+                path.unlink(missing_ok=True)
         return folder
 
     def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
@@ -286,7 +327,7 @@ class Store:
         folder = self.partial(step_id)
         for pattern in scratch:
             for path in folder.glob(pattern):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                _remove(path)
         files = {}
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.name != META:
@@ -299,8 +340,7 @@ class Store:
         if lease is not None and not lease.is_held():
             raise LostLeaseError(f"step {step_id} was taken over by another process")
         target = self.folder(step_id)
-        if target.exists():
-            self.set_aside(step_id)
+        self.set_aside(step_id)
         folder.replace(target)
         sync(target.parent)
         self._metas.pop(step_id, None)
@@ -335,8 +375,16 @@ def _lease(path: Path) -> Path:
     return path.with_name(f"{path.name}.lease")
 
 
+def _remove(path: Path) -> None:
+    """Remove a file, a folder with all that is in it, or a link, but not what that leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
 def _look_anew(folder: Path) -> None:
     """Change a folder for a moment: a client of NFS that remembers what was not there asks again."""
-    handle, path = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
-    os.close(handle)
-    Path(path).unlink()
+    path = folder / f".{os.getpid()}.tmp"
+    path.touch()
+    path.unlink(missing_ok=True)

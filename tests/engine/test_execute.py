@@ -20,6 +20,7 @@ import penultimate as pu
 from penultimate.engine.execute import DamagedParentError, execute
 from penultimate.errors import PenultimateError
 from penultimate.features.bank import FeatureBank
+from penultimate.files import file_name
 from penultimate.measures import Arrays, Fact, Features, Inputs, Number, Undefined, Yield
 from penultimate.measures.declaration import Measurement
 from penultimate.metrics import UndefinedError
@@ -111,6 +112,28 @@ def test_what_was_not_declared_is_refused(tmp_path: Path, item: Any, answer: str
 def test_arrays_of_one_metric_are_not_left_twice(tmp_path: Path) -> None:
     with pytest.raises(PenultimateError, match="mine yields the arrays of curve twice"):
         measured(yielding(curve("x", "y"), curve("x", "y")), Parents(tmp_path).bank("test", bank(0)))
+
+
+@pytest.mark.parametrize("metric", ["../../up", "..", "a/b", "/etc/x", ".lock", "x" * 300, "a\0b"])
+def test_arrays_of_any_metric_lie_in_the_steps_folder(tmp_path: Path, metric: str) -> None:
+    def mine(inputs: Inputs) -> Iterator[Any]:
+        yield Arrays(metric, {"x": np.arange(3.0)})
+
+    what = Measurement("mine", 1, "network", (Features("test"),), None, (), function=mine)
+    measured(what, Parents(tmp_path).bank("test", bank(0)))
+    (file,) = (tmp_path / "out").glob("*.npz")
+    assert file.name == f"{file_name(metric)}.npz"
+    assert {*tmp_path.rglob(file.name)} == {file}
+
+
+@pytest.mark.parametrize("metric", ["checkpoint_curve", "checkpoint"])
+def test_arrays_that_would_be_removed_with_checkpoints_are_refused(tmp_path: Path, metric: str) -> None:
+    def mine(inputs: Inputs) -> Iterator[Any]:
+        yield Arrays(metric, {"x": np.arange(3.0)})
+
+    what = Measurement("mine", 1, "network", (Features("test"),), None, (), function=mine)
+    with pytest.raises(PenultimateError, match="give the metric another name"):
+        measured(what, Parents(tmp_path).bank("test", bank(0)))
 
 
 def test_a_measurement_that_says_there_is_no_value_keeps_what_it_had_yielded(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 import penultimate as pu
 from penultimate.cli import main
 from penultimate.engine.observer import Silent
+from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
 from penultimate.networks import architectures
@@ -27,7 +28,7 @@ from penultimate.report import exhibit, read_study
 from penultimate.report.evaluated import records
 from penultimate.report.measurements import admit
 from penultimate.store import Store
-from penultimate.study import Given
+from penultimate.study import Given, Study
 from penultimate.study.evaluation import data_named, evaluation, networks_named
 from penultimate.study.unfold import unfold
 
@@ -578,3 +579,30 @@ def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(
     beside = evaluation(NETWORKS, {**chexpert, "few": str(folders["<i>few</i>"])})
     assert beside.source == "few"
     assert "multilabel" not in evaluation(NETWORKS, {"few": str(folders["<i>few</i>"])}).measure
+
+
+def test_networks_and_data_of_any_name_stay_within_the_store(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """Their banks lie in folders that they name, beside the step's own files."""
+    names = ("..", ".", "checkpoint-9", "rows.jsonl", "a/b", "best.tmp", "é" * 100)
+    sources = {name: f"timm:test_resnet(pretrained=False, seed={i}, crop=32)" for i, name in enumerate(names)}
+    place = str(folders["<i>few</i>"])
+    study = Study("names", "", "", "..", (), (Given(sources),), ("geometry",), data={"..": place})
+    run(study, tmp_path / "runs", engine=InProcess())
+    assert {path.name for path in tmp_path.iterdir()} == {"runs"}
+    inside = {path.name for path in (tmp_path / "runs").iterdir()}
+    assert inside == {"steps", "partial", "locks", "studies"}
+    assert {path.name for path in (tmp_path / "runs/partial").iterdir()} == {".writable"}
+    found = pu.results(tmp_path / "runs").where(metric="class_separation")
+    assert {row.objective for row in found} == {*names}
+    store = Store(tmp_path / "runs")
+    for step in (tmp_path / "runs/steps").iterdir():
+        store.verify(step.name)
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "/", ".lock", "a b", "x" * 300, "é" * 100, "a\nb", "a\0b"])
+def test_an_evaluation_that_no_folder_can_be_called_by_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="a study's name consists of") as error:
+        evaluation({"a": "timm:test_resnet"}, {"digits": ""}, name=name)
+    assert len(str(error.value)) < 500

@@ -317,3 +317,51 @@ def _counted(function, calls, place):  # type: ignore[no-untyped-def]
         return function(images)
 
     return counting
+
+
+# -- names of networks --------------------------------------------------------------------------------------
+
+HOSTILE = ("..", ".", ".lock", "/", "../../up", "a\0b", "x" * 300, "é" * 150, "a.", " ", "-x", "new\nline")
+
+
+def test_a_network_of_any_name_has_a_bank_of_its_own_in_the_folder(tmp_path: Path) -> None:
+    listing = folder_of(tmp_path / "images", 3)
+    before = {path.name for path in tmp_path.iterdir()}
+    networks: dict[str, FileNetwork] = {name: small(number) for number, name in enumerate(HOSTILE)}
+    for _ in range(2):
+        banks = extract_files(networks, listing, tmp_path / "banks", batch_size=4, workers=0)
+        assert {path.name for path in tmp_path.iterdir()} == {*before, "banks"}
+        inside = [path for path in (tmp_path / "banks").iterdir() if path.name != ".lock"]
+        assert len(inside) == len(HOSTILE)
+        assert all((path / "bank.json").is_file() for path in inside)
+        assert len({bank.digest() for bank in banks.values()}) == len(HOSTILE)
+
+
+def test_a_network_without_a_name_and_folders_that_are_none_are_refused(tmp_path: Path) -> None:
+    listing = folder_of(tmp_path / "images", 3)
+    with pytest.raises(RequestError, match="a name is text"):
+        extract_files({"": small()}, listing, tmp_path / "banks", workers=0)
+    assert not (tmp_path / "banks").exists()
+    for folder in ("", "a\0b", tmp_path / ("x" * 300)):
+        with pytest.raises(RequestError, match=r"folder|cannot be used"):
+            extract_files({"a": small()}, listing, folder, workers=0)
+
+
+def test_two_networks_whose_folders_are_one_are_refused(tmp_path: Path) -> None:
+    """As on a file system that tells no upper case from lower."""
+    listing = folder_of(tmp_path / "images", 3)
+    (tmp_path / "banks").mkdir()
+    (tmp_path / "banks/Net").mkdir()
+    (tmp_path / "banks/net").symlink_to("Net")
+    with pytest.raises(RequestError, match="'Net' and 'net' would have one folder"):
+        extract_files({"Net": small(0), "net": small(1)}, listing, tmp_path / "banks", workers=0)
+
+
+def test_arrays_of_a_bank_that_are_links_are_not_written_through(tmp_path: Path) -> None:
+    listing = folder_of(tmp_path / "images", 3)
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "banks/a").mkdir(parents=True)
+    for name in ("features", "labels", "ids"):
+        (tmp_path / f"banks/a/{name}.npy").symlink_to(tmp_path / "mine")
+    extract_files({"a": small()}, listing, tmp_path / "banks", workers=0)
+    assert (tmp_path / "mine").read_text() == "mine"

@@ -83,8 +83,7 @@ def tell(summary: Summary, report: Path) -> None:
     for step_id, reason in summary.diverged.items():
         say(f"diverged: {step_id}: {reason}")
     for step_id, reason in summary.failed.items():
-        log = report.parent / f"failed-{step_id}.log"
-        say(f"failed: {step_id}: {reason}{f' (log: {log})' if log.is_file() else ''}", file=sys.stderr)
+        say(f"failed: {step_id}: {reason}", file=sys.stderr)
     if summary.failed:
         skipped = counted(len(summary.skipped), "step")
         left = f"left out because of these: {skipped}; " if summary.skipped else ""
@@ -98,7 +97,7 @@ def write_page(out: str, study: str, to: str | None) -> Path:
     """Write a study's page, into its folder unless `to` says where; where it is."""
     from penultimate.report import read_study, refresh_page, write_report
 
-    if not to:
+    if to is None:
         return refresh_page(out, study, anew=True)
     write_report(read_study(out, study), to)
     return Path(to)

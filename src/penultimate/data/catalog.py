@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
 from penultimate import registry
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, shortened
 
 Accuracy = Literal["top1", "mean_per_class", "auc"]
+SPLIT = re.compile(r"(?!\.)[^/\x00-\x1f]{1,50}(/(?!\.)[^/\x00-\x1f]{1,50})?")
+"""How a split may be called; ImageNet-C's are called "fog/3"."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class DatasetCard:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
+        for split in self.sizes:
+            if not isinstance(split, str) or not SPLIT.fullmatch(split):
+                raise RequestError(
+                    f"data set '{self.name}': files are called by the name of a split, so that it has at most"
+                    f" 50 printable characters and begins with no dot; it is {shortened(repr(split), 80)}"
+                )
 
     def described(self) -> dict[str, Any]:
         """The card as JSON; sizes are a list, which keeps the order of the splits."""

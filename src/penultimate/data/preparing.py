@@ -24,6 +24,7 @@ from penultimate.files import (
     atomic_write,
     digest_bytes,
     digest_file,
+    given_path,
     make_folder,
     read_sealed,
     write_sealed,
@@ -110,7 +111,7 @@ def prepare(
     """
     if side < 1:
         raise RequestError(f"--size is the shorter side in pixels, 1 or more, not {side}")
-    folder = Path(to).expanduser()
+    folder = given_path(to, "--to").expanduser()
     make_folder(folder)
     if workers is None:
         workers = usable_cores()

@@ -14,6 +14,7 @@ from penultimate.data.prepared import read_copy
 from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, size_text, without_digest
+from penultimate.locks import said_of
 from penultimate.records.archive import read_kept, references
 from penultimate.records.reading import PAGE, PAGE_STATE, STUDY_FILE, StudyFolder, out_option, read_study
 from penultimate.records.tuning import TUNING_FILE, read_tuning
@@ -204,8 +205,7 @@ def _unfinished(store: Store, studies: list[StudyFolder]) -> list[Finding]:
         holder = store.holder(study.path / ".lock")
         if holder is not None:
             running.add(study.name)
-            who = f"process {holder.get('pid', '?')} on {holder.get('host', '?')}"
-            findings.append(Finding(f"{study.name} is being run, by {who}"))
+            findings.append(Finding(f"{study.name} is being run, by {said_of(holder)}"))
     awaited = {
         step_id for study in studies if study.name in running for step_id in study.description["steps"]
     }

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from penultimate.errors import shortened
+from penultimate.files import atomic_write
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, read_rows
 from penultimate.store import Store
@@ -75,9 +76,6 @@ class Display:
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None:
         self._study(graph)
-        if not cached and not self.total:  # of a tuning, which opens one graph after another, once
-            place = self.store.root.absolute()
-            self.say(escape(f"no results of it in '{place}': all is computed; --out names another folder"))
         self.done, self.total = cached, len(graph.steps)
         side = "as many side by side as the nodes have room for"
         if processes:
@@ -156,7 +154,7 @@ class Display:
         where = ""
         if log:
             try:
-                path.write_text(log, "utf-8", "backslashreplace")
+                atomic_write(path, log.encode(errors="backslashreplace"), durable=False)
                 where = f" (log: {path})"
             except OSError:
                 where = " (no room for its log)"

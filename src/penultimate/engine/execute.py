@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -14,13 +15,14 @@ from penultimate.containment import contained, has_run
 from penultimate.engine.machine import device_name, machine
 from penultimate.engine.sharing import trained_together
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.files import file_name
 from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.records.table import ROWS, Row, encode_rows, setting_text
-from penultimate.store import Store
+from penultimate.store import META, Store
 from penultimate.study.graph import Step
 
 if TYPE_CHECKING:
@@ -190,6 +192,8 @@ def extract(inputs: Inputs) -> Outcome:
     loaded, shown = inputs.load_from(network), inputs.shown(split)
     if isinstance(shown, ListedImages):
         name = str(inputs.step.columns["objective"])
+        if _is_taken(file_name(name)):  # the bank lies beside the step's own files
+            name = f"({name})"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of images: the data's own step has told them
             banks = extract_files(
@@ -204,7 +208,7 @@ def extract(inputs: Inputs) -> Outcome:
         if len(banks[name]) < len(shown):
             raise RequestError(f"images of '{images.of}' can no longer be read; start the study again")
     else:
-        run_extraction(loaded, shown).save(inputs.folder / f"{split}.npz")
+        run_extraction(loaded, shown).save(inputs.folder / f"{file_name(split)}.npz")
     return Outcome()
 
 
@@ -276,8 +280,14 @@ def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
         return row(inputs.step, item)
     import numpy as np
 
+    file = f"{file_name(item.metric)}.npz"
+    if _is_taken(file):
+        raise PenultimateError(
+            f"{inputs.step.name} yields the arrays of '{item.metric}', whose file would be called as what a"
+            " step leaves in the meantime; give the metric another name"
+        )
     plain = {name: np.asarray(array) for name, array in item.arrays.items()}
-    np.savez(inputs.folder / f"{item.metric}.npz", **plain)  # type: ignore[arg-type]
+    np.savez(inputs.folder / file, **plain)  # type: ignore[arg-type]
     pointing = Number(
         item.metric,
         item.points,
@@ -288,6 +298,11 @@ def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
         other=item.other,
     )
     return row(inputs.step, pointing)
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a file or folder of this name is a step's own: its rows, its record, or removed in the end."""
+    return any(fnmatch.fnmatch(name, pattern) for pattern in (*SCRATCH, ROWS, META))
 
 
 def row(step: Step, number: Number, status: str = "done") -> Row:

@@ -280,6 +280,7 @@ def _heed(stop: Any) -> None:
 def _started(places: int, threads: int) -> Iterator[Any]:
     """A Ray of its own, with so many places of so many cores; nothing of it is left afterwards."""
     folder = tempfile.mkdtemp(prefix="penultimate-ray-", dir="/tmp")  # Ray's sockets need short paths
+    inner = Path(folder) / "ray"  # which Ray opens to everybody; its folder stays this user's
     guard = subprocess.Popen(
         [sys.executable, "-m", __name__, folder], stdin=subprocess.PIPE, start_new_session=True
     )
@@ -297,7 +298,7 @@ def _started(places: int, threads: int) -> Iterator[Any]:
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                     _node_ip_address=LOOPBACK,
-                    _temp_dir=folder,
+                    _temp_dir=str(inner),
                 )
                 _heed(stop)
                 yield ray

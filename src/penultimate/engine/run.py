@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from penultimate.engine.sizes import bytes_left
 from penultimate.engine.timing import given_seconds, training_seconds
 from penultimate.engine.timings import Timings
 from penultimate.errors import DamagedFileError, RequestError, counted
-from penultimate.locks import BusyError
+from penultimate.locks import BusyError, said_of
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
@@ -214,8 +213,7 @@ def run_graph(
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
-    folder = store.root / "studies" / graph.study.name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = store.study(graph.study.name)
     with exclusively(store, folder):
         description, order = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
@@ -256,11 +254,9 @@ def exclusively(store: Store, folder: Path) -> Iterator[None]:
         try:
             stack.enter_context(store.lock(folder / ".lock"))
         except BusyError as error:
-            holder = json.loads(str(error) or "{}")
             raise RequestError(
-                f"study '{folder.name}' is being run in '{store.root}' already, by process"
-                f" {holder.get('pid', '?')} on {holder.get('host', '?')}; wait for it, or give --out another"
-                " folder"
+                f"study '{folder.name}' is being run in '{store.root}' already, by {said_of(error.holder)};"
+                " wait for it, or give --out another folder"
             ) from None
         yield
 

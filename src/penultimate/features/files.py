@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import torch
@@ -26,6 +25,7 @@ from penultimate.data.loading import Decoded, decoded
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.writing import BankWriter, Precision
+from penultimate.files import file_name, given_path, make_folder
 from penultimate.locks import BusyError, flocked
 from penultimate.metrics.inputs import one_of, whole_number
 from penultimate.networks.protocol import FileNetwork, Network
@@ -78,7 +78,8 @@ def extract_files(
                 f"network '{name}' is a {type(network).__name__}; one that is given image files is a Network"
                 " with a preparation"
             )
-    root = Path(folder)
+    root = given_path(folder, "folder")
+    places = {name: root / file_name(name) for name in networks}
     identities = identities or {name: weights_digest(network) for name, network in networks.items()}
     common = {
         "images": images or listing.digest,
@@ -87,11 +88,12 @@ def extract_files(
         "upright": upright,
     }
     with _held(root), contextlib.ExitStack() as stack:
+        _expect_own_places(places)
         writers: dict[str, BankWriter] = {}
         for name, network in networks.items():
             preparation = json.loads(json.dumps(dataclasses.asdict(network.preparation)))
             identity = {**common, "network": identities[name], "preparation": preparation}
-            writers[name] = BankWriter(root / quote(name, safe=" ()=,:+@"), identity, precision)
+            writers[name] = BankWriter(places[name], identity, precision)
             stack.callback(writers[name].close)
             if writers[name].changed:
                 warnings.warn(
@@ -223,6 +225,20 @@ def _warn_of_images(listing: Listing, provenance: Mapping[str, Any]) -> None:
         warnings.warn(
             f"{count} of {len(listing)} images {what}; the first is {first}", UserWarning, stacklevel=3
         )
+
+
+def _expect_own_places(places: Mapping[str, Path]) -> None:
+    """Make the folders of banks; raise RequestError where two are one, by a link or by upper case."""
+    owners: dict[tuple[int, int], str] = {}
+    for name, place in places.items():
+        make_folder(place)
+        state = place.stat()
+        owner = owners.setdefault((state.st_dev, state.st_ino), name)
+        if owner != name:
+            raise RequestError(
+                f"the banks of '{owner}' and '{name}' would have one folder, '{place}'; give one of the"
+                " networks another name"
+            )
 
 
 @contextlib.contextmanager

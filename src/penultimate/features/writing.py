@@ -99,6 +99,7 @@ class BankWriter:
             os.fsync(file.fileno())
         self.close()
         for name, array in (("labels", labels), ("ids", ids)):
+            (self.folder / f"{name}.npy").unlink(missing_ok=True)
             np.save(self.folder / f"{name}.npy", np.ascontiguousarray(array, np.int64))
         names = [f"{name}.npy" for name in (*self.widths, "labels", "ids")]
         facts = {
@@ -143,6 +144,8 @@ class BankWriter:
         """The open file of an array, at the end of the rows that the journal knows."""
         if name not in self._files:
             path = self.folder / f"{name}.npy"
+            if path.is_symlink():  # which would lead what is written elsewhere
+                path.unlink()
             file = path.open("r+b" if path.is_file() else "w+b")
             start = _write_header(file, self.precision, self.rows, self.widths[name])
             end = start + self.rows * self.widths[name] * np.dtype(self.precision).itemsize

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import PenultimateError
+from penultimate.files import file_name
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
 
@@ -321,7 +322,7 @@ class Inputs:
 
         folder = self.folders[supply.parent]
         streamed = next(folder.glob(f"*/{FACTS}"), None)
-        return FeatureBank.load(streamed.parent if streamed else folder / f"{supply.name}.npz")
+        return FeatureBank.load(streamed.parent if streamed else folder / f"{file_name(supply.name)}.npz")
 
 
 def load_network_of(folder: Path, device: str = "cpu") -> FileNetwork:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import RequestError
+from penultimate.files import given_path
 from penultimate.networks.key import NetworkKey, grid
 from penultimate.records.archive import DIGITS, KEYS, KeptStudy, network_of, read_kept, write_kept
 from penultimate.records.table import Row
@@ -42,7 +43,8 @@ def join(
     measurements that no part has, and for a number that two parts hold with two values: what compares
     networks with each other is measured in one part, of all of them.
     """
-    if Path(to).resolve() in {Path(part).resolve() for part in parts}:
+    to = given_path(to, "--to")
+    if to.resolve() in {given_path(part, "a kept part").resolve() for part in parts}:
         raise RequestError(
             f"'{to}' is one of the parts, which are kept as they are; give --to another folder"
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
-from penultimate.files import canonical_json, digest_bytes, read_sealed, write_sealed
+from penultimate.files import canonical_json, digest_bytes, file_name, read_sealed, write_sealed
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import (
     TUNING_FILE,
@@ -180,7 +180,7 @@ class StudyFolder:
         """The arrays that a row of this step and metric points to."""
         import numpy as np
 
-        with np.load(self.file(step, f"{metric}.npz"), allow_pickle=False) as archive:
+        with np.load(self.file(step, f"{file_name(metric)}.npz"), allow_pickle=False) as archive:
             return dict(archive)
 
     def file(self, step_id: str, name: str) -> Path:
@@ -334,7 +334,8 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     path = Store(path).root
     if (path / STUDY_FILE).is_file():
         return _read(Store(path.resolve().parent.parent), path.resolve())
-    if study and (path / "studies" / study).is_dir():
+    is_plain = bool(study) and file_name(study) == study  # others may be no name of a file
+    if is_plain and (path / "studies" / study).is_dir():
         return _read(Store(path), path / "studies" / study)
     folders = study_folders(path)
     if not folders:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from penultimate.files import canonical_json
+from penultimate.files import LONGEST_FILE_NAME, canonical_json
 from penultimate.networks.key import NetworkKey
 from penultimate.study.spec import Study
 
@@ -109,7 +109,8 @@ class Step:
             "parents": sorted(self.parents),
         }
         digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
-        return f"{self.name}.{self.label}.{digest[:16]}"
+        room = LONGEST_FILE_NAME - len(f"{self.name}..{digest[:16]}".encode())
+        return f"{self.name}.{self.label[:room]}.{digest[:16]}"
 
     def placed(self, gpus: tuple[str, ...]) -> Step:
         """The same step on the GPUs that an engine has given it."""

@@ -12,12 +12,14 @@ from penultimate import registry
 from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.entries import ENTRIES
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError, shortened, unknown
+from penultimate.files import LONGEST_FILE_NAME
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
+from penultimate.records.tuning import folder_name
 from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
     LONGEST_NAME,
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
 
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
+TUNING = folder_name("")
+"""How the name of a tuning's study begins."""
+MOST_BYTES = LONGEST_FILE_NAME - len(TUNING)
+"""The bytes of a study's name, which its folder has."""
 SOURCE_SPLITS = ("train", "holdout", "test")
 """Splits without which nothing can be trained on a data set; of one on disk the holdout may lack."""
 CORRUPTED = tuple(f"{name}/{severity}" for name in BENCHMARK for severity in SEVERITIES)
@@ -93,7 +99,7 @@ class Study:
         try:
             self._check()
         except RequestError as error:
-            raise RequestError(f"study {self.name!r}: {error}") from None
+            raise RequestError(f"study {shortened(repr(self.name), LONGEST_NAME)}: {error}") from None
 
     def _check(self) -> None:
         for what in ("name", "title", "question", "source", "changed_from", "page"):
@@ -102,10 +108,12 @@ class Study:
         if isinstance(self.tuned_by, str):
             object.__setattr__(self, "tuned_by", (self.tuned_by,) if self.tuned_by else ())
         for name in (self.name, *as_tuple(self, "tuned_by", str, "names of studies")):
-            if not name.replace("-", "_").isidentifier() or len(name) > LONGEST_NAME:
+            own = name.removeprefix(TUNING)
+            is_long = len(own) > LONGEST_NAME or len(own.encode(errors="replace")) > MOST_BYTES
+            if is_long or not name.replace("-", "_").isidentifier():
                 raise RequestError(
-                    f"a study's name consists of at most {LONGEST_NAME} letters, digits, '_' and '-', and is"
-                    f" not {name!r}"
+                    f"a study's name consists of at most {LONGEST_NAME} letters ({MOST_BYTES} bytes), digits,"
+                    f" '_' and '-', and is not '{shortened(repr(name)[1:-1], LONGEST_NAME)}'"
                 )
         no_repeats("tuned_by", self.tuned_by)
         as_tuple(self, "targets", str, "names")

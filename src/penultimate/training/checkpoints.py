@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
+import secrets
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,9 @@ class Checkpoints:
         self._set_aside(self._loaded, f"{self._loaded.name} {reason}")
 
     def _set_aside(self, path: Path, reason: str) -> None:
-        folder = tempfile.mkdtemp(dir=self.folder, prefix="checkpoint-damaged-")
-        path.replace(Path(folder) / path.name)
+        folder = self.folder / f"checkpoint-damaged-{secrets.token_hex(4)}"
+        folder.mkdir()
+        path.replace(folder / path.name)
         self.damaged.append(reason)
 
 

@@ -80,8 +80,7 @@ def tune(
     observer = observer or Silent()
     store = Store(out, thorough=verify)
     store.prepare(shared=spans_machines(chosen))
-    folder = store.root / "studies" / folder_name(plan.study.name)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = store.study(folder_name(plan.study.name))
     with exclusively(store, folder):
         order = claim(store, folder.name, True, observer.noticed).order
         before = _before(folder, store, observer)

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from penultimate.errors import RequestError, legible
-from penultimate.files import atomic_write, make_folder
+from penultimate.files import atomic_write, given_path, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
@@ -47,7 +47,7 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
     The same results give the same bytes. A limited study is shown, marked as such in every exhibit. Returns
     the files written, the page first. Raises RequestError when the path cannot be a file.
     """
-    path = Path(path)
+    path = given_path(path, "--to")
     folder = path.parent / f"{path.stem}_files"
     _expect_place(path, folder)
     files = render_report(results, path.stem)
