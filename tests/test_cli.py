@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from penultimate.cli import main
+from penultimate.cli import EXIT_CODES, main
+from penultimate.commands.shared import tell
+from penultimate.engine.observer import Summary
 from penultimate.engine.run import plan
 from penultimate.study.selection import load_study
 from penultimate.study.settings import override
@@ -171,6 +173,36 @@ def test_plan_and_status_tell_what_is_done(finished_smoke: Path, tmp_path: Path)
     assert "No study" in penultimate("status", cwd=tmp_path).stdout
     planned = penultimate("plan", "smoke", cwd=finished_smoke).stdout
     assert "left: 0 steps, 0 bytes of files; 0 s of work" in planned
+
+
+def test_a_command_that_has_no_number_to_show_exits_with_1(
+    finished_smoke: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(finished_smoke / "runs"), "--study", "smoke"]
+    for shown, code in (("table1", 0), ("foretold", 1), ("plugins", 1)):
+        assert main(["show", shown, "--allow-limited", *out]) == code, shown
+        assert capsys.readouterr().out
+    assert main(["why", "foretold", "softmax", *out]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("penultimate: ")
+
+
+def test_what_has_failed_is_named_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "failed-given.a.log"
+    log.write_text("a traceback", "utf-8")
+    failed = {"given.a": "build() fails", "given.b": "it is gone"}
+    tell(Summary(total=5, failed=failed, skipped=["x"]), tmp_path / "report.html")
+    err = capsys.readouterr().err
+    assert f"failed: given.a: build() fails (log: {log})\n" in err
+    assert "failed: given.b: it is gone\n" in err
+
+
+def test_the_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert EXIT_CODES in capsys.readouterr().out
 
 
 def test_a_plan_counts_the_batches_of_what_is_left_beside_those_that_were_timed(finished_smoke: Path) -> None:

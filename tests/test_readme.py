@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+import penultimate
 from penultimate import registry
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +53,7 @@ def names() -> dict[str, Any]:
         "network": Net(),
         "ours": Net(),
         "theirs": Net(),
+        "body": nn.Sequential(nn.Flatten(), nn.Linear(243, 512), nn.ReLU()),
         "loader": [(torch.rand(20, 3, 9, 9), torch.arange(20) % 4) for _ in range(2)],
         "images": np.full((2, 32, 32, 3), 128, np.uint8),
         "targets": labels,
@@ -67,3 +69,23 @@ def test_every_block_runs_after_those_before_it(names: dict[str, Any]) -> None:
     assert (names["bank"].features.shape, names["bank"].logits.shape) == ((40, 8), (40, 10))
     assert names["logits"].shape == (60, 100)
     assert names["loss"].ndim == 0
+
+
+def test_the_training_loop_moves_body_and_head(names: dict[str, Any]) -> None:
+    """Without objective.parameters() among the optimiser's, the head would stay as it began."""
+    (block,) = (block for block in BLOCKS if "optimizer" in block)
+    setting_up, loop = block.split("for images, targets in loader:")
+    names["pu"] = penultimate
+    exec(setting_up, names)
+    weights = [weight for part in ("body", "objective") for weight in names[part].parameters()]
+    assert len(weights) == 4
+    before = [weight.detach().clone() for weight in weights]
+    first = names["objective"](names["body"](names["loader"][0][0])).detach()
+    for _ in range(10):
+        exec(f"for images, targets in loader:{loop}", names)
+    assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
+    images, targets = names["loader"][0]
+    with torch.no_grad():
+        learned = names["objective"](names["body"](images))
+    wrong, right = (nn.functional.cross_entropy(logits, targets) for logits in (first, learned))
+    assert right < wrong / 2

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penultimate.metrics.transferability import h_score as h_score
     from penultimate.metrics.transferability import logme as logme
     from penultimate.metrics.transferability import transrate as transrate
+    from penultimate.networks.model import Model as Model
     from penultimate.objectives.objective import objective as objective
     from penultimate.probes.knn import KNNProbe as KNNProbe
     from penultimate.probes.linear import LinearProbe as LinearProbe
@@ -71,6 +72,7 @@ __getattr__, __dir__ = attributes(
         "metrics.source_classes": "assignment_accuracy leep nce",
         "metrics.temperature": "fit_temperature",
         "metrics.transferability": "h_score logme transrate",
+        "networks.model": "Model",
         "objectives.objective": "objective",
         "probes.knn": "KNNProbe",
         "probes.linear": "LinearProbe",

@@ -1,7 +1,6 @@
 """The command `penultimate`. Parsing needs no tensor library; each command imports what it uses.
 
-Exit codes: 0 done; 1 a step failed, or doctor found something to do; 2 the request was wrong; 130 stopped by
-Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 as nothing reads its output (the same command continues).
+What the exit codes mean is said by EXIT_CODES, which `penultimate --help` ends with.
 """
 
 from __future__ import annotations
@@ -23,6 +22,14 @@ from penultimate.commands import data, evaluating, examining, reading, running, 
 from penultimate.commands.shared import Command, say
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
 
+EXIT_CODES = """exit codes:
+  0    done
+  1    done as far as it goes: a step failed (each is named, with its log), an exhibit or `why` has no
+       number to show, `check`, `data check` or `doctor` found something to do, the system refused something
+  2    the request was wrong, or a file is damaged: what to do is said
+  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); a command that
+       computes goes on where it was when it is given again
+"""
 STOPS = (signal.SIGTERM, signal.SIGHUP)
 """What Slurm, systemd and docker stop send, and a terminal that closes."""
 COMMANDS = {
@@ -144,6 +151,8 @@ def _parser() -> argparse.ArgumentParser:
     whole = _Parser(
         prog="penultimate",
         description="Which training objective gives features that transfer, and what does it do inside?",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="store_true", help="print the version and stop")
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

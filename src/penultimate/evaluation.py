@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from penultimate.engine.observer import Engine, Observer, Summary
+    from penultimate.networks.model import Model
     from penultimate.report.base import Built
     from penultimate.store import Store
     from penultimate.study.graph import Graph
@@ -85,7 +86,7 @@ class Evaluation:
 
 
 def evaluate(
-    networks: Mapping[str, str | nn.Module],
+    networks: Mapping[str, str | nn.Module | Model],
     data: Mapping[str, str | Path],
     *,
     source: str = "",
@@ -108,7 +109,8 @@ def evaluate(
     A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build", "onnx:net.onnx" or the folder of a
     network that was trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')".
     A module (nn.Module) is evaluated as it is, in this process, one step after another; its attribute
-    `preparation` or timm's `pretrained_cfg` says how it wants images, `size` another size.
+    `preparation` or timm's `pretrained_cfg` says how it wants images, and `pu.Model(module, layer="neck",
+    mean=(0.5,), std=(0.25,), size=64)` says so, and which layer gives its features.
     A place is a folder that holds a folder for each class, or folders of splits that do, a table of paths and
     labels, arrays, or, under the name of a published data set, where that lies; "" stands for one that the
     package makes.
@@ -164,7 +166,7 @@ def _expect_networks(graph: Graph, store: Store) -> None:
             expect_known(source.kind, source.name)
 
 
-def _source(name: str, what: str | nn.Module, size: int | None, crop: float | None) -> str:
+def _source(name: str, what: str | nn.Module | Model, size: int | None, crop: float | None) -> str:
     """The source of a network; a module is kept in this process, to be found by its own."""
     if isinstance(what, str):
         return what

@@ -23,28 +23,29 @@ import inspect
 import keyword
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from penultimate.errors import RequestError, shortened, unknown
 
-ROOMS = {
-    "objective": "penultimate.objectives",
-    "loss": "penultimate.objectives",
-    "head": "penultimate.objectives",
-    "penalty": "penultimate.objectives",
-    "dataset": "penultimate.data",
-    "backbone": "penultimate.backbones",
-    "metric": "penultimate.metrics",
-    "probe": "penultimate.probes",
-    "measurement": "penultimate.measures",
-    "study": "penultimate.studies",
-    "exhibit": "penultimate.report.exhibits",
-    "page": "penultimate.report.page",
-    "printed": "penultimate.published",
+ROOMS: Mapping[str, tuple[str, ...]] = {
+    "objective": ("penultimate.objectives",),
+    "loss": ("penultimate.objectives",),
+    "head": ("penultimate.objectives",),
+    "penalty": ("penultimate.objectives",),
+    "dataset": ("penultimate.data",),
+    "backbone": ("penultimate.backbones",),
+    "metric": ("penultimate.metrics",),
+    "probe": ("penultimate.probes",),
+    "measurement": ("penultimate.measures",),
+    "study": ("penultimate.studies",),
+    "exhibit": ("penultimate.report.exhibits",),
+    "page": ("penultimate.paper", "penultimate.report.page"),
+    "reference": ("penultimate.paper",),
+    "printed": ("penultimate.published",),
 }
-"""Where the built-in names of each kind are declared; a room is imported when its kind is first asked for."""
+"""The rooms that declare the built-in names of each kind; they are imported when it is first asked for."""
 KINDS = tuple(ROOMS)
 OWN = "penultimate."
 """The prefix of this package's own modules; what they register is built in."""
@@ -113,10 +114,10 @@ _openers: list[Callable[[], tuple[str, ...]]] = []
 
 
 def _open_room(kind: str) -> None:
-    room = ROOMS.get(kind)
-    if room is not None and room not in _rooms_open:
-        _rooms_open.add(room)
-        importlib.import_module(room)
+    for room in ROOMS.get(kind, ()):
+        if room not in _rooms_open:
+            _rooms_open.add(room)
+            importlib.import_module(room)
 
 
 def _add(new: Entry) -> None:

@@ -46,6 +46,20 @@ def opened(graph: Graph, store: Store, terminal: bool = False) -> tuple[Display,
     return display, said
 
 
+def test_where_no_result_is_the_folder_is_named_before_anything_begins(tmp_path: Path) -> None:
+    """As from another folder than the one in which the study was run; of several graphs in turn, once."""
+    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
+    for cached, expected in ((0, 1), (3, 0)):
+        written = io.StringIO()
+        display = Display(Store(tmp_path / "runs"), Console(file=written, width=300, highlight=False))
+        for _ in range(2):
+            display.opened(graph, cached, 1)
+        lines = written.getvalue().splitlines()
+        told = [line for line in lines if f"no results of it in '{tmp_path / 'runs'}'" in line]
+        assert len(told) == expected
+        assert not told or (lines[0] == told[0] and "--out names another folder" in told[0])
+
+
 def measure(store: Store, step: Step, *rows: Row) -> None:
     """Leave a step's rows in the store."""
     write_rows(store.begin(step.id) / ROWS, rows)

@@ -196,3 +196,18 @@ def raising_without_words(logits, targets):
 @register.loss
 def of_targets_first(targets, logits):
     return -(targets * logits.log_softmax(-1)).sum(-1)
+
+
+@register.loss
+def of_centres(logits, targets, features, *, weight=0.1):
+    return cross_entropy(logits, targets) + weight * features.square().sum(-1)
+
+
+@register.loss
+def of_features_by_name(logits, targets, *, features=None):
+    return cross_entropy(logits, targets) + features.square().sum(-1)
+
+
+@register.loss
+def of_class_indices(logits, targets, *, labels):
+    return F.cross_entropy(logits, labels, reduction="none")

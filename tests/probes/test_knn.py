@@ -207,3 +207,71 @@ def test_where_nothing_can_be_measured_it_is_said():
         KNNProbe().fit([[1.0], [1.0]], [0, 1])
     with pytest.raises(RequestError, match="not fitted yet"):
         KNNProbe().predict([[1.0]])
+
+
+def hard_to_tell_apart(points):
+    """The same points where float64's norms hide their distances: far away, beside a far one, in clusters."""
+    half, tenth = np.arange(len(points)) % 2 == 0, np.arange(len(points)) == 9
+    scales = 10.0 ** np.linspace(-6, 6, points.shape[1])
+    return {
+        "far away": points + 1e6,
+        "further": points + 1e9,
+        "one far": np.where(tenth[:, None], 1e8, points),
+        "one beyond squares": np.where(tenth[:, None], 1e200, points),
+        "two clusters": points + 1e8 * half[:, None],
+        "two sizes": points * np.where(half, 1e-4, 1e4)[:, None] + 1e4,
+        "columns of all scales": points * scales,
+        "tiny": points * 1e-30,
+        "duplicates": points[np.arange(len(points)) // 2] + 1e7,
+        "zeros": np.where(half[:, None], 0.0, points),
+        "float16": points.astype(np.float16),
+        "parallel": np.outer(np.arange(1, len(points) + 1), [1.0, 2.0, 4.0][: points.shape[1]]),
+    }
+
+
+HARD = list(hard_to_tell_apart(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("kind", HARD)
+def test_neighbours_are_those_of_exact_arithmetic_whatever_the_norms(kind, metric):
+    points = hard_to_tell_apart(blobs(4, 48, 3, 3, 1.0)[0])[kind]
+    search = Neighbours(points, metric)
+    found = np.concatenate([indices for _, indices in search.nearest(8)])
+    asked = np.concatenate([indices for _, indices in search.nearest(8, points)])
+    for i in range(0, 48, 5):
+        assert found[i].tolist() == oracle.neighbour_order(points, points[i], metric, leave_out=i)[:8]
+        assert asked[i].tolist() == oracle.neighbour_order(points, points[i], metric)[:8]
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("far away", "cosine"), ("one far", "euclidean")])
+def test_leave_one_out_is_scikit_learns_far_away_and_beside_a_far_one(kind, metric):
+    points, labels = blobs(5, 300, 5, 4, 2.0)
+    points = hard_to_tell_apart(points)[kind]
+    probe = KNNProbe(metric, max_k=11).fit(points, labels)
+    for k in (1, 3, 11):
+        peer = KNeighborsClassifier(k, algorithm="brute", metric=metric).fit(points, labels)
+        # scikit-learn's own 1 - cos rounds by 4e-4 of such distances, which moves single examples.
+        assert probe.leave_one_out_[k - 1] == pytest.approx(peer.score(None, labels), abs=0.01)
+
+
+def test_many_equal_distances_are_ranked_in_one_pass(monkeypatch):
+    """Whole numbers tie everywhere; a row is not sorted as a whole for that."""
+    points = np.random.default_rng(3).integers(0, 3, size=(1200, 4)).astype(float)
+    whole = []
+    monkeypatch.setattr(neighbours, "_below", counting_candidates(whole))
+    found = np.concatenate([indices for _, indices in Neighbours(points, "euclidean").nearest(5)])
+    assert np.mean(whole) < 300
+    for i in range(0, 1200, 300):
+        assert found[i].tolist() == oracle.neighbour_order(points, points[i], "euclidean", leave_out=i)[:5]
+
+
+def counting_candidates(seen):
+    below = neighbours._below
+
+    def counted(*arguments):
+        candidates = below(*arguments)
+        seen.extend(candidates.counts.tolist())
+        return candidates
+
+    return counted

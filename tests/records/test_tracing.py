@@ -12,8 +12,9 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate import registry
 from penultimate.cli import main
 from penultimate.errors import RequestError
+from penultimate.records.archive import reference
 from penultimate.records.reading import StudyFolder
-from penultimate.records.tracing import explain
+from penultimate.records.tracing import NothingError, explain
 from penultimate.records.tuning import GridCell, Run, Tuned, Tuning, write_tuning
 
 OBJECTIVES = [{"slug": name, "label": name, "spec": name} for name in ("softmax", "sigmoid", "ours")]
@@ -27,6 +28,13 @@ NETWORKS = [
 
 def why(folder: StudyFolder, exhibit: str, objective: str, target: str | None = None) -> str:
     return explain(folder, registry.entry("exhibit", exhibit).resolve(), objective, target)
+
+
+def nothing(folder: StudyFolder, exhibit: str, objective: str, target: str | None = None) -> str:
+    """What is said where there is no number."""
+    with pytest.raises(NothingError) as said:
+        why(folder, exhibit, objective, target)
+    return str(said.value)
 
 
 @pytest.fixture
@@ -104,7 +112,7 @@ def test_each_architecture_has_its_exhibits(folder: StudyFolder) -> None:
 
 def test_a_sweep_is_named_where_it_is_shown(folder: StudyFolder) -> None:
     assert "temperature  seed 0  top1" in why(folder, "table4", SWEPT)
-    assert "Nothing that table1 shows" in why(folder, "table1", SWEPT)
+    assert "Nothing that table1 shows" in nothing(folder, "table1", SWEPT)
 
 
 def test_a_network_that_was_given_has_no_seed(folder: StudyFolder) -> None:
@@ -154,17 +162,51 @@ def test_of_a_tuning_the_table_of_choices_shows_what_decided(tmp_path: Path) -> 
 
 
 def test_where_there_is_nothing_it_is_said_where_there_is(folder: StudyFolder) -> None:
-    assert why(folder, "table3", "softmax", "digits") == (
+    assert nothing(folder, "table3", "softmax", "digits") == (
         "table3 shows nothing of softmax on digits; it does on: glyphs"
     )
-    assert why(folder, "tableE2", "softmax").endswith(
+    assert nothing(folder, "tableE2", "softmax").endswith(
         "; the study is complete: no further run would measure it"
     )
     more = [*folder.description["steps"], "collapse.softmax-s0.0"]
     unfinished = dataclasses.replace(folder, description={**folder.description, "steps": more})
     command = f"penultimate run made --out {folder.store.root}"
-    assert why(unfinished, "tableE2", "softmax").endswith(f"measures is continued by: {command}")
-    assert "is made of settings" in why(folder, "tableA2", "softmax")
+    assert nothing(unfinished, "tableE2", "softmax").endswith(f"measures is continued by: {command}")
+    assert "is made of settings" in nothing(folder, "tableA2", "softmax")
+
+
+def test_a_reference_run_is_traced_to_what_is_kept_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "table1", "label_smoothing", "digits", "--reference", "--study", "full"]) == 0
+    told = capsys.readouterr().out
+    assert "table1: label_smoothing on digits, study full" in told
+    kept = reference("full")
+    values = [
+        row.value
+        for row in kept.table
+        if (row.metric, row.target, row.seed, row.split) == ("linear_top1", "digits", 0, "test")
+        and str(row.objective).startswith("label_smoothing")
+    ]
+    assert any(f" {value:.6g} " in told for value in values)
+    for part in (kept.digest, kept.provenance["commit"][0][:12], kept.provenance["command"]):
+        assert part in told
+    assert main(["why", "table1", "softmax", "--reference"]) == 0
+    assert "study evidence" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (["table1", "softmax", "--out", "mine"], 2, "give one of them"),
+        (["table1", "softmax", "--study", "ful"], 2, "Did you mean 'full'"),
+        (["table1", "softmix"], 2, "Did you mean 'softmax'"),
+        (["tableA2", "softmax"], 1, "it has none to be traced"),
+    ],
+)
+def test_what_of_a_reference_run_cannot_be_traced(
+    arguments: list[str], code: int, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", *arguments, "--reference"]) == code
+    assert part in capsys.readouterr().err
 
 
 def test_wrong_names_are_answered_with_the_nearest(folder: StudyFolder) -> None:
@@ -190,7 +232,8 @@ def test_a_name_may_be_a_title_or_the_beginning_of_one_thing(
     folder: StudyFolder, objective: str, target: str | None, meant: tuple[str, str | None]
 ) -> None:
     for shown in ("table1", "table4"):
-        assert why(folder, shown, objective, target) == why(folder, shown, *meant)
+        told = why if (shown == "table4") == (SWEPT in meant) else nothing
+        assert told(folder, shown, objective, target) == told(folder, shown, *meant)
 
 
 def test_a_beginning_of_several_things_is_refused_with_them(folder: StudyFolder) -> None:

@@ -13,7 +13,7 @@ from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.records.reading import StudyFolder
 from penultimate.report import exhibit, read_study
-from penultimate.report.evaluated import Task, board_of
+from penultimate.report.evaluated import Task, board_of, records
 from penultimate.report.listing import states
 from penultimate.report.measurements import admit
 from penultimate.report.networks import StudyObjective
@@ -109,3 +109,32 @@ def test_a_network_beside_trained_ones_is_no_objective_by_its_name(tmp_path: Pat
     measurements = admit(read_study(given(tmp_path, ("softmax",), networks=blocks).path))
     assert measurements.softmax == ""
     assert [(each.slug, each.label) for each in measurements.objectives] == [("network softmax", "softmax")]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("net", "net "),
+        ("softmax", "softmax ", " softmax"),
+        ("two words", "two  words"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("a\u200bb", "ab"),
+        ("Net", "net"),
+        ("x" * 70 + "1", "x" * 70 + "2"),
+        ("network softmax", "softmax"),
+    ],
+)
+def test_names_that_look_alike_are_networks_of_their_own_wherever_they_are_shown(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    measurements = admit(read_study(given(tmp_path, names).path))
+    shown = [each.label for each in measurements.objectives]
+    assert len({*shown}) == len({each.slug for each in measurements.objectives}) == len(names)
+    rows = records(measurements)
+    assert len(rows) == 2 * len(names)
+    assert [row["accuracy"] for row in rows[: len(names)]] == [(12 - each) / 12 for each in range(len(names))]
+    assert {row["network"] for row in rows} == {*shown}
+    ranking = exhibit("ranking", tmp_path)
+    assert [row.label for row in ranking.tables[0].rows] == shown
+    assert len(exhibit("comparisons", tmp_path).tables[0].rows) == len(names) * (len(names) - 1) // 2
+    assert render_report(read_study(tmp_path))

@@ -147,6 +147,13 @@ def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
                     f"{examined.name}'s argument '{argument.name}' is given {given}; a"
                     f" {examined.entry.kind} is called as {form}."
                 )
+        for argument in listed[len(arguments) :] if {*arguments} & {*GIVEN} else ():
+            if argument.name in GIVEN and argument.default in (parameter.empty, None):
+                only = "; of the plug-ins of an objective only a head is given features"
+                raise WrongError(
+                    f"{examined.name} asks for '{argument.name}', which a {examined.entry.kind} is not given:"
+                    f" it is called as {form}{only if argument.name == 'features' else ''}."
+                )
         early = positional[len(arguments) :]
         if early and (keyword_only or any(extra.default is parameter.empty for extra in early)):
             first = early[0]

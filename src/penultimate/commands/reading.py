@@ -56,6 +56,7 @@ def _takes_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="whose numbers are meant (penultimate list exhibits)")
     parser.add_argument("objective", help="an objective of the study, or a network that was given")
     parser.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
+    _takes_reference(parser)
     _takes_results(parser)
 
 
@@ -119,21 +120,29 @@ def _show(options: argparse.Namespace) -> int:
     source = _referred(options) or options.out
     built = exhibit(options.exhibit, source, options.study, options.allow_limited)
     say(render_exhibit_text(built))
-    return 0
+    return 0 if built.is_measured or built.galleries else 1
 
 
 def _why(options: argparse.Namespace) -> int:
-    from penultimate.records.tracing import explain
+    from penultimate.records.archive import reference
+    from penultimate.records.reading import StudyFolder
+    from penultimate.records.tracing import KeptFolder, explain
     from penultimate.registry import entry
     from penultimate.report import StudyResults
     from penultimate.report.measurements import admit
     from penultimate.report.networks import StudyNetworks
 
-    folder = folder_of(options.out, options.study)
+    _expect_one_place(options)
+    folder: StudyFolder | KeptFolder
+    if options.reference:
+        kept = reference(options.study)
+        folder, results = KeptFolder(kept), StudyResults.of(kept)
+    else:
+        folder = folder_of(options.out, options.study)
+        results = StudyResults(folder.described(), folder.evidence())
     exhibit = entry("exhibit", options.exhibit).resolve()
     exhibit.expect_shown(StudyNetworks(folder.description))
     if exhibit.of_same_runs:
-        results = StudyResults(folder.described(), folder.evidence())
         exhibit = exhibit.with_shared_seeds(admit(results, allow_limited=True))
     say(explain(folder, exhibit, options.objective, options.target))
     return 0
@@ -222,15 +231,20 @@ def _list(options: argparse.Namespace) -> int:
 
 def _referred(options: argparse.Namespace) -> StudyResults | None:
     """The reference run that is asked for, if one is."""
+    _expect_one_place(options)
     if not options.reference:
         return None
-    if options.out != "runs":
-        raise RequestError(
-            "--reference reads a run of the package, --out those of a folder: give one of them"
-        )
     from penultimate.report import read_reference
 
     return read_reference(options.study)
+
+
+def _expect_one_place(options: argparse.Namespace) -> None:
+    """Raise RequestError where results are asked for of the package and of a folder at once."""
+    if options.reference and options.out != "runs":
+        raise RequestError(
+            "--reference reads a run of the package, --out those of a folder: give one of them"
+        )
 
 
 COMMANDS = (

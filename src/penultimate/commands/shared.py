@@ -83,7 +83,8 @@ def tell(summary: Summary, report: Path) -> None:
     for step_id, reason in summary.diverged.items():
         say(f"diverged: {step_id}: {reason}")
     for step_id, reason in summary.failed.items():
-        say(f"failed: {step_id}: {reason}", file=sys.stderr)
+        log = report.parent / f"failed-{step_id}.log"
+        say(f"failed: {step_id}: {reason}{f' (log: {log})' if log.is_file() else ''}", file=sys.stderr)
     if summary.failed:
         skipped = counted(len(summary.skipped), "step")
         left = f"left out because of these: {skipped}; " if summary.skipped else ""

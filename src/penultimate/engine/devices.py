@@ -68,8 +68,8 @@ def places_on_gpus(share: float) -> list[dict[str, str]]:
         raise RequestError(
             f"the study's networks run on GPUs ({share:g} {'each' if share > 1 else 'of one each'}), and this"
             f" machine has none that can be used (nvidia-smi finds none, or {VISIBLE} names none); --gpus 0"
-            " runs them on the CPU, where studies of ImageNet's size take years: penultimate plan says how"
-            " long, and 'quickstart' asks the same in minutes"
+            " runs them on the CPU, where studies of ImageNet's size take years: penultimate plan STUDY"
+            " --gpus 0 says how long, and 'quickstart' asks the same in minutes"
         )
     if share > len(found):
         raise RequestError(

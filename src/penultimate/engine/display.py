@@ -76,6 +76,9 @@ class Display:
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None:
         self._study(graph)
+        if not cached and not self.total:  # of a tuning, which opens one graph after another, once
+            place = self.store.root.absolute()
+            self.say(escape(f"no results of it in '{place}': all is computed; --out names another folder"))
         self.done, self.total = cached, len(graph.steps)
         side = "as many side by side as the nodes have room for"
         if processes:

@@ -19,7 +19,10 @@ from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.features.bank import FeatureBank, float32
 from penultimate.metrics.inputs import as_tensor, items, whole_number
+from penultimate.networks.given import network_of
+from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network
+from penultimate.networks.told import preparer
 
 Batches = Iterable[tuple[Any, ...]]
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
@@ -27,7 +30,7 @@ REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
 
 
 def extract(
-    model: Network | Callable[[Tensor], Tensor],
+    model: Network | Model | Callable[[Tensor], Tensor],
     data: Images | Batches,
     batch_size: int = 256,
     provenance: dict[str, Any] | None = None,
@@ -40,14 +43,17 @@ def extract(
     iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that say which image a row
     is, whatever the order of the loader; without them the bank has none. An ImageSet has its own.
 
-    A module whose output is that of a final layer (see `backbones.ending.FORMS`) is a classifier: the
-    features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor of
-    a final layer counts. The output of any other model is taken for the features, [n m]. `layer` names
-    another layer whose output is meant: "avgpool", say, or "fc" for that of a final linear layer. Maps of one
-    pixel are flattened.
+    A module whose output follows from that of a final layer (see `backbones.ending.FORMS`) is a classifier:
+    the features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor
+    of a final layer counts. The output of any other model is taken for the features, [n m]: so it is where
+    the head was removed, or is an Identity. `layer` names another layer whose output is meant: "avgpool",
+    say, "fc" for that of a final linear layer, or "output" for the model's own. Maps of one pixel are
+    flattened. `pu.Model(module, layer=..., mean=..., size=...)` says more of a module, and goes with an
+    ImageSet too.
 
     A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
-    without autocast; the batch size changes features by no more than float32 rounding.
+    without gradients and autocast; the batch size changes features by no more than float32 rounding. A model
+    whose passes over the same images differ is warned of.
 
     Raises RequestError if features are not [n m] or not finite, if there are no batches, and for a layer that
     the model does not have (with the nearest names).
@@ -59,10 +65,18 @@ def extract(
     ((2, 4), (2, 10), (2, 10))
     """
     whole_number(batch_size, "batch_size", 1)
+    prepare: Callable[[Tensor], Tensor] | None = None
+    if isinstance(model, Model):
+        layer = model.layer if layer is None else layer
+        if isinstance(data, Images):
+            told = Model(model.module, **{**model.settings, "layer": layer})
+            return _from_images(network_of(told), data, batch_size, provenance or {})
+        prepare, model = preparer(model), model.module
     if isinstance(data, Images):
         if not isinstance(model, Network):
             raise RequestError(
-                "an ImageSet goes with a Network; give another model an iterable of (batch, labels)"
+                "an ImageSet goes with a Network, or a pu.Model, which prepare it; give another model an"
+                " iterable of (batch, labels)"
             )
         if layer is not None:
             raise RequestError(
@@ -71,7 +85,7 @@ def extract(
         return _from_images(model, data, batch_size, provenance or {})
     if isinstance(model, Network):
         raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
-    return _from_batches(model, data, layer, provenance or {})
+    return _from_batches(model, data, layer, provenance or {}, prepare)
 
 
 def predicted(
@@ -107,7 +121,11 @@ def _from_images(network: Network, data: Images, size: int, provenance: dict[str
 
 
 def _from_batches(
-    model: Callable[[Tensor], Tensor], data: Batches, layer: str | None, provenance: dict[str, Any]
+    model: Callable[[Tensor], Tensor],
+    data: Batches,
+    layer: str | None,
+    provenance: dict[str, Any],
+    prepare: Callable[[Tensor], Tensor] | None = None,
 ) -> FeatureBank:
     if not callable(model):
         raise RequestError(
@@ -129,6 +147,7 @@ def _from_batches(
             for images, targets, *numbers in _batches(data):
                 batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
                 batch = batch if device is None else batch.to(device)
+                batch = batch if prepare is None else prepare(batch)
                 if batch.is_inference() and not torch.is_inference_mode_enabled():
                     batch = batch.clone()  # a network may write into its input
                 if not parts:

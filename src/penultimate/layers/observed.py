@@ -6,7 +6,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,9 +23,12 @@ from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics.inputs import as_tensor, items, whole_number
 from penultimate.metrics.similarity import FEWEST, expect_enough
+from penultimate.networks.given import network_of
+from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network
+from penultimate.networks.told import preparer
 
-AnyNetwork: TypeAlias = Network | nn.Module
+AnyNetwork: TypeAlias = Network | nn.Module | Model
 Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | None] | None
 
 LABELS = ("label", "labels")
@@ -59,6 +62,10 @@ class ObservedNetwork:
 
         Raises RequestError for anything but a network, and for patterns that match none of its layers.
         """
+        if isinstance(network, Model):
+            prepare = preparer(network)
+            made = cls.of(name, network_of(network), patterns, output)
+            return replace(made, prepare=prepare)
         module = unwrapped(network.body if isinstance(network, Network) else network)
         if not isinstance(module, nn.Module):
             what = type(network).__name__
@@ -127,7 +134,7 @@ def observed(
     networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers, output: str = ""
 ) -> list[ObservedNetwork]:
     """The networks of a list ("0", "1", ...) or a mapping; `layers` for all, or a mapping by network."""
-    if isinstance(networks, nn.Module | Network):
+    if isinstance(networks, nn.Module | Network | Model):
         raise RequestError("networks are a list or a mapping of networks; for a single one, pass [network]")
     if not isinstance(networks, Mapping):
         networks = {str(number): network for number, network in enumerate(items(networks, "networks"))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -31,7 +32,7 @@ from penultimate.backbones.ending import (
     tensors_of,
 )
 from penultimate.backbones.passes import difference, plainly
-from penultimate.backbones.taps import taps
+from penultimate.backbones.taps import taps, unwrapped
 from penultimate.data.decoding import middle_square
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
@@ -50,6 +51,7 @@ from penultimate.networks.architectures import (
 )
 from penultimate.networks.built import built_again, expected, noise, obtain, restore_as_built
 from penultimate.networks.live import kept
+from penultimate.networks.model import Model
 from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, LIVE, Source, read_source
 from penultimate.networks.state import in_single, packed, packed_others, unpack, unpacked_others
@@ -179,6 +181,19 @@ def fetch(
     remarks = {"left out": left_out, "made float32": single, "no final layer": own}
     remarks["not deterministic"] = _chance(text, module, prepared)
     return {**_facts(folder / WEIGHTS, prepared, origin), **noted(remarks)}
+
+
+def network_of(model: Model) -> GivenNetwork:
+    """Return a copy of a module as a network that prepares images as the model says, on its device."""
+    module = copy.deepcopy(unwrapped(model.module)).eval()
+    source = Source(LIVE, "the module", dict(model.settings))
+    prepared, _ = preparation(source, module)
+    text = f"{LIVE}:{type(module).__name__}"
+    end = _end(text, source, module, prepared)
+    if isinstance(end, str):
+        return GivenNetwork(module if "layer" in source.settings else _up_to(module, end), None, prepared, ())
+    last = classifier(module, end)
+    return GivenNetwork(cut(module, end), last, prepared, ())
 
 
 def load_given(folder: Path) -> GivenNetwork:

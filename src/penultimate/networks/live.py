@@ -21,6 +21,7 @@ from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_arrays, digest_bytes
 from penultimate.networks.architectures import preparation
+from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
 from penultimate.networks.state import in_single, other_kinds, parts_to_digest, tensors_of_state
 from penultimate.userfile import first_line
@@ -29,11 +30,17 @@ _KEPT: dict[str, nn.Module] = {}
 
 
 def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
-    """Keep a copy of a module, on the CPU and in evaluation mode; returns its source.
+    """Keep a copy of a module, on the CPU and in evaluation mode; return its source.
 
-    `settings` is what is said of its images. Raises RequestError for what is no module, cannot be copied or
-    refuses them.
+    `settings` is what is said of the images of all networks; what a `Model` says itself counts before that.
+    Raises RequestError for what is no module, cannot be copied or refuses its images.
     """
+    own: Mapping[str, Any] = {}
+    if isinstance(module, Model):
+        own = module.settings
+        module, sized = module.module, own.keys() & {"crop", "share", "resize"}
+        others = {each: value for each, value in settings.items() if not sized & {each, "resize"}}
+        settings = {**others, **own}
     if not isinstance(module, nn.Module):
         raise RequestError(
             f"'{name}' comes from a source such as 'timm:resnet18', or is an nn.Module, not a"
@@ -42,12 +49,12 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
     state = hashlib.sha256()
     try:
         tensors_of_state(unwrapped(module))  # before it is copied, which not all can be
-        own = copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
-        prepared, _ = preparation(Source(LIVE, name, dict(settings)), own)
+        copied = copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
+        prepared, _ = preparation(Source(LIVE, name, dict(settings)), copied)
         channels, side = len(prepared.statistics.mean), prepared.crop
         images = torch.randn(2, channels, side, side, generator=derived_generator("live"))
-        found = [value.float().numpy() for value in _outputs(_in_single(own, images), images)]
-        for part in parts_to_digest(own):
+        found = [value.float().numpy() for value in _outputs(_in_single(copied, images), images)]
+        for part in parts_to_digest(copied):
             state.update(part)
     except RequestError:
         raise
@@ -55,14 +62,15 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
         said = shortened(legible(first_line(error) or type(error).__name__), 300)
         raise RequestError(
             f"the module '{name}' cannot be copied and run on images like those of its preparation: {said}."
-            " size=64 says 64 x 64 pixels; a Python file that builds it is given as 'FILE.py:build' with"
-            " weights='FILE'"
+            " pu.Model(module, size=64) says 64 x 64 pixels; a Python file that builds it is given as"
+            " 'FILE.py:build' with weights='FILE'"
         ) from error
-    made = "\n".join((type(own).__qualname__, repr(prepared), state.hexdigest(), digest_arrays(*found)))
+    made = "\n".join((type(copied).__qualname__, repr(prepared), state.hexdigest(), digest_arrays(*found)))
     digest = digest_bytes(made.encode())[:32]
-    text = f"{type(own).__name__}-{digest}"
-    _KEPT[text] = own
-    return f"{LIVE}:{text}"
+    text = f"{type(copied).__name__}-{digest}"
+    _KEPT[text] = copied
+    listed = ", ".join(f"{setting}={value!r}" for setting, value in own.items())
+    return f"{LIVE}:{text}({listed})" if listed else f"{LIVE}:{text}"
 
 
 def kept(name: str) -> nn.Module:

@@ -48,7 +48,7 @@ SETTINGS: Mapping[str, Mapping[str, type]] = {
     "timm": {**NAMED, **BUILDING, **PREPARING},
     "torchvision": {**NAMED, **BUILDING, **PREPARING},
     "onnx": PREPARING,
-    LIVE: PREPARING,
+    LIVE: {"layer": str, **PREPARING},
     "folder": {},
     "file": {**BUILDING, **PREPARING},
 }

@@ -20,9 +20,9 @@ class KNNProbe(Probe):
         y(x) = argmax_c sum_{i in N_k(x)} 1[y_i = c]
 
     Equal distances are ranked by index; ties of votes go to the smallest class, ties of accuracy to the
-    smallest k. Distances are float64; those that agree to 1e-12 of the squared norms are equal. The paper
-    does not state its distance: it is "cosine" by default (a zero vector is at distance 1 from everything) or
-    "euclidean".
+    smallest k. Distances are float64, as exact for points that lie far from the origin or beside a far one;
+    those that agree to 1e-12 of themselves are equal. The paper does not state its distance: it is "cosine"
+    by default (a zero vector is at distance 1 from everything) or "euclidean".
 
     Parameters: `metric`; `max_k`, limited to n - 1. Learnt: `classes_` [k], `k_`, `leave_one_out_` (top-1
     accuracy for k = 1, 2, ..., with the example itself left out by its index).

@@ -1,12 +1,13 @@
 """Exact nearest neighbours, block by block: one order of distances, the same on every machine.
 
-Distances come from a float64 matrix product, so their rounding depends on the BLAS; two examples at the same
-distance must not be ranked by it. Distances that agree to TIE of the squared norms count as equal, and equals
-are ranked by index.
+Distances come first from a float64 matrix product of points about a centre, which is fast and rounds to a
+share of the points' squared lengths. Where that might change the order of a row's nearest (a few points far
+from the others, say), their distances are computed once more from the differences u - v, whose rounding is a
+share of the distance itself. Distances that agree to TIE are then equal, and equals are ranked by index.
 
 Selecting the few nearest of many costs more than the product. So a sample of each row sets a threshold below
 which slightly more than enough of the row is expected to lie; only that part is sorted. A row in which it was
-not enough, or whose last place is tied, is sorted completely: the sample affects the time, never the result.
+not enough is sorted completely: the sample affects the time, never the result.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from penultimate.probes.arrays import (
     beside,
     blocks,
     cast,
+    counting,
     library,
     on_host,
     to_numpy,
@@ -41,6 +43,11 @@ LEAST_QUERIES = 64
 """The fewest queries at a time; with fewer the matrix product starves."""
 SAMPLED = 6
 """One column in this many is sampled."""
+CENTRED = 1001
+"""The most examples whose median is the centre, which a few far ones do not move."""
+EPS = 2.0**-52
+LEAST = 1e-300
+"""Below this, halves of squares may have lost digits to the end of float64's range."""
 
 
 class Candidates(NamedTuple):
@@ -54,41 +61,44 @@ class Candidates(NamedTuple):
 class Neighbours:
     """Examples [n p] among which neighbours are searched, prepared once.
 
-    With "cosine" a point is x/|x| and d = 1 - u.v; a zero vector has no direction and is at distance 1 from
-    everything. With "euclidean" the points are centred (which changes no distance and saves digits) and
-    d = |u - v|^2 / 2. Both are d = h_u + h_v - u.v, with h = 1/2 or |u|^2/2.
+    d = |u - v|^2 / 2, with u = x for "euclidean" and u = x/|x| for "cosine", where it is 1 - cos(x, y); a
+    zero vector has no direction and is at distance 1 from everything. Points are taken about a centre, which
+    changes no distance and saves digits: d = h_u + h_v - u.v with h = |u|^2/2.
     """
 
     def __init__(self, features: Float[Array, "n p"], metric: str) -> None:
-        self.metric, self.unit = metric, 1.0
-        self.points, self.halves = self._learnt(features)
-        if not SAFE[0] < float(self.halves.max()) < SAFE[1]:
+        self.features, self.metric, self.unit = features, metric, 1.0
+        chosen = np.random.default_rng(1).permutation(len(features))[:CENTRED]
+        self.chosen = beside(np.sort(chosen), features)
+        self.points, self.halves, self.zero = self._learnt()
+        if metric == "euclidean" and not SAFE[0] < float(self.halves.max()) < SAFE[1]:
             # Squares left float64: begin again in a unit, a power of two, that changes no digit.
             self.unit = math.ldexp(1.0, math.frexp(float(abs(features).max()))[1] - 1)
-            self.points, self.halves = self._learnt(features)
+            self.points, self.halves, self.zero = self._learnt()
         sample = np.random.default_rng(0).permutation(len(features))[: len(features) // SAMPLED]
         self.sample = beside(np.sort(sample), self.points)
 
-    def _learnt(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        """The examples as `_prepare` makes them, about their mean if distances are Euclidean."""
+    def _learnt(self) -> tuple[Float[Array, "n p"], Float[Array, " n"], Bool[Array, " n"]]:
+        """The examples as `_prepare` makes them, about the median of some of them."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.metric == "euclidean":
-                self.center = self._in_unit(features).mean(0)
-            return self._prepare(features)
+            some = to_numpy(self._uncentred(self.features[self.chosen])[0])
+            self.center = beside(np.median(some, axis=0), self.features)
+            return self._prepare(self.features)
 
-    def _in_unit(self, features: Float[Array, "n p"]) -> Float[Array, "n p"]:
+    def _uncentred(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Bool[Array, " n"]]:
+        """The points u, and which of them have no direction."""
         points = cast(features, "float64")
-        return points if self.unit == 1 else points / self.unit
-
-    def _prepare(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-        points = self._in_unit(features)
         if self.metric == "euclidean":
-            points = points - self.center
-            return points, 0.5 * (points * points).sum(1)
-        # In two steps, since the square of a very large or very small feature leaves the range of float64.
-        points = points / _nonzero(library(points).amax(abs(points), 1))[:, None]
-        points = points / _nonzero((points * points).sum(1) ** 0.5)[:, None]
-        return points, library(points).full_like(points[:, 0], 0.5)
+            return (points if self.unit == 1 else points / self.unit), points[:, 0] != points[:, 0]
+        points, sizes = _scaled(points)
+        return points / _nonzero((points * points).sum(1) ** 0.5)[:, None], sizes == 0
+
+    def _prepare(
+        self, features: Float[Array, "n p"]
+    ) -> tuple[Float[Array, "n p"], Float[Array, " n"], Bool[Array, " n"]]:
+        points, zero = self._uncentred(features)
+        points = points - self.center
+        return points, 0.5 * (points * points).sum(1), zero
 
     def nearest(
         self, count: int, queries: Float[Array, "q p"] | None = None
@@ -103,46 +113,95 @@ class Neighbours:
         >>> [indices.tolist() for _, indices in line.nearest(2)]
         [[[1, 3], [3, 0], [1, 3], [1, 0]]]
         """
-        points, own_halves = self.points, self.halves
+        given = self.features if queries is None else queries
+        points, own_halves, zero = self.points, self.halves, self.zero
         if queries is not None:
-            with np.errstate(over="ignore"):
-                points, own_halves = self._prepare(queries)
+            with np.errstate(over="ignore", invalid="ignore"):
+                points, own_halves, zero = self._prepare(queries)
             if not float(own_halves.max()) < SAFE[1]:
                 raise RequestError(
                     "X holds numbers so large that all distances to the training examples are equal in"
                     " float64"
                 )
-        halves = to_numpy(self.halves)
+        some_zero = bool(self.zero.any()) or bool(zero.any())
         limit = BLOCK_DISTANCES["host" if on_host(points) else "device"]
         for block in blocks(len(points), max(LEAST_QUERIES, limit // len(self.points))):
-            products = points[block] @ self.points.T
             # h_u is constant along a row and does not affect the ranking.
-            distances = library(products).subtract(self.halves, products, out=products)
+            distances = points[block] @ self.points.T
+            distances = library(distances).subtract(self.halves, distances, out=distances)
+            if some_zero:
+                distances[:, self.zero] = (1 - own_halves[block])[:, None]
+                # A query without direction is as far from all: they are ranked by index.
+                distances[zero[block]] = cast(counting(len(self.points), distances), "float64")
             if queries is None:
                 itself = np.arange(block.start, block.stop)
                 distances[itself - block.start, itself] = np.inf
-            yield block, self._ranked(distances, count, halves, to_numpy(own_halves[block]))
+            yield block, self._ranked(distances, count, given[block], to_numpy(own_halves[block]))
 
     def _ranked(
         self,
         distances: Float[Array, "q n"],
         count: int,
-        halves: Float[np.ndarray, " n"],
+        queries: Float[Array, "q p"],
         own_halves: Float[np.ndarray, " q"],
     ) -> Int[np.ndarray, "q m"]:
         """The `count` nearest of each row by (distance, index)."""
         wanted = min(count + 1, distances.shape[1])
-        candidates = _below(distances, self._threshold(distances, wanted), wanted)
-        order, tied = _order(candidates, halves, own_halves)
-        unsure = candidates.counts < wanted
-        if tied.shape[1] >= count:
-            unsure |= tied[:, count - 1]
-        indices = np.take_along_axis(candidates.indices, order, 1)[:, :count]
-        rows = np.flatnonzero(unsure)
-        if len(rows):
-            order, _ = _order(_everything(to_numpy(distances[rows])), halves, own_halves[rows])
-            indices[rows] = order[:, :count]
-        return indices
+        threshold = self._threshold(distances, wanted)
+        sure = to_numpy(threshold)
+        # What lies beyond the threshold by rounding alone is a candidate too.
+        beyond = beside(sure + 2 * self._reach(sure + own_halves, own_halves), threshold)
+        candidates = _below(distances, beyond, wanted)
+        order = np.argsort(candidates.distances, axis=1)
+        ordered = np.take_along_axis(candidates.distances, order, 1)
+        indices = np.take_along_axis(candidates.indices, order, 1)
+        apart = self._apart(ordered, own_halves)
+        nearest: NumpyInts = indices[:, :count].copy()
+        short = ordered[:, count - 1] > sure
+        for row in np.flatnonzero(short | ~apart[:, :count].all(1)):
+            gaps, found = apart[row], indices[row]
+            if short[row]:
+                whole = to_numpy(distances[row])
+                found = np.argsort(whole, kind="stable")
+                gaps = self._apart(whole[found][None], own_halves[row : row + 1])[0]
+            ends = np.flatnonzero(gaps[count - 1 :])
+            found = found[: count + ends[0] if len(ends) else len(found)]
+            nearest[row] = (found if gaps[: len(found) - 1].all() else self._exactly(queries[row], found))[
+                :count
+            ]
+        return nearest
+
+    def _apart(
+        self, ordered: Float[np.ndarray, "q m"], own_halves: Float[np.ndarray, " q"]
+    ) -> Bool[np.ndarray, "q _"]:
+        """Whether each distance (ascending, less h_u) is above the one before by more than their rounding."""
+        finite = np.where(np.isfinite(ordered), ordered, 0.0)
+        reach = self._reach(finite + own_halves[:, None], own_halves[:, None])
+        with np.errstate(invalid="ignore"):
+            above: Bool[np.ndarray, "q _"] = np.diff(ordered, axis=1) > 2 * reach[:, 1:]
+        return above | np.isinf(ordered[:, 1:])
+
+    def _reach(self, distances: NumpyFloats, own_halves: NumpyFloats) -> NumpyFloats:
+        """A bound on the rounding of distances from the matrix product.
+
+        That of h_u + h_v - u.v is a share of h_u + h_v <= 3 h_u + 2 d; a direction is rounded itself.
+        """
+        sizes = abs(distances)
+        reach = TIE * (sizes + own_halves) + LEAST
+        return (
+            reach if self.metric == "euclidean" else reach + 16 * EPS * np.sqrt(2 * sizes) + (16 * EPS) ** 2
+        )
+
+    def _exactly(self, query: Float[Array, " p"], indices: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+        """The examples in the order of their distances from the query, computed from differences."""
+        indices = np.sort(indices)
+        given = to_numpy(cast(self.features[beside(indices, self.features)], "float64"))
+        u = to_numpy(cast(query, "float64"))
+        distances, rounding = (_chords if self.metric == "cosine" else _halves_of_squares)(u, given)
+        order = np.argsort(distances, kind="stable")
+        allowed = (TIE * distances + rounding)[order][1:]
+        groups = np.concatenate([[0], np.cumsum(np.diff(distances[order]) > allowed)])
+        return indices[order[np.lexsort((order, groups))]]
 
     def _threshold(self, distances: Float[Array, "q n"], wanted: int) -> Float[Array, " q"]:
         """A distance below which, judging by the sample, slightly more than `wanted` of each row lie."""
@@ -174,28 +233,39 @@ def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted
     return Candidates(padded.reshape(-1, width), padded_indices.reshape(-1, width), counts)
 
 
-def _everything(distances: NumpyFloats) -> Candidates:
-    rows, columns = distances.shape
-    return Candidates(distances, np.tile(np.arange(columns), (rows, 1)), np.full(rows, columns))
+def _halves_of_squares(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
+    """|u - v|^2 / 2 for every v, up to a common factor, and its rounding beside a share of itself."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        apart = others - u
+        size = float(abs(apart).max())
+        if size and not 1e-100 < size < 1e100:
+            apart = np.ldexp(apart, -math.frexp(size)[1])
+        return (apart * apart).sum(1) / 2, np.zeros(len(others))
 
 
-def _order(
-    candidates: Candidates, halves: Float[np.ndarray, " n"], own_halves: Float[np.ndarray, " q"]
-) -> tuple[NumpyInts, Bool[np.ndarray, "q _"]]:
-    """The order of each row by (distance, index), and which places of it are tied with the next.
+def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
+    """|x/|x| - y/|y||^2 / 2 for every y, and its rounding beside a share of itself; 1 for a zero vector.
 
-    The candidates' indices ascend along a row; a row in which equals have come out of order is sorted again,
-    by (group of equals, place).
+    With a = |x|, b = |y| and e = x - y it is |e - y (a - b)/b|^2 / (2 a^2), a - b = e.(x + y) / (a + b): for
+    vectors that share a long component, e is exact where x/a - y/b would have lost its digits.
     """
-    order = np.argsort(candidates.distances, axis=1)
-    ordered = np.take_along_axis(candidates.distances, order, 1)
-    sizes = own_halves[:, None] + halves[np.take_along_axis(candidates.indices, order, 1)]
-    with np.errstate(invalid="ignore"):
-        tied = np.diff(ordered, axis=1) <= TIE * np.maximum(sizes[:, 1:], sizes[:, :-1])
-    for row in np.flatnonzero((tied & (np.diff(order, axis=1) < 0)).any(1)):
-        groups = np.concatenate([[0], np.cumsum(~tied[row])])
-        order[row] = order[row][np.lexsort((order[row], groups))]
-    return order, tied
+    (x,), _ = _scaled(u[None])
+    y, sizes = _scaled(others)
+    a, b = math.sqrt(x @ x), _nonzero((y * y).sum(1) ** 0.5)
+    factor = np.exp2(np.round(np.log2(a / b)))
+    y, b = y * factor[:, None], b * factor
+    e = x - y
+    shift = (e * (x + y)).sum(1) / ((a + b) * b)
+    distances = ((e - y * shift[:, None]) ** 2).sum(1) / (2 * a * a)
+    slip = 16 * EPS * (e * e).sum(1) ** 0.5 / a
+    return np.where(sizes == 0, 1.0, distances), slip * np.sqrt(2 * distances) + slip**2
+
+
+def _scaled(points: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+    """Rows times powers of two, so that the largest number lies in [1/2, 1), and what its size was before."""
+    ops = library(points)
+    sizes = ops.amax(abs(points), 1)
+    return ops.ldexp(points, -ops.frexp(sizes)[1][:, None]), sizes
 
 
 def _nonzero(lengths: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -17,10 +17,10 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import (
     atomic_write,
@@ -192,9 +192,9 @@ def _of_arms(provenance: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def references() -> dict[str, Path]:
-    """The reference runs that come with the package, by study."""
-    root = Path(str(resources.files("penultimate"))) / "reference"
-    return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{KEPT}"))}
+    """Return the folders of the reference runs that come with registered papers, by study."""
+    roots: list[Path] = [registry.entry("reference", name).resolve() for name in registry.names("reference")]
+    return {path.parent.name: path.parent for root in roots for path in sorted(root.glob(f"*/{KEPT}"))}
 
 
 def reference(study: str = "") -> KeptStudy:

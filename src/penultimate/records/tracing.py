@@ -7,14 +7,16 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from penultimate.data.catalog import card, remember, shifted
-from penultimate.errors import RequestError, counted, nearest
+from penultimate.errors import PenultimateError, RequestError, counted, nearest
 from penultimate.objectives.presets import resolve
+from penultimate.records.archive import KeptStudy
 from penultimate.records.reading import StudyFolder
-from penultimate.records.table import Row
-from penultimate.records.tuning import accuracy_text
+from penultimate.records.table import Row, Table
+from penultimate.records.tuning import Tuning, accuracy_text
 from penultimate.store import Meta
 
 WIDEST = 34
@@ -39,10 +41,73 @@ class Showing(Protocol):
         ...
 
 
-def explain(folder: StudyFolder, exhibit: Showing, objective: str, target: str | None = None) -> str:
-    """The rows of an exhibit about an objective on a data set (by default the source), and their steps.
+class NothingError(PenultimateError):
+    """An exhibit has no number of an objective on a data set."""
 
-    Raises RequestError for an objective or a data set that the study does not have.
+
+@dataclass(frozen=True)
+class KeptFolder:
+    """A kept study, as far as its numbers can be traced without its steps: to its machine, code and data."""
+
+    kept: KeptStudy
+    is_tuning = False
+
+    @property
+    def name(self) -> str:
+        return str(self.description["name"])
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return self.kept.description
+
+    @property
+    def backbones(self) -> list[str]:
+        blocks = self.description["networks"]
+        return list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
+
+    def metas(self) -> dict[str, Meta]:
+        return {}
+
+    def evidence(self) -> Table:
+        return self.kept.table
+
+    def called(self, step_id: str) -> str:
+        return step_id
+
+    def diverged(self) -> dict[str, str]:
+        return {}
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        return {}
+
+    def tuning(self) -> Tuning | None:
+        return None
+
+    def command_for(self, step_id: str, verify: bool = True) -> str:
+        return str(self.description.get("command", f"penultimate run {self.name}"))
+
+    def origin(self) -> list[str]:
+        """Return what is kept of where its rows come from."""
+        known = self.kept.provenance
+        packages = known.get("packages", {})
+        versions = (f"{name} {packages[name]}" for name in ("torch", "numpy") if name in packages)
+        lines = {
+            "command": known.get("command", ""),
+            "code": f"commit {', '.join(commit[:12] for commit in known.get('commit', ())) or 'unknown'}",
+            "machine": ", ".join([str(known.get("processor", "")), *versions]),
+            "rows": f"sha256 {self.kept.digest}",
+        }
+        told = [f"  {what:<8} {text}" for what, text in lines.items()]
+        return ["", "a kept run: its steps are not here, but what they were made by and with", *told]
+
+
+def explain(
+    folder: StudyFolder | KeptFolder, exhibit: Showing, objective: str, target: str | None = None
+) -> str:
+    """Return the rows of an exhibit about an objective on a data set (or the source), and their steps.
+
+    Raises RequestError for an objective or a data set that the study does not have, and NothingError where
+    the exhibit has no number of them.
     """
     for kept in folder.description.get("cards", ()):
         remember(kept)
@@ -63,7 +128,7 @@ def explain(folder: StudyFolder, exhibit: Showing, objective: str, target: str |
         if metas[step_id].content["columns"].get("objective") == spec
     ]
     if not rows:
-        return "\n".join([_nothing(folder, exhibit, objective, target, elsewhere), *diverged])
+        raise NothingError("\n".join([_nothing(folder, exhibit, objective, target, elsewhere), *diverged]))
     lines = [f"{exhibit.name}: {objective} on {target}, study {folder.name}", ""]
     lines += _told(rows, spec, several=len(folder.backbones) > 1)
     lines += [f"  also on: {elsewhere}"] if elsewhere else []
@@ -73,17 +138,18 @@ def explain(folder: StudyFolder, exhibit: Showing, objective: str, target: str |
         _collect(row.step or "", metas, steps, spec)
     for step_id, meta in steps.items():
         lines += ["", *_describe(folder.called(step_id), meta)]
+    lines += folder.origin() if isinstance(folder, KeptFolder) else []
     return "\n".join(lines)
 
 
-def _shows(folder: StudyFolder, exhibit: Showing, row: Row) -> bool:
+def _shows(folder: StudyFolder | KeptFolder, exhibit: Showing, row: Row) -> bool:
     """Whether an exhibit shows a row; one that names no quantities shows of a tuning what it chose by."""
     if folder.is_tuning and not exhibit.quantities:
         return (row.metric, row.split) == ("top1", "holdout")
     return exhibit.shows(row, next(iter(folder.backbones), ""))
 
 
-def _objective(folder: StudyFolder, objective: str) -> tuple[str, str]:
+def _objective(folder: StudyFolder | KeptFolder, objective: str) -> tuple[str, str]:
     """The canonical spec of an objective, or the name of a network that was given; and its short name."""
     listed = folder.description["objectives"]
     meanings = {entry[name]: str(entry["spec"]) for name in ("label", "slug", "spec") for entry in listed}
@@ -94,14 +160,14 @@ def _objective(folder: StudyFolder, objective: str) -> tuple[str, str]:
     return spec, next(str(entry["slug"]) for entry in listed if entry["spec"] == spec)
 
 
-def _place(folder: StudyFolder, target: str) -> str:
+def _place(folder: StudyFolder | KeptFolder, target: str) -> str:
     source, targets = folder.description["source"], folder.description["targets"]
     places = [source, *targets, *shifted(source).values()]
     meanings = {card(place).title: place for place in places} | {place: place for place in places}
     return _meant(folder, "data set", target, meanings)
 
 
-def _meant(folder: StudyFolder, what: str, name: str, meanings: Mapping[str, str]) -> str:
+def _meant(folder: StudyFolder | KeptFolder, what: str, name: str, meanings: Mapping[str, str]) -> str:
     """What a name means: one of them, or the beginning of what is one thing alone."""
     if name in meanings:
         return meanings[name]
@@ -129,7 +195,9 @@ def _plain(text: str) -> str:
     return re.sub(r"[\s_-]+", "_", re.sub(r"\s*([=(),])\s*", r"\1", text.strip().lower()))
 
 
-def _nothing(folder: StudyFolder, exhibit: Showing, objective: str, target: str, elsewhere: str) -> str:
+def _nothing(
+    folder: StudyFolder | KeptFolder, exhibit: Showing, objective: str, target: str, elsewhere: str
+) -> str:
     """That an exhibit has no number of an objective on a data set, and what there is instead."""
     if elsewhere:
         return f"{exhibit.name} shows nothing of {objective} on {target}; it does on: {elsewhere}"
@@ -184,7 +252,7 @@ def _values(rows: list[Row], spec: str) -> tuple[str, str]:
     return f"{min(values):.6g} to {max(values):.6g}", count
 
 
-def _search(folder: StudyFolder, spec: str) -> list[str]:
+def _search(folder: StudyFolder | KeptFolder, spec: str) -> list[str]:
     """Of a tuning: among which cells this objective was chosen."""
     tuning = folder.tuning()
     lines = []

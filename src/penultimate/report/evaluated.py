@@ -120,7 +120,7 @@ def _task(measurements: Measurements, target: str, probe: str) -> Task | None:
         return None
     first = arrays[networks[0].spec]
     truth = dict(zip(first["ids"].tolist(), first["labels"].tolist(), strict=True))
-    predicted = {each.label: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks}
+    predicted = {each.spec: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks}
     per_class = official_accuracy(target) == "mean_per_class"
     return Task(target, card(target).title, networks, answers(predicted, truth, per_class))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shlex
+import unicodedata
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +136,7 @@ def _of_given(name: str) -> str:
     try:
         resolve(name)
     except RequestError:
-        return name
+        return f"network {name}" if name.startswith("network ") else name
     return f"network {name}"
 
 
@@ -148,14 +150,33 @@ def name_in(text: str) -> str:
 
 
 def _told_apart(objectives: list[StudyObjective]) -> tuple[StudyObjective, ...]:
-    """The objectives, those of one label with their hyperparameters behind it."""
-    labels = [objective.label for objective in objectives]
-    return tuple(
-        dataclasses.replace(objective, label=f"{objective.label} ({_arguments(objective.spec)})")
-        if labels.count(objective.label) > 1
+    """Return the objectives with labels that readers can tell apart, whatever else is keyed by them.
+
+    Those of one label have their hyperparameters behind it; names that still look the same, such as those of
+    networks that differ in blanks or in the form of an accented letter, are numbered.
+    """
+    alike = Counter(_as_seen(objective.label) for objective in objectives)
+    detailed = [
+        dataclasses.replace(objective, label=f"{objective.label} ({arguments})")
+        if alike[_as_seen(objective.label)] > 1 and (arguments := _arguments(objective.spec))
         else objective
         for objective in objectives
-    )
+    ]
+    alike = Counter(_as_seen(objective.label) for objective in detailed)
+    so_far: Counter[str] = Counter()
+    numbered = []
+    for objective in detailed:
+        seen = _as_seen(objective.label)
+        so_far[seen] += 1
+        count = f" [{so_far[seen]} of {alike[seen]}]" if alike[seen] > 1 else ""
+        numbered.append(dataclasses.replace(objective, label=objective.label + count))
+    return tuple(numbered)
+
+
+def _as_seen(label: str) -> str:
+    """Return a label as it looks: without blanks at its ends, marks of no width, and forms of a letter."""
+    shown = unicodedata.normalize("NFKC", label)
+    return " ".join("".join(each for each in shown if unicodedata.category(each) != "Cf").split())
 
 
 def _arguments(spec: str) -> str:
@@ -163,5 +184,5 @@ def _arguments(spec: str) -> str:
     try:
         terms = registry.parse_sum(spec)
     except RequestError:
-        return plain(spec)
+        return ""
     return ", ".join(f"{key} = {value}" for term in terms for key, value in term.arguments.items())

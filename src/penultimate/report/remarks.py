@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penultimate.data.catalog import card
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import SWEEP
 from penultimate.report.sets import is_embedded
@@ -53,3 +54,12 @@ def seed_in_words(measurements: Measurements) -> str:
     if len({seed for block in grids for seed in block["seeds"]}) < 2 or not is_embedded(measurements.source):
         return ""
     return OF_DRAWS if all(block["draws"] == "seed" for block in grids) else OF_ONE_DRAW
+
+
+def not_validated(measurements: Measurements) -> list[str]:
+    """Return a sentence for each task that names the classes of which no image validates."""
+    from penultimate.measures.further_training import had_no_say
+
+    lacking = measurements.results.provenance.get("classes_not_validated", {})
+    every = [plain(had_no_say(card(target).title, classes)) for target, classes in sorted(lacking.items())]
+    return [f"{told[0].upper()}{told[1:]}." for told in every]

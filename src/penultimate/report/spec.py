@@ -15,8 +15,10 @@ A constant like this in any module of `report/exhibits` is all that a new exhibi
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -196,6 +198,19 @@ class Exhibit:
     def number(self) -> str:
         """The paper's name for it, such as "Table E.1"."""
         return number_of(self.name)
+
+
+def declare_exhibits(package: str, folder: Iterable[str], paper: str = "") -> None:
+    """Declare every `Exhibit` that a module of a package defines, in the order of the paper."""
+    modules = [importlib.import_module(f"{package}.{info.name}") for info in pkgutil.iter_modules(folder)]
+    places = {
+        value.name: (value, f"{module.__name__}:{name}")
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, Exhibit)
+    }
+    for exhibit, place in sorted(places.values(), key=lambda found: found[0].order):
+        registry.declare("exhibit", exhibit.name, place, exhibit.summary, paper)
 
 
 def all_exhibits() -> list[Exhibit]:

@@ -10,10 +10,10 @@ from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure,
 from penultimate.report.class_order import not_given, order_of_classes
 from penultimate.report.drawing.rasters import raster_size
 from penultimate.report.evaluated import arrays_of, board_of, tasks_of
-from penultimate.report.exhibits.fine_tuning import not_validated
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.remarks import not_validated
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import run_column, run_table

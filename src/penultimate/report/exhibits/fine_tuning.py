@@ -7,13 +7,12 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from penultimate.data.catalog import card
-from penultimate.measures.further_training import had_no_say
 from penultimate.report.base import TableRow
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
 from penultimate.report.printed import LINEAR as LINEAR_TRANSFER
 from penultimate.report.printed import printed_transfer
 from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.remarks import not_validated
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import run_cell
@@ -29,7 +28,7 @@ from penultimate.report.shapes.table import (
     run_table,
 )
 from penultimate.report.spec import Exhibit, Piece
-from penultimate.report.text import counted, fixed, in_words, listed, p_value, plain
+from penultimate.report.text import counted, fixed, in_words, listed, p_value
 from penultimate.statistics import two_way_anova
 from penultimate.statistics.comparison import LEVEL
 
@@ -281,13 +280,6 @@ def _protocol(measurements: Measurements) -> tuple[str, ...]:
             f" {counted(len(scratch['decay']), 'decay')}."
         )
     return (said,)
-
-
-def not_validated(measurements: Measurements) -> list[str]:
-    """Of which classes no image validates, task by task."""
-    lacking = measurements.results.provenance.get("classes_not_validated", {})
-    every = [plain(had_no_say(card(target).title, classes)) for target, classes in sorted(lacking.items())]
-    return [f"{told[0].upper()}{told[1:]}." for told in every]
 
 
 TABLE2 = Exhibit(
