@@ -106,7 +106,8 @@ def _step_seconds(
             torch.set_num_threads(threads)
 
     key = [objective, backbone, asdict(block.recipe), known.name, known.classes, count, side, study.threads]
-    return timings.of(f"{backbone}, trained on {count} images of {side} pixels", key, take)
+    what = f"{backbone}, trained on {count} images of {side} pixels" if side > SIDE else ""
+    return timings.of(what, key, take)
 
 
 def _images(known: DatasetCard, count: int, side: int) -> ImageSet:

@@ -40,7 +40,8 @@ class Timings:
     def of(self, what: str, key: Any, take: Callable[[], T]) -> T | None:
         """Return what `take` measures, or what it measured before; None where that is not kept and not timed.
 
-        `key` is all that the measurement depends on besides this machine; `what` names it for a person.
+        `key` is all that the measurement depends on besides this machine; `what` names it for a person, ""
+        where it takes no time to speak of.
         """
         name = digest_bytes(canonical_json([key, _here()]).encode())
         kept = _kept()
@@ -49,7 +50,8 @@ class Timings:
             return found
         if not self.may_take:
             return None
-        self.say(f"timing a batch of {what} on this machine")
+        if what:
+            self.say(f"timing a batch of {what} on this machine")
         found = take()
         if found is not None:
             _keep({**kept, name: {"found": found, "at": time.time()}})
