@@ -146,6 +146,16 @@ def test_what_is_hidden_is_said_unless_a_tool_left_it(tmp_path: Path) -> None:
     assert hidden in told(opened)
 
 
+def test_where_all_is_hidden_or_a_split_is_empty_that_is_said(tmp_path: Path) -> None:
+    lay(tmp_path / "hidden", ".NET", ".old")
+    with pytest.raises(RequestError, match=r"class folders; 2 are \('.NET', '.old'\) hidden by a dot"):
+        open_dataset(str(tmp_path / "hidden"))
+    (lay(tmp_path / "set", "train/ant", "train/bee") / "test").mkdir()
+    opened = open_dataset(str(tmp_path / "set"))
+    assert "without class folders: 1 folder ('test')" in told(opened)
+    assert "were drawn with seed 0" in told(opened)
+
+
 def test_hidden_classes_of_splits_are_said(tmp_path: Path) -> None:
     folders = [f"{split}/{name}" for split in ("train", "test") for name in ("Go", "Rust", ".NET")]
     opened = open_dataset(str(lay(tmp_path, *folders)))

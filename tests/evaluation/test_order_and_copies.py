@@ -135,7 +135,7 @@ def test_an_order_may_hold_classes_of_which_there_are_no_images(colours: Path, t
 
 def test_what_cannot_be_said_of_an_order(colours: Path) -> None:
     where = {"task": str(colours), "source": str(colours)}
-    with pytest.raises(RequestError, match="an order of classes is said of a source on disk"):
+    with pytest.raises(RequestError, match="an order of classes goes with a source on disk"):
         evaluation({"a": "timm:test_vit"}, where, class_order="text")
     with pytest.raises(RequestError, match="copies are to 'keep' or to 'drop', not 'some'"):
         evaluation({"a": "timm:test_vit"}, where, copies="some")

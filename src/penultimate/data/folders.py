@@ -39,6 +39,8 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
             found.setdefault(part, []).append((name, images))
     if not any(images for its in found.values() for _, images in its):
         lying = f"; {some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
+        if seen.hidden:
+            lying += f"; {some(sorted(seen.hidden), 'is', 'are')} hidden by a dot"
         raise RequestError(
             f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
             f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"
@@ -66,6 +68,9 @@ def folders(path: Path) -> tuple[dict[str, Listing], list[str]]:
     if left:
         others = [entry.relative_to(path).as_posix() for entry in left]
         notes.append(f"of no split, and left out: {some(others, 'folder', 'folders')}")
+    empty = [folder.relative_to(path).as_posix() for folder, part in named.items() if part not in found]
+    if empty:
+        notes.append(f"without class folders: {some(empty, 'folder', 'folders')}")
     if taken:
         called = some([entry.name for entry in taken], "folder", "folders")
         notes.append(f"taken for a class, and not for the images of a split: {called}")

@@ -94,7 +94,8 @@ def evaluation(
         raise RequestError(f"copies are to 'keep' or to 'drop', not {copies!r}")
     if class_order and not (chosen and data[source]):
         raise RequestError(
-            "an order of classes is said of a source on disk that networks classify: source and classifies"
+            "an order of classes goes with a source on disk that the networks classify: --source FOLDER"
+            " --classifies all"
         )
     reading: dict[str, dict[str, Any]] = {each: {} for each, where in data.items() if where}
     for how in reading.values():
