@@ -312,6 +312,20 @@ def test_class_scores_of_which_it_is_not_known_how_they_are_made_are_refused() -
     assert pu.extract(net, [(IMAGES, torch.arange(5))], layer="output").features.shape == (5, 10)
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda net, f: F.cosine_similarity(f[:, None], net.fc.weight[None], dim=-1),
+        lambda net, f: torch.tanh(net.fc(f)),
+        lambda net, f: torch.from_numpy(net.fc(f).detach().numpy()),
+    ],
+)
+def test_scores_that_may_be_of_classes_are_told(end: Callable[[Net, Tensor], Tensor]) -> None:
+    net = Net(lambda net, x: end(net, pooled(x)))
+    with pytest.warns(UserWarning, match=r"taken for the features; if it is class scores, name a layer"):
+        assert pu.extract(net, [(IMAGES, torch.arange(5))]).features.shape == (5, 10)
+
+
 # -- class scores that are a function of the final layer's output --------------------------------------------
 
 FUNCTIONAL: dict[str, Callable[[Net, Tensor], Tensor]] = {
@@ -329,6 +343,11 @@ FUNCTIONAL: dict[str, Callable[[Net, Tensor], Tensor]] = {
     "the log of a softmax": lambda net, f: net.fc(f).softmax(1).clamp(min=1e-9).log(),
     "cosine": lambda net, f: 30 * F.linear(F.normalize(f), F.normalize(net.fc.weight)),
     "cosine by hand": lambda net, f: (f / f.norm(dim=1, keepdim=True)) @ F.normalize(net.fc.weight).T,
+    "a learned scale on the features": lambda net, f: (
+        (net.norm.weight[:1].exp() * F.normalize(f)) @ F.normalize(net.fc.weight).T
+    ),
+    "a class that is masked": lambda net, f: net.fc(f).masked_fill(torch.arange(10) == 3, -1e9),
+    "squared distances": lambda net, f: -(torch.cdist(f, net.fc.weight) ** 2),
     "distances to prototypes": lambda net, f: -torch.cdist(f, net.fc.weight),
 }
 

@@ -45,7 +45,7 @@ Form: TypeAlias = Literal[
 ]
 ENTANGLED = ("independent", "capped", "mixed", "rectified", "assisted")
 """Forms of which no linear layer takes the features to the logits of a softmax."""
-Doubt: TypeAlias = Literal["", "declared", "unseen"]
+Doubt: TypeAlias = Literal["", "declared", "alike", "unseen"]
 MOST_LAYERS = 4
 """More final layers than this have no network known to us."""
 OUTPUT = "output"
@@ -77,8 +77,8 @@ class Ending(NamedTuple):
     """The penultimate features [n ...] of a forward pass, and the logits [n k] if it has a final layer.
 
     `calls` numbers the layers among all that ran, for `ending(..., among)`. `unclear` says why an output that
-    is taken for the features may be class scores: as many are declared as it has, or how it is made was not
-    seen.
+    is taken for the features may be class scores: as many classes are declared as it has numbers, a layer of
+    HEADS has as many, or how it is made was not seen.
     """
 
     features: Tensor
@@ -352,7 +352,14 @@ def _unclear(module: nn.Module, output: Tensor, trace: Trace) -> Doubt:
     node = trace.of(output)
     if node is None:
         return "unseen"
-    return "declared" if node not in trace.ended and _declares(module, output.shape[-1]) else ""
+    if node in trace.ended or output.ndim < 2:
+        return ""
+    classes = output.shape[-1]
+    if _declares(module, classes):
+        return "declared"
+    heads = [module._modules.get(name) for name in HEADS]
+    widths = [len(head.weight) for head in heads if isinstance(head, FINAL)]
+    return "alike" if classes in widths else ""
 
 
 def _side_by_side(parts: list[Tensor], shared: bool) -> Tensor:

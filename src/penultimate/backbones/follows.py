@@ -21,6 +21,7 @@ PASSED = (
     *(
         "native_dropout",
         "positive",
+        "masked_fill",
         "unbind",
         "split",
     ),
@@ -94,6 +95,8 @@ def parts_of(
     if name in AFTER_SQUASHING:
         parts = on(first)
         return parts if all({"softmax", "increasing"} & {*part.through} for part in parts) else []
+    if name == "pow":
+        return on(first) if isinstance(first, Node) and first.operation == "_cdist_forward" else []
     if name == "neg":
         return on(first, -1.0)
     if name in ("mean", "sum") and (stacked := _stacked(first)):
@@ -125,6 +128,8 @@ def features_of(call: Call) -> tuple[Tensor | None, Node]:
     node = call.operand
     while not (call.name or call.plain):
         first, second = (*node.inputs, None, None)[:2]
+        if node.operation == "mul" and not isinstance(first, Node):
+            first, second = second, first
         if not isinstance(first, Node):
             break
         if node.operation in ("div", "mul") and isinstance(second, Node):

@@ -25,6 +25,12 @@ from penultimate.networks.protocol import Network
 from penultimate.networks.told import preparer
 
 Batches = Iterable[tuple[Any, ...]]
+DOUBTS = {
+    "alike": "the model's output has as many numbers as its head gives, but how it is made of them is not known:"
+    " it is taken for the features",
+    "unseen": "how the model's output is made cannot be seen, so it is taken for the features",
+}
+"""Why features may be class scores, where nothing says for certain that they are."""
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
 """What a forward pass raises for input that it was not made for."""
 
@@ -246,11 +252,7 @@ class _Reading:
             raise not_found(self.model, found.features)
         if found.unclear and not self.warned:
             self.warned = True
-            warn(
-                "how the model's output is made cannot be seen, so it is taken for the features; if it is"
-                " class scores, name the layer whose output is meant: layer='NAME'",
-                stacklevel=5,
-            )
+            warn(f"{DOUBTS[found.unclear]}; if it is class scores, name a layer: layer='NAME'", stacklevel=5)
         self.calls = found.calls
         logits = None if found.logits is None else _single(found.logits, "logits")
         return _single(found.features, "features"), logits

@@ -264,7 +264,7 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
             )
         return found.final
     output = _run(text, module, images)
-    features = None if found is None or found.unclear == "declared" else found.features
+    features = None if found is None or found.unclear else found.features
     if features is None or features.ndim != 2 or not isinstance(output, Tensor):
         raise RequestError(f"'{text}': {not_found(module, output, say)}")
     return OUTPUT
