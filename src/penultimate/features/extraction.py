@@ -26,8 +26,8 @@ from penultimate.networks.told import preparer
 
 Batches = Iterable[tuple[Any, ...]]
 DOUBTS = {
-    "alike": "the model's output has as many numbers as its head gives, but how it is made of them is not known:"
-    " it is taken for the features",
+    "alike": "the model's output has as many numbers as its head gives, but how it is made is not known: it"
+    " is taken for the features",
     "unseen": "how the model's output is made cannot be seen, so it is taken for the features",
 }
 """Why features may be class scores, where nothing says for certain that they are."""
