@@ -5,6 +5,15 @@ Names are resolved when first used, so that `import penultimate` imports no tens
 
 from __future__ import annotations
 
+import sys
+
+if (
+    "-m" in sys.orig_argv[:-1]
+    and sys.orig_argv[sys.orig_argv.index("-m") + 1].startswith("penultimate.")
+    and not sys.flags.safe_path
+):
+    del sys.path[0]  # where `python -m` has put the current folder, before anything is imported from it
+
 from typing import TYPE_CHECKING
 
 import penultimate.plugins  # noqa: F401  (has the registry look into installed packages for unknown names)

@@ -23,6 +23,7 @@ from penultimate.data.prepared import read_copy
 from penultimate.data.reading import what_goes_where
 from penultimate.data.unpacking import unpack
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.processes import safely
 
 SCORES = {
     "top1": "top-1 accuracy",
@@ -77,7 +78,9 @@ def _mapped(listing: Listing, stretches: list[range]) -> Iterator[Shown]:
         return
     try:
         with ProcessPoolExecutor(processes, initializer=_take, initargs=(listing,)) as pool:
-            yield from pool.map(_decode, stretches)
+            with safely():  # all are submitted at once, and may each start a process
+                told = pool.map(_decode, stretches)
+            yield from told
     except BrokenProcessPool:
         raise PenultimateError("a process that decodes images was killed: mostly memory ran out") from None
 

@@ -35,6 +35,7 @@ from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.listing import Listing
 from penultimate.data.preparation import Geometry, Preparation
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.processes import safely
 
 AHEAD = 2
 """Batches that are being decoded, or wait, for each worker."""
@@ -106,7 +107,8 @@ def in_order(
         waiting: deque[Future[Read]] = deque()
         try:
             for piece in pieces:
-                waiting.append(pool.submit(_served, piece))
+                with safely():  # a submission may start a process
+                    waiting.append(pool.submit(_served, piece))
                 if len(waiting) > AHEAD * workers:
                     yield waiting.popleft().result()
             while waiting:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penultimate.errors import DamagedFileError
+from penultimate.processes import command, environment
 
 MOST_SECONDS = 20
 """Of processor time for a file: a damaged one can claim more elements than any memory holds."""
@@ -41,9 +41,9 @@ def elements(content: bytes, where: str, variable: str, element: Callable[[Any],
 @lru_cache(maxsize=8)
 def _as_json(content: bytes, variable: str) -> bytes:
     """The elements, read once for all splits; raises ValueError."""
-    command = [sys.executable, "-m", __name__, variable]
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # a notebook may have added to it
-    answer = subprocess.run(command, input=content, env=here, capture_output=True, check=False)
+    here = environment(path=sys.path)  # to which a notebook may have added
+    reader = command("penultimate.data.matlab", variable)
+    answer = subprocess.run(reader, input=content, env=here, capture_output=True, check=False)
     if answer.returncode < 0:
         raise ValueError(f"reading it ends in '{signal.strsignal(-answer.returncode)}'")
     if answer.returncode:

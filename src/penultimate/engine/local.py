@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -18,6 +17,7 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.process import sources, variables
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.errors import PenultimateError
+from penultimate.processes import command, environment
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 
@@ -53,9 +53,9 @@ class _Worker:
         with ours, theirs:
             try:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", "penultimate.engine.worker", str(theirs.fileno())],
+                    command("penultimate.engine.worker", str(theirs.fileno())),
                     pass_fds=(theirs.fileno(),),
-                    env={**os.environ, **variables(threads), **gpu},
+                    env=environment({**variables(threads), **gpu}),
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )

@@ -40,6 +40,7 @@ from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
 from penultimate.measures.inputs import DEVICE
+from penultimate.processes import SAFE, command, environment
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 from penultimate.userfile import first_line
@@ -241,7 +242,7 @@ def _probe(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=ANSWER_WITHIN).close()
         tried = subprocess.run(
-            [sys.executable, "-c", code, address],
+            [sys.executable, "-P", "-c", code, address],
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -282,9 +283,12 @@ def _started(places: int, threads: int) -> Iterator[Any]:
     folder = tempfile.mkdtemp(prefix="penultimate-ray-", dir="/tmp")  # Ray's sockets need short paths
     inner = Path(folder) / "ray"  # which Ray opens to everybody; its folder stays this user's
     guard = subprocess.Popen(
-        [sys.executable, "-m", __name__, folder], stdin=subprocess.PIPE, start_new_session=True
+        command("penultimate.engine.ray", folder),
+        env=environment(),
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
-    around = {**VARIABLES, **DEVICES, **_authentication(), **variables(threads)}
+    around = {**VARIABLES, **DEVICES, **_authentication(), **variables(threads), SAFE: "1"}
     try:
         with _environment(around):
             ray = _imported()

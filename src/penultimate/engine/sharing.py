@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import socket
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from penultimate.engine.devices import VISIBLE
 from penultimate.engine.messages import Died, EndedError, Failed
 from penultimate.engine.process import sources
 from penultimate.measures.inputs import Inputs
+from penultimate.processes import command, environment
 
 if TYPE_CHECKING:
     from penultimate.training import TrainingResult
@@ -40,9 +40,9 @@ class _Member:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "penultimate.engine.rank", str(theirs.fileno())],
+                command("penultimate.engine.rank", str(theirs.fileno())),
                 pass_fds=(theirs.fileno(),),
-                env={**os.environ, **LOOPBACK, VISIBLE: gpu},
+                env=environment({**LOOPBACK, VISIBLE: gpu}),
                 stdin=subprocess.DEVNULL,
             )
             self.connection = Connection(ours.detach())

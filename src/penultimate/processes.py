@@ -1,0 +1,58 @@
+"""How Python processes are started, so that no file of the current folder takes a module's place in them.
+
+`python -m` and `python -c` put the current folder first on the path, where a `types.py` or a `json.py` that
+lies among somebody's data would be executed in place of Python's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+PATH, SAFE = "PYTHONPATH", "PYTHONSAFEPATH"
+HERE = str(Path(__file__).resolve().parents[1])
+"""The folder from which this package is imported."""
+
+
+def command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of this package.
+
+    >>> command("penultimate.engine.worker", "3")[1:]
+    ['-P', '-m', 'penultimate.engine.worker', '3']
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def environment(more: Mapping[str, str] | None = None, path: list[str] | None = None) -> dict[str, str]:
+    """Return the environment of such a process: with this package on its path, and not the current folder.
+
+    `more` are further variables. `path` are the folders that modules are imported from, by default those
+    that the environment names.
+    """
+    folders = os.environ.get(PATH, "").split(os.pathsep) if path is None else path
+    kept = [folder for folder in folders if folder and not (path and _is_current(folder))]
+    if HERE not in kept and Path(HERE).name not in ("site-packages", "dist-packages"):
+        kept.append(HERE)
+    return {**os.environ, PATH: os.pathsep.join(kept), **(more or {})}
+
+
+def _is_current(folder: str) -> bool:
+    try:
+        return Path(folder).samefile(os.curdir) and folder != HERE
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def safely() -> Iterator[None]:
+    """Have processes that others start in the block (a pool's, Ray's) begin without the current folder."""
+    before = os.environ.get(SAFE)
+    os.environ[SAFE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[SAFE]
+        os.environ.update({} if before is None else {SAFE: before})
