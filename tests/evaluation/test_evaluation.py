@@ -326,9 +326,11 @@ def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
 
     (tmp_path / "odd.py").write_text(ODD)
     export(Small("linear"), tmp_path / "small.onnx")
+    export(Small("features"), tmp_path / "trunk.onnx")
     kinds = ("nan", "tiny", "constant", "of_tuple", "of_dict")
     arguments = [f"--model={kind}={tmp_path / 'odd.py'}:{kind}" for kind in kinds]
     arguments += [f"--model=file=onnx:{tmp_path / 'small.onnx'}", f"--data=shapes={folders['shapes']}"]
+    arguments += [f"--model=trunk=onnx:{tmp_path / 'trunk.onnx'}"]
     assert main(["evaluate", *arguments, "--out", str(tmp_path / "runs"), "--processes", "1"]) == 1
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
@@ -336,12 +338,18 @@ def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
     assert failed
     assert all(".nan-" in line for line in failed)
     ranked = {row["network"] for row in records(admit(read_study(tmp_path / "runs"))) if row["task"]}
-    assert ranked == {"tiny", "of_tuple", "of_dict", "file"}
+    assert ranked == {"tiny", "of_tuple", "of_dict", "file", "trunk"}
+    itself = "no last layer was found in its graph, so that its output itself is evaluated"
+    assert itself in " ".join((said.out + said.err).split())
+    sizes = pu.results(tmp_path / "runs", "evaluation").where(metric="parameters")
+    counts = {row.objective: row.value for row in sizes}
+    assert (counts["trunk"], counts["file"]) == (224, 224 + 45)
     page = " ".join(html.unescape((tmp_path / "runs/studies/evaluation/report.html").read_text()).split())
     for words in (
         ": its features are not finite for 18 images of a batch",
         "No number of constant on shapes: probes on ‘shapes’: all 24 examples of X are one point",
         "tiny: its features are tiny (root mean square",
+        f"trunk: {itself}",
         "constant: its features are the same for all test images",
         "grams of file-shapes: only its penultimate features are compared: network ‘network’: OnnxBody",
         "layers of of_dict-shapes: only its penultimate features are measured",

@@ -164,6 +164,7 @@ def test_weights_that_cannot_be_downloaded_are_told_with_the_way_out(
         "torchvision": "torch.hub.load_state_dict_from_url",
     }
     monkeypatch.setattr(library[kind], refuse)
+    monkeypatch.setattr("penultimate.networks.downloads.unreachable", lambda url: "")
     if kind == "torchvision":
         monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", refuse)
     with pytest.raises(RequestError) as error:
@@ -178,6 +179,7 @@ def test_downloaded_weights_hold_auxiliary_heads_and_the_network_does_without(
 ) -> None:
     theirs = models.get_model(name, aux_logits=True, init_weights=False).eval()
     state = theirs.state_dict()
+    monkeypatch.setattr("penultimate.networks.downloads.unreachable", lambda url: "")
     monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", lambda *_, **__: state)
     fetch(f"torchvision:{name}(crop=96)", (), tmp_path)
     kept = safetensors.torch.load_file(tmp_path / "given.safetensors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import logging
@@ -20,6 +21,7 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.data.preparation import Preparation
 from penultimate.data.seeding import seed_all
 from penultimate.errors import RequestError, legible, nearest, shortened
+from penultimate.networks.downloads import at_hand
 from penultimate.networks.sources import PREPARING, Source
 from penultimate.userfile import first_line
 
@@ -141,8 +143,9 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
 
 def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | bool = False) -> nn.Module:
     """The architecture as its library makes it; `weights`: a name of torchvision's, or True for the usual."""
+    loading = at_hand(kind, name, weights) if weights else contextlib.nullcontext()
     try:
-        with warnings.catch_warnings():
+        with loading, warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # torchvision's on how it draws first weights
             if kind == "timm":
                 import timm
@@ -161,6 +164,8 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
                 )
     except ImportError:
         raise RequestError(NEEDED.format(kind)) from None
+    except RequestError:
+        raise
     except Exception as error:  # a download raises whatever its connection does
         if not weights or not _has(kind, name):
             said = shortened(legible(first_line(error)), 300)

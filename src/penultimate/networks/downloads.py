@@ -1,0 +1,139 @@
+"""Weights that a library downloads: whether they are here already, or can be had, before it waits for them.
+
+Libraries try for the better part of a minute, for each network, to reach a host that cannot be reached.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from penultimate.errors import RequestError, legible
+
+PATIENCE = 4.0
+"""Seconds for a connection to a host, which is tried once in a process."""
+
+
+@contextlib.contextmanager
+def at_hand(kind: str, name: str, weights: str | bool) -> Iterator[None]:
+    """Have a library load weights that are here already without a network, and others where it has one.
+
+    Raises RequestError, after one short try, where their host cannot be reached. The try goes through the
+    proxy and to the mirror that the environment names, as the library itself does.
+    """
+    found = _of_timm(name) if kind == "timm" else _of_torchvision(name, weights)
+    if found is not None and found[0]:
+        with _offline():
+            yield
+        return
+    if found is not None and (why := unreachable(found[1])):
+        raise RequestError(
+            f"the weights of {kind}:{name} cannot be downloaded: {why}; give a file,"
+            f" {kind}:{name}(weights='FILE'), or pretrained=False for first weights"
+        )
+    yield
+
+
+def unreachable(url: str) -> str:
+    """Why the host of an address, or the proxy before it, cannot be reached; '' if it can."""
+    target = urllib.parse.urlsplit(url)
+    host = target.hostname or ""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(target.scheme) or proxies.get("all", "")
+    through = bool(proxy) and not urllib.request.proxy_bypass(host)
+    if through:
+        target = urllib.parse.urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    try:
+        port = target.port or (80 if through or target.scheme == "http" else 443)
+    except ValueError:
+        return f"'{legible(target.netloc)}' names no port"
+    why = _refused(target.hostname or "", port)
+    via = f" (the proxy for {host})" if through else ""
+    return f"{legible(target.hostname)}, port {port}{via}, cannot be reached ({why})" if why else ""
+
+
+@functools.cache
+def _refused(host: str, port: int) -> str:
+    """Why no connection is made; looking a name up has no limit of time of its own, and so is left alone."""
+    said = [f"no answer in {PATIENCE:g} seconds"]
+
+    def connect() -> None:
+        try:
+            socket.create_connection((host, port), PATIENCE).close()
+            said[0] = ""
+        except TimeoutError:
+            pass
+        except (OSError, UnicodeError) as error:
+            said[0] = legible(getattr(error, "strerror", None) or error)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return said[0]
+
+
+def _of_timm(name: str) -> tuple[bool, str] | None:
+    """Whether weights of timm are here, and from where they come; None where nothing is downloaded."""
+    try:
+        import torch
+        from huggingface_hub import constants, try_to_load_from_cache
+        from timm.models import get_pretrained_cfg, parse_model_name
+
+        place, rest = parse_model_name(name)
+        known = None if place else get_pretrained_cfg(name)
+    except (ImportError, RuntimeError, ValueError):
+        return None
+    if place not in (None, "", "hf-hub") or (not place and known is None):
+        return None
+    if known is not None and (known.file or known.state_dict):
+        return None
+    of_hub = rest if place else known.hf_hub_id
+    if not of_hub:
+        url = str(known.url or "")
+        here = Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name)
+        return (here.is_file(), url) if url else None
+    repository, _, revision = str(of_hub).partition("@")
+    file = getattr(known, "hf_hub_filename", None)
+    files = [file] if file else ["model.safetensors", "pytorch_model.bin"]
+    files += [f"{Path(each).stem}.safetensors" for each in files if not each.endswith(".safetensors")]
+
+    def is_here(each: str) -> bool:
+        return isinstance(try_to_load_from_cache(repository, each, revision=revision or None), str)
+
+    here = any(map(is_here, files)) and (not place or is_here("config.json"))
+    return (True, "") if here or constants.HF_HUB_OFFLINE else (False, str(constants.ENDPOINT))
+
+
+def _of_torchvision(name: str, weights: str | bool) -> tuple[bool, str] | None:
+    import torch
+
+    try:
+        from torchvision import models
+
+        known = models.get_model_weights(name)
+        url = str((known.DEFAULT if weights is True else known[str(weights)]).url)
+    except (ImportError, KeyError, ValueError, AttributeError):
+        return None
+    here = Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name)
+    return here.is_file(), url
+
+
+@contextlib.contextmanager
+def _offline() -> Iterator[None]:
+    """Have huggingface_hub take what is here, without asking whether there is something newer."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        yield
+        return
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
