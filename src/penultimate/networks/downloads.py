@@ -81,7 +81,6 @@ def _refused(host: str, port: int) -> str:
 def _of_timm(name: str) -> tuple[bool, str] | None:
     """Whether weights of timm are here, and from where they come; None where nothing is downloaded."""
     try:
-        import torch
         from huggingface_hub import constants, try_to_load_from_cache
         from timm.models import get_pretrained_cfg, parse_model_name
 
@@ -93,11 +92,10 @@ def _of_timm(name: str) -> tuple[bool, str] | None:
         return None
     if known is not None and (known.file or known.state_dict):
         return None
-    of_hub = rest if place else known.hf_hub_id
+    of_hub = rest if known is None else known.hf_hub_id
     if not of_hub:
-        url = str(known.url or "")
-        here = Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name)
-        return (here.is_file(), url) if url else None
+        url = str(getattr(known, "url", "") or "")
+        return (_is_loaded(url), url) if url else None
     repository, _, revision = str(of_hub).partition("@")
     file = getattr(known, "hf_hub_filename", None)
     files = [file] if file else ["model.safetensors", "pytorch_model.bin"]
@@ -111,8 +109,6 @@ def _of_timm(name: str) -> tuple[bool, str] | None:
 
 
 def _of_torchvision(name: str, weights: str | bool) -> tuple[bool, str] | None:
-    import torch
-
     try:
         from torchvision import models
 
@@ -120,8 +116,14 @@ def _of_torchvision(name: str, weights: str | bool) -> tuple[bool, str] | None:
         url = str((known.DEFAULT if weights is True else known[str(weights)]).url)
     except (ImportError, KeyError, ValueError, AttributeError):
         return None
-    here = Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name)
-    return here.is_file(), url
+    return _is_loaded(url), url
+
+
+def _is_loaded(url: str) -> bool:
+    """Whether torch.hub has the file of an address."""
+    import torch
+
+    return Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name).is_file()
 
 
 @contextlib.contextmanager
