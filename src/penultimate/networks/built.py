@@ -80,7 +80,7 @@ def _digest(value: Any) -> str:
         whole = value.detach().cpu().contiguous()
         content = whole.reshape(-1).view(torch.uint8).numpy().tobytes()
         return digest_bytes(f"{whole.dtype}{list(whole.shape)}".encode() + content)
-    except (AttributeError, RuntimeError, TypeError, ValueError, NotImplementedError):  # sparse, unsized, none
+    except (AttributeError, RuntimeError, TypeError, ValueError, NotImplementedError):  # no plain tensor
         return digest_bytes(ADDRESS.sub("", repr(value)).encode())
 
 

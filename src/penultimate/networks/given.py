@@ -54,7 +54,14 @@ from penultimate.networks.live import kept
 from penultimate.networks.model import Model
 from penultimate.networks.onnx import OnnxBody, with_features
 from penultimate.networks.sources import GIVEN, LIVE, Source, read_source
-from penultimate.networks.state import in_single, packed, packed_others, unpack, unpacked_others
+from penultimate.networks.state import (
+    in_single,
+    packed,
+    packed_others,
+    tensors_of_state,
+    unpack,
+    unpacked_others,
+)
 from penultimate.networks.trained import load_network
 from penultimate.userfile import first_line
 
@@ -158,6 +165,7 @@ def fetch(
     if source.kind == "onnx":
         return _exported(text, source, class_names, folder)
     module, left_out = obtain(source)
+    tensors_of_state(module)  # which refuses what cannot be stored, before it is run
     prepared, origin = preparation(source, module)
     single = in_single(module, noise(prepared))
     of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
