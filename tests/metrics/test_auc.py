@@ -123,3 +123,11 @@ def test_further_refusals() -> None:
 def test_tensors_booleans_and_half_precision_are_taken() -> None:
     scores, labels = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([False, False, True, True])
     assert auc(scores.bfloat16(), labels) == auc(scores, labels.float()) == 0.75
+
+
+def test_whole_numbers_beyond_float64_keep_their_order() -> None:
+    scores = np.array([2**53 + 1, 2**53, 2**62 + 1, 2**62], dtype=np.int64)
+    assert auc(scores, [1, 0, 1, 0]) == 0.75
+    assert auc(-scores, [1, 0, 1, 0]) == 0.25
+    assert auc(np.array([2**53 + 1, 2**53]), [1, 0]) == 1.0
+    assert auc(np.array([-(2**63), -(2**63) + 1]), [0, 1]) == 1.0

@@ -229,7 +229,9 @@ def test_every_objective_is_served_through_its_log_probabilities() -> None:
 def test_what_has_no_best_temperature_is_said() -> None:
     for logits, labels, reason in [
         ([[2.0, 1.0], [0.0, 5.0]], [0, 1], "all 2 labels have the largest logit"),
-        ([[1.0, 1.0]], [0], "all 1 labels have the largest logit"),
+        ([[1.0, 1.0]], [0], "every temperature is as good"),
+        ([[1.0, 1.0, 1.0], [-7.0, -7.0, -7.0]], [2, 0], "every temperature is as good"),
+        ([[0.0, 0.0]] * 4, [1, 1, 1, 1], "every temperature is as good"),
         ([[2.0, 1.0]], [1], "no higher than those of the other classes"),
         ([[2.0, 1.0], [2.0, 1.0]], [0, 1], "T goes to infinity"),
         ([[0.0, -math.inf], [1.0, 0.0]], [1, 0], r"the label's logit is -inf in row 0"),

@@ -337,7 +337,7 @@ def test_undefined_and_contradictory_requests_are_said() -> None:
     with pytest.raises(RequestError, match="one finite vector"):
         SeparationAccumulator(distance="cosine_centered", center=features.mean(0) * np.nan)
     with pytest.raises(RequestError, match=r"label 2000000000 .* number them from 0"):
-        class_separation(features, labels * 1_000_000_000)
+        SeparationAccumulator().update(features, labels * 1_000_000_000)
     accumulator = SeparationAccumulator().update(features, labels)
     for other, message in [
         (SeparationAccumulator(distance="euclidean"), "different distances"),
@@ -349,3 +349,34 @@ def test_undefined_and_contradictory_requests_are_said() -> None:
     centered = [SeparationAccumulator(distance="cosine_centered", center=features[i]) for i in (0, 1)]
     with pytest.raises(RequestError, match="different centers"):
         centered[0].merge(centered[1])
+
+
+def test_large_labels_take_no_more_room_than_classes() -> None:
+    features, labels = example(3)
+    expected = class_separation(features, labels)
+    for spread in (1_000_003, 2**40):
+        assert class_separation(features, labels * spread) == expected
+    with pytest.raises(UndefinedError, match=f"class {2**40} alone"):
+        class_separation(features, np.full(len(features), 2**40))
+    few = np.where(np.arange(len(features)) == 0, 2**40, np.arange(len(features)) % 2)
+    with pytest.raises(UndefinedError, match=f"class {2**40} has one"):
+        class_separation(features, few, unbiased=True)
+
+
+def test_labels_of_other_kinds_are_read_or_explained() -> None:
+    features, labels = example(3)
+    expected = class_separation(features, labels)
+    names = np.array([b"ant", b"bee", "caf\u00e9".encode()])[labels]
+    assert class_separation(features, names) == expected
+    assert class_separation(features, names.tolist()) == expected
+    assert class_separation(features, names.astype(object)) == expected
+    packed = np.zeros(len(labels), dtype=[("flag", "i1"), ("label", "i8"), ("row", "f4", 6)])
+    packed["label"], packed["row"] = labels, features
+    assert class_separation(packed["row"], packed["label"]) == pytest.approx(expected, rel=1e-5)
+    for column in (labels[:, None], names[:, None], torch.from_numpy(labels)[:, None]):
+        with pytest.raises(RequestError, match=r"for a single column pass labels\[:, 0\]"):
+            class_separation(features, column)
+    with pytest.raises(RequestError, match=r"for one-hot rows pass their argmax\(1\)"):
+        class_separation(features, np.eye(3, dtype=int)[labels])
+    with pytest.raises(RequestError, match="row 0 of the labels holds bytes that are no UTF-8"):
+        class_separation(features, np.array([b"\xff"] + [b"a"] * (len(labels) - 1)))

@@ -275,3 +275,13 @@ def counting_candidates(seen):
         return candidates
 
     return counted
+
+
+def test_bytes_are_names():
+    points, labels = blobs(2, 60, 4, 3, 2.0)
+    names = np.array(["ant", "bee", "cat"])[labels]
+    expected = KNNProbe(max_k=5).fit(points, names)
+    for marks in (names.astype("S"), names.astype("S").tolist(), names.astype("S").astype(object)):
+        probe = KNNProbe(max_k=5).fit(points, marks)
+        assert probe.classes_.tolist() == ["ant", "bee", "cat"]
+        assert probe.score(points, marks) == expected.score(points, names)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -124,3 +127,22 @@ def test_the_linear_probe_may_choose_by_auc_where_there_are_two_classes() -> Non
     assert probe.score(features, names, metric="top1") == (probe.predict(features) == names).mean()
     with pytest.raises(RequestError, match="the metric 'auc' is for two classes; y has 3"):
         pu.LinearProbe(metric="auc").fit(features, np.arange(300) % 3)
+
+
+def test_columns_are_taken_by_name_and_banks_as_they_are():
+    random = np.random.default_rng(0)
+    features = random.normal(size=(240, 4))
+    labels = (features[:, :2] + 0.5 * random.normal(size=(240, 2)) > 0).astype(int)
+    table = pd.DataFrame(features, columns=list("abcd"))
+    marks = pd.DataFrame(labels, columns=["left", "right"])
+    probe = pu.MultiLabelProbe([1.0]).fit(table, marks)
+    expected = probe.score(table, marks)
+    assert probe.score(table, marks[["right", "left"]]) == expected
+    with pytest.raises(RequestError, match="columns left, up, and the probe was fitted on left, right"):
+        probe.score(table, marks.rename(columns={"right": "up"}))
+    with pytest.raises(RequestError, match="feature names"):
+        probe.predict(table[list("badc")])
+    bank = SimpleNamespace(features=features, labels=labels, logits=None)
+    whole = pu.MultiLabelProbe([1.0]).fit(bank, None)
+    assert whole.score(bank) == pytest.approx(expected)
+    assert whole.predict(bank).shape == (240, 2)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from jaxtyping import Bool, Float
 
 from penultimate.errors import RequestError
@@ -110,8 +111,12 @@ def _binned(values: Float[np.ndarray, " n"], positive: Bool[np.ndarray, " n"], t
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    given = as_tensor(scores, "scores").double().cpu()
+    own = as_tensor(scores, "scores").cpu()
+    given = own.double()
     values = given.numpy()
+    if own.ndim == 1 and own.dtype == torch.int64 and bool(((own > 2**53) | (own < -(2**53))).any()):
+        # As float64, different integers would be equal. The AUC depends on their order alone, so ranks do.
+        values = np.unique(own.numpy(), return_inverse=True)[1].astype(np.float64)
     truth = as_tensor(labels, "labels").cpu().numpy()
     if values.ndim != 1 or truth.shape != values.shape:
         raise RequestError(

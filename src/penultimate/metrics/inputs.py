@@ -56,10 +56,16 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
+    if array.dtype.kind == "O" and any(hasattr(one, "toarray") for one in array.flat):
+        raise RequestError(
+            f"{what} must be one dense array; got a sparse one of SciPy: pass {what}.toarray()"
+        )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         hint = "" if class_names(values) is None else ": number names once, for all batches alike"
+        hint += _one_column(array, what) if what.startswith("labels") else ""
         raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}{hint}")
-    if not array.dtype.isnative or any(stride < 0 for stride in array.strides):
+    # A field of packed records is not at multiples of its size, and torch takes no negative strides.
+    if not array.dtype.isnative or any(step < 0 or step % array.itemsize for step in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
         # torch warns of writes to a read-only array (a memory map); nothing here writes to its input.
@@ -81,8 +87,10 @@ def class_names(values: object) -> npt.NDArray[Any] | None:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError):
         return None
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "UO":
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "USO":
         return None
+    if array.dtype.kind == "S" or any(isinstance(one, bytes) for one in array):
+        array = values = text_of(array)
     if array.dtype.kind == "U" and isinstance(values, np.ndarray):
         return array
     rows: list[Any] = list(values)  # type: ignore[call-overload]
@@ -92,6 +100,32 @@ def class_names(values: object) -> npt.NDArray[Any] | None:
             f"row {others[0]} holds {rows[others[0]]!r} where others hold names; leave out what has none"
         )
     return None if others else array.astype(str)
+
+
+def text_of(names: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the names as text, bytes decoded from UTF-8; refuse bytes that are none, naming the row.
+
+    >>> text_of(np.array([b"cat", b"dog"]))
+    array(['cat', 'dog'], dtype='<U3')
+    """
+    decoded = []
+    for row, name in enumerate(names.tolist()):
+        try:
+            decoded.append(name.decode() if isinstance(name, bytes) else name)
+        except UnicodeDecodeError:
+            raise RequestError(
+                f"row {row} of the labels holds bytes that are no UTF-8 text: {name!r}"
+            ) from None
+    return np.array(decoded) if all(isinstance(one, str) for one in decoded) else np.array(decoded, object)
+
+
+def _one_column(labels: Any, what: str) -> str:
+    """Return the advice for labels of two dimensions: their only column, or the place of each row's one."""
+    if labels.ndim != 2:
+        return ""
+    if labels.shape[1] == 1:
+        return f" (for a single column pass {what.split()[0]}[:, 0])"
+    return " (for one-hot rows pass their argmax(1))"
 
 
 def numbered(*labels: Names, columns: int | None = None) -> list[ArrayLike]:
@@ -184,8 +218,10 @@ def as_classes(
     """Integer class indices [n] on `device`: as many as there are examples, each in 0..num_classes-1."""
     classes = as_tensor(values, what)
     if classes.ndim != 1:
-        hint = " (for one-hot rows pass their argmax(1))" if classes.ndim == 2 else ""
-        raise RequestError(f"{what} must be class indices [examples]; got shape {list(classes.shape)}{hint}")
+        raise RequestError(
+            f"{what} must be class indices [examples]; got shape {list(classes.shape)}"
+            f"{_one_column(classes, what)}"
+        )
     if examples is not None and len(classes) != examples:
         raise RequestError(f"{examples} examples but {len(classes)} {what}; each example needs one")
     if classes.is_floating_point() or classes.dtype == torch.bool:

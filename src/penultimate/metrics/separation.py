@@ -103,8 +103,11 @@ def class_separation(
     features, labels = of_bank(features, labels)
     matrix, (classes,) = as_features(features), numbered(labels)
     center = _mean_activation([matrix]) if distance == "cosine_centered" else None
-    seen = SeparationAccumulator(distance=distance, center=center).update(matrix, classes)
-    return seen.compute(unbiased=unbiased)
+    given = as_classes(classes, "labels", len(matrix), device=matrix.device)
+    # However large the labels are, each class that occurs takes one row.
+    present, places = torch.unique(given, return_inverse=True)
+    seen = SeparationAccumulator(distance=distance, center=center).update(matrix, places)
+    return seen._named(present.tolist()).compute(unbiased=unbiased)
 
 
 def streamed_class_separation(
@@ -172,6 +175,7 @@ class SeparationAccumulator:
             if self.center.ndim != 1 or not bool(self.center.isfinite().all()):
                 raise RequestError("center must be one finite vector [dimensions]")
         self.zero_vectors = 0
+        self._names: list[int] | None = None
         self._moments: ClassMoments | SequentialMoments = SequentialMoments() if by_class else ClassMoments()
         self._resolution = 0.0
 
@@ -228,8 +232,9 @@ class SeparationAccumulator:
         """R^2 of everything seen, as `class_separation` has it; raises UndefinedError if it has no value."""
         moments = self._moments
         present = moments.classes().tolist()
+        names = self._names or range(max(present, default=0) + 1)
         if len(present) < 2:
-            seen = f"class {present[0]} alone ({self.examples} examples)" if present else "no examples"
+            seen = f"class {names[present[0]]} alone ({self.examples} examples)" if present else "no examples"
             raise UndefinedError(f"class separation needs two classes or more; saw {seen}")
         between, within, squared_length, pairs = moments.variances()
         # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64.
@@ -244,12 +249,19 @@ class SeparationAccumulator:
             return between / (between + within)
         if alone := moments.alone():
             classes = (
-                f"class {alone[0]} has" if len(alone) == 1 else f"{len(alone)} classes ({alone[0]}, ...) have"
+                f"class {names[alone[0]]} has"
+                if len(alone) == 1
+                else f"{len(alone)} classes ({names[alone[0]]}, ...) have"
             )
             raise UndefinedError(
                 f"an unbiased class separation needs two examples of every class; {classes} one"
             )
         return 1 - pairs / (between + within + (pairs - within) / len(present))
+
+    def _named(self, names: list[int]) -> SeparationAccumulator:
+        """Call the classes 0, 1, ... by these labels in errors."""
+        self._names = names
+        return self
 
     def _add(self, vectors: Float[Tensor, "b m"], classes: Int[Tensor, " b"], start: int) -> None:
         """Add one block, whose first row is row `start` of its batch; raises before it changes anything."""

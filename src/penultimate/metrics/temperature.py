@@ -28,7 +28,8 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
     scale of the logits; float64 throughout. `logits` [n k], `labels` [n], or a bank that holds both; for a
     sigmoid objective pass its `log_probabilities(z)` (for every other objective they give the same T).
 
-    Raises UndefinedError (a RequestError) if no finite T > 0 is best, with the reason: every label has the
+    Raises UndefinedError (a RequestError) if every T is as good (each row's logits are equal, so that T
+    changes no probability) or no finite T > 0 is best, with the reason: every label has the
     largest logit (the NLL falls all the way to T = 0), or the labels' logits are no higher than the others'
     on average (it falls all the way to T = infinity). Raises RequestError for NaN or +inf, labels out of
     range, unequal lengths.
@@ -48,6 +49,11 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
     if not bool(gaps.isfinite().all()):
         raise UndefinedError(
             f"no temperature helps: the label's logit is -inf in {listed_rows(~gaps.isfinite())}"
+        )
+    if all(bool((block == block[:, :1]).all()) for _, block in blocks(scores)):
+        raise UndefinedError(
+            "every temperature is as good: the logits of each row are equal, so that no temperature changes a"
+            " probability"
         )
     if not bool(gaps.any()):
         raise UndefinedError(

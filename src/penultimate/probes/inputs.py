@@ -15,7 +15,14 @@ from sklearn.utils.multiclass import type_of_target
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import Bank, as_matrix, as_tensor, expect_unmasked, listed_rows
+from penultimate.metrics.inputs import (
+    Bank,
+    as_matrix,
+    as_tensor,
+    class_names,
+    expect_unmasked,
+    listed_rows,
+)
 from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks
 from penultimate.probes.rows import Rows
 
@@ -92,6 +99,7 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
     expect_unmasked(values, what)
     with naming(what):
         given = as_tensor(values, what).cpu().numpy() if isinstance(values, torch.Tensor) else values
+        given = _readable(given)
         given = check_array(given, input_name=what, dtype=None, ensure_2d=False, ensure_min_samples=0)
         kind = type_of_target(given)
         if kind not in ("binary", "multiclass"):
@@ -103,6 +111,21 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
     if len(labels) != examples:
         raise RequestError(f"{examples} examples but {len(labels)} {what}; each example needs one")
     return labels
+
+
+def _readable(labels: Data) -> Data:
+    """Return labels that are bytes as text, and all others as they are."""
+    try:
+        array = np.asarray(labels)
+    except (ValueError, TypeError):  # ragged lists, which scikit-learn refuses
+        return labels
+    return class_names(array) if array.ndim == 1 and _holds_bytes(array) else labels
+
+
+def _holds_bytes(array: npt.NDArray[Any]) -> bool:
+    return array.dtype.kind == "S" or (
+        array.dtype.kind == "O" and any(isinstance(one, bytes) for one in array)
+    )
 
 
 def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:

@@ -14,7 +14,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.metrics.auc import auc
 from penultimate.probes.arrays import NumpyFloats, to_numpy
 from penultimate.probes.estimator import UnfittedError
-from penultimate.probes.inputs import Data, as_features
+from penultimate.probes.inputs import Data, as_features, examples_of
 from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe, logits_of
 from penultimate.probes.rows import Rows
 from penultimate.probes.validation import split_off
@@ -69,7 +69,10 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         fewer names than labels; UndefinedError for a label without a positive or without a negative example.
         Errors of one label name it.
         """
+        X, y = examples_of(X, y)
+        X_val, y_val = examples_of(X_val, y_val)
         labels = _as_binary(y, "y")
+        columns = _columns(y)
         if self.names is not None and len(self.names) != labels.shape[1]:
             raise RequestError(
                 f"y has {counted(labels.shape[1], 'label')}, and names has {len(self.names)}"
@@ -77,7 +80,9 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             )
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
-        of_validation = None if y_val is None else _as_binary(y_val, "y_val", labels.shape[1])
+        of_validation = (
+            None if y_val is None else _as_binary(_ordered(y_val, columns, "y_val"), "y_val", labels.shape[1])
+        )
         grid = LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64)
         probes = []
         for place in range(labels.shape[1]):
@@ -93,6 +98,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             self._expect_both(place, labels[:, place], splits=val is None)
             probes.append(self._of_label(place, probe.fit, X, labels[:, place], X_val, val))
         self.probes_ = probes
+        self._columns = columns
         self.lambda_ = np.array([probe.lambda_ / 2 for probe in probes])
         self.coef_ = np.stack([probe.coef_[1] - probe.coef_[0] for probe in probes])
         self.intercept_ = np.array([probe.intercept_[1] - probe.intercept_[0] for probe in probes])
@@ -116,11 +122,13 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         """The log-odds w.x + b [n l] of every label."""
         if not hasattr(self, "coef_"):
             raise UnfittedError("this MultiLabelProbe is not fitted yet: call .fit(X, y) first")
+        X, _ = examples_of(X, None)
         features = as_features(X, "X")
         if features.shape[1] != self.coef_.shape[1]:
             raise RequestError(
                 f"X has {features.shape[1]} features, and the probe was fitted on {self.coef_.shape[1]}"
             )
+        features = self.probes_[0]._queries(X)  # refuses columns of other names, or in another order
         parts = logits_of(Rows(features), self.coef_, self.intercept_)
         return np.concatenate([to_numpy(part) for part in parts])
 
@@ -128,16 +136,21 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         """1 where a label is more likely than not [n l]."""
         return (self.decision_function(X) > 0).astype(np.int64)
 
-    def scores(self, X: Data, y: Data) -> NumpyFloats:
-        """The exact AUC of every label [l] on (X, y)."""
+    def scores(self, X: Data, y: Data = None) -> NumpyFloats:
+        """Return the exact AUC of every label [l] on (X, y), or on a bank.
+
+        Columns of y that have the names of those in `fit` are taken by name. Raises RequestError where the
+        names differ.
+        """
+        X, y = examples_of(X, y)
         logits = self.decision_function(X)
-        labels = _as_binary(y, "y", logits.shape[1])
+        labels = _as_binary(_ordered(y, self._columns, "y"), "y", logits.shape[1])
         return np.array(
             [self._of_label(place, auc, logits[:, place], labels[:, place]) for place in range(len(logits.T))]
         )
 
-    def score(self, X: Data, y: Data) -> float:
-        """The mean over labels of the AUC on (X, y)."""
+    def score(self, X: Data, y: Data = None) -> float:
+        """The mean over labels of the AUC on (X, y), or on a bank."""
         return float(self.scores(X, y).mean())
 
     def _called(self, place: int) -> str:
@@ -149,6 +162,24 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             return work(*arguments)
         except RequestError as error:
             raise type(error)(f"{self._called(place)}: {error}") from None
+
+
+def _columns(labels: Data) -> list[str] | None:
+    """Return the names of a table's columns, or None where the labels have none."""
+    columns = list(getattr(labels, "columns", []))
+    return columns if columns and all(isinstance(column, str) for column in columns) else None
+
+
+def _ordered(labels: Data, expected: list[str] | None, what: str) -> Data:
+    """Return the labels with the columns in the expected order; refuse a table whose columns are others."""
+    columns = _columns(labels)
+    if columns is None or expected is None or columns == expected:
+        return labels
+    if sorted(columns) != sorted(expected) or len(set(columns)) < len(columns):
+        raise RequestError(
+            f"{what} has the columns {', '.join(columns)}, and the probe was fitted on {', '.join(expected)}"
+        )
+    return labels[expected]
 
 
 def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArray[np.int64]:

@@ -179,7 +179,8 @@ class Neighbours:
         reach = self._reach(finite + own_halves[:, None], own_halves[:, None])
         with np.errstate(invalid="ignore"):
             above: Bool[np.ndarray, "q _"] = np.diff(ordered, axis=1) > 2 * reach[:, 1:]
-        return above | np.isinf(ordered[:, 1:])
+        above |= np.isinf(ordered[:, 1:])
+        return above
 
     def _reach(self, distances: NumpyFloats, own_halves: NumpyFloats) -> NumpyFloats:
         """A bound on the rounding of distances from the matrix product.
