@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from penultimate.data.listing import Listing
 from penultimate.data.reading import text_of
 from penultimate.data.walking import some
@@ -128,8 +130,6 @@ def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listin
 
     Names of which there are no images may stand in it. Raises RequestError for an order that lacks a class.
     """
-    import numpy as np  # late: listing what there is loads no array library
-
     if listing.labels.ndim > 1:
         raise RequestError(f"'{where}' has several labels for an image, and no order of classes")
     old = listing.class_names

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penultimate.data.class_order import USUAL, called, shown
 from penultimate.report.base import StudyResults
 
 
 def order_of_classes(description: Mapping[str, Any]) -> str:
     """Return the order in which the source's classes were taken; "" where no network classifies its own."""
+    from penultimate.data.class_order import USUAL, called, shown  # late: it loads NumPy
+
     names = description.get("source_classes", ())
     source = description.get("source", "")
     if not names:
