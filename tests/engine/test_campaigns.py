@@ -17,11 +17,12 @@ pytestmark = pytest.mark.long
 KILLS, EACH = 200, 20
 PROCESSES, STEPS = 16, 1000
 MOMENTS = 60
+DAMAGES = 1100
 
 
-def figures_of(campaign: str, folder: Path, *numbers: int) -> dict[str, Any]:
+def figures_of(campaign: str, folder: Path, *numbers: int, of: str = "campaign") -> dict[str, Any]:
     """What a campaign came to; it is a process of its own, for it forks."""
-    command = [sys.executable, "-m", "tests.engine.campaign", campaign, str(folder), *map(str, numbers)]
+    command = [sys.executable, "-m", f"tests.engine.{of}", campaign, str(folder), *map(str, numbers)]
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root / "src"), str(root)])
     answer = subprocess.run(
@@ -53,3 +54,15 @@ def test_a_disk_full_at_any_moment_loses_and_changes_nothing(tmp_path: Path) -> 
     figures = figures_of("disk", tmp_path / "campaign", MOMENTS, 0)
     assert figures["moments"] >= MOMENTS
     assert (figures["lost"], figures["changed"], figures["not said"]) == (0, 0, 0)
+
+
+def test_kills_of_copies_extractions_leases_and_evaluations_change_nothing(tmp_path: Path) -> None:
+    figures = figures_of("kills", tmp_path, KILLS, 0, of="interrupted")
+    assert figures["kills"] >= KILLS
+    assert figures["lost or changed"] == []
+
+
+def test_damage_to_copies_banks_leases_and_evaluations_is_named_or_healed(tmp_path: Path) -> None:
+    figures = figures_of("damages", tmp_path, DAMAGES, 0, of="interrupted")
+    assert figures["damaged"] >= DAMAGES
+    assert figures["silent"] == []
