@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.plugged import plugged
 
 from penultimate import RequestError, register, registry
 from penultimate.data import DatasetCard, ImageSet, card, generate, load_images
+from penultimate.study.evaluation import evaluation
+from penultimate.study.unfold import unfold
 
 SMOKE = ["glyphs_smoke", "syllabics_smoke", "digits_smoke"]
 
@@ -161,3 +164,34 @@ def test_a_data_set_must_keep_what_its_card_promises_and_share_no_image_between_
     plug_in(makes)
     with pytest.raises(RequestError, match=message):
         generate("own_images", 0, tmp_path)
+
+
+def test_a_data_set_that_reads_a_file_is_another_when_the_file_is(
+    tmp_path: Path,
+) -> None:
+    np.save(tmp_path / "pixels.npy", np.zeros((6, 4, 4, 3), np.uint8))
+    text = f"""
+import numpy as np
+from penultimate import register
+from penultimate.data import DatasetCard, ImageSet
+
+@register.dataset
+def filed(draw):
+    pixels, names = np.load({str(tmp_path / "pixels.npy")!r}), ("a", "b")
+    for split, ids in (("train", np.arange(4)), ("test", np.arange(4, 6))):
+        yield split, ImageSet(pixels[ids], ids % 2, ids, names)
+
+filed.card = DatasetCard("filed", "Filed", 2, {{"train": 4, "test": 2}}, "top1", "", "", "")
+"""
+    (tmp_path / "mine.py").write_text(text)
+    with plugged(tmp_path / "mine.py"):
+        networks = {"net": "timm:test_resnet(pretrained=False)"}
+
+        def step() -> str:
+            steps = unfold(evaluation(networks, {"filed": ""})).steps
+            return next(each for each in steps if each.startswith("data"))
+
+        first = step()
+        assert step() == first
+        np.save(tmp_path / "pixels.npy", np.ones((6, 4, 4, 3), np.uint8))
+        assert step() != first

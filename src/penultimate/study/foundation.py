@@ -83,7 +83,7 @@ class Foundation:
             if plugins:  # what is built in is not imported here: it needs a tensor library
                 made_by = registry.entry("dataset", name).resolve()
                 fingerprint_of = getattr(made_by, "fingerprint", None)
-                config |= filled(content=fingerprint_of() if fingerprint_of else None)
+                config |= filled(content=fingerprint_of() if fingerprint_of else self.study.made(name, draw))
             priority = {self.study.source: 0}.get(name, NOW if name in self.study.targets else LATER)
             columns = {"draw": draw, "target": name}
             step = self._core("data", config, columns, f"d{draw}-{word(name)}", priority)

@@ -237,6 +237,18 @@ class Study:
         sources = dict.fromkeys(text for block in given for text in block.networks.values())
         return {text: what_is_built(text) for text in sources if read_source(text).kind == "file"}
 
+    def made(self, name: str, draw: int) -> dict[str, str]:
+        """What a plug-in's data set makes, once for a start: a digest of each split; {} where it fails."""
+        if (name, draw) not in self._made:
+            from penultimate.data.generation import digests_of
+
+            self._made[name, draw] = digests_of(name, draw)
+        return self._made[name, draw]
+
+    @cached_property
+    def _made(self) -> dict[tuple[str, int], dict[str, str]]:
+        return {}
+
     @cached_property
     def shifts(self) -> dict[str, str]:
         """The shifted test sets of the source by kind of shift, where they are measured on; of ImageNet also
