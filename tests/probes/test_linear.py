@@ -297,3 +297,11 @@ def test_an_unfitted_probe_says_so_and_a_fitted_one_knows_its_features():
     probe = LinearProbe([1.0]).fit(POINTS, LABELS)
     with pytest.raises(RequestError, match="X has 3 features, but LinearProbe is expecting 2"):
         probe.predict(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1e-30, 1e-36])
+def test_tiny_float32_features_are_fitted_without_a_warning(scale):
+    points, labels = blobs(3, 60, 3, 3, 2.0)
+    probe = LinearProbe().fit((points * scale).astype(np.float32), labels)
+    assert np.isfinite(probe.coef_).all()
+    assert probe.certificates_.max() <= 1e-4

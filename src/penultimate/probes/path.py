@@ -26,6 +26,8 @@ ROUGH = 0.01
 """The tolerance of intermediate optima, which were not requested."""
 ATTEMPTS = 10
 FLOAT32_ATTEMPTS = 3
+LARGEST_FLOAT32 = 1e15
+"""A lambda whose square, times gradients, stays in float32."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Solver:
 
     def start_at(self, weight: NumpyFloats, intercept: NumpyFloats, penalty: float) -> None:
         """Begin from a known W and b (in the caller's coordinates) instead of from W = 0."""
+        self._expect_range(penalty)
         home = self.features.home
         self._restart(beside(weight, home), beside(intercept, home), penalty)
 
@@ -99,6 +102,7 @@ class Solver:
         than a factor STRIDE at once, starting where W = 0 is nearly the optimum, at lambda = |X - mu|^2.
         """
         if self.descent is None:
+            self._expect_range(penalty)
             self.penalty = max(penalty, len(self.features) * self.problem.unit**2)
             self.descent = Descent(self.problem, self.problem.start(), self.problem.own_penalty(self.penalty))
         while self.penalty > 1.001 * STRIDE * penalty:
@@ -126,6 +130,11 @@ class Solver:
         theta = self.problem.rotated(weight, intercept)
         self.descent = Descent(self.problem, theta, self.problem.own_penalty(penalty))
         return self.descent
+
+    def _expect_range(self, penalty: float) -> None:
+        """Go over to float64 where lambda, in the unit of the features, is beyond what float32 holds."""
+        if self.problem.dtype == "float32" and self.problem.own_penalty(penalty) > LARGEST_FLOAT32:
+            self._change_to_float64()
 
     def _change_to_float64(self) -> None:
         self.passes += self.problem.passes
