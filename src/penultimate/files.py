@@ -228,7 +228,7 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
         raise
     except OSError as error:
         raise DamagedFileError(f"{what} cannot be read ({error.strerror})") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DamagedFileError(f"{what} is not what was written") from None
     if found != schema and (fits or digest is None):
         raise OtherVersionError(

@@ -12,8 +12,10 @@ import csv
 import dataclasses
 import io
 import json
+import lzma
 import math
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import (
+    OtherVersionError,
     atomic_write,
     digest_bytes,
     given_path,
@@ -31,7 +34,9 @@ from penultimate.files import (
     write_sealed,
 )
 from penultimate.networks.key import NetworkKey
+from penultimate.records.form import expect_kept
 from penultimate.records.table import INTEGERS, Row, Table, renamed
+from penultimate.records.tuning import searches_held
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,6 +52,12 @@ KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER
 OF_A_RUN = ("steps", "arms", "left_out", "failed")
 """What a study's description says of its run alone."""
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, ArithmeticError),
+    *(EOFError, MemoryError, RecursionError, NotImplementedError, RuntimeError),
+    *(csv.Error, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
+)
+"""What the readers of JSON, CSV, zip and NumPy's files raise for what none of them has written."""
 DIGITS = 9
 ARRAY_BITS = 14
 """Bits of a kept array's mantissa: four digits, and few enough bytes."""
@@ -61,18 +72,26 @@ class KeptStudy:
     table: Table
     digest: str
     packed: bytes = b""
+    place: str = ""
 
     def arrays(self, step: str, metric: str) -> dict[str, npt.NDArray[Any]]:
         """The arrays that a row of this step and metric points to; raises RequestError where it has none."""
-        arrays, prefix = {}, f"{step}|{metric}|"
-        for name in self._archive:
-            if name.startswith(prefix):
-                values = self._archive[name]
-                is_name = values.ndim == 0 and values.dtype.kind == "U"
-                arrays[name.removeprefix(prefix)] = self._archive[str(values)] if is_name else values
-        if not arrays:
+        prefix = f"{step}|{metric}|"
+        names = [name for name in self._archive if name.startswith(prefix)]
+        if not names:
             raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
-        return arrays
+        try:
+            return _Arrays(self.place, {name.removeprefix(prefix): self._read(name) for name in names})
+        except UNREADABLE as error:
+            raise DamagedFileError(
+                f"'{self.place}': the arrays of '{metric}' of '{step}' cannot be read: {error}"
+            ) from None
+
+    def _read(self, name: str) -> npt.NDArray[Any]:
+        """Return an array; where its entry is the name of an equal one, that one."""
+        values: npt.NDArray[Any] = self._archive[name]
+        is_name = values.ndim == 0 and values.dtype.kind == "U"
+        return self._archive[str(values)] if is_name else values
 
     @cached_property
     def _archive(self) -> Mapping[str, npt.NDArray[Any]]:
@@ -80,6 +99,17 @@ class KeptStudy:
         import numpy as np
 
         return np.load(io.BytesIO(self.packed), allow_pickle=False) if self.packed else {}
+
+
+class _Arrays(dict[str, Any]):
+    """Arrays by name, of which one that is missing is named with the file."""
+
+    def __init__(self, place: str, arrays: Mapping[str, Any]) -> None:
+        super().__init__(arrays)
+        self._place = place
+
+    def __missing__(self, name: str) -> Any:
+        raise DamagedFileError(f"'{self._place}' holds no array '{name}' where one belongs")
 
 
 def keep(folder: StudyFolder, to: Path | str) -> Path:
@@ -168,21 +198,31 @@ def read_kept(folder: Path | str) -> KeptStudy:
     Raises RequestError where there is none, DamagedFileError where it is not what was written.
     """
     folder = Path(folder)
+    part = folder / KEPT
     try:
-        card = read_sealed(folder / KEPT, SCHEMA, mend="keep the study again with this one")
-        content = _verified(folder / ROWS_FILE, card["rows_sha256"])
-        packed = _verified(folder / ARRAYS_FILE, card["arrays_sha256"]) if "arrays_sha256" in card else b""
+        card = read_sealed(part, SCHEMA, mend="keep the study again with this one")
+        expect_kept(card)
+        searches_held(card["description"])
+        part = folder / ROWS_FILE
+        content = _verified(part, card["rows_sha256"])
         networks = [NetworkKey(**key) for key in card["networks"]]
         text = content.decode("utf-8", "surrogatepass")
         table = Table(_from_csv(text, networks, card["description"]["source"]))
-        provenance = {**card["provenance"], "diverged_networks": _of_arms(card["provenance"])}
-        return KeptStudy(card["description"], provenance, table, card["rows_sha256"], packed)
+        part = folder / ARRAYS_FILE
+        packed = _verified(part, card["arrays_sha256"]) if "arrays_sha256" in card else b""
+        if packed:
+            zipfile.ZipFile(io.BytesIO(packed)).close()
     except FileNotFoundError as error:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
-    except RequestError:
+    except IsADirectoryError:
+        raise DamagedFileError(f"'{part}' is a folder, not a file of a kept study") from None
+    except OtherVersionError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise DamagedFileError(f"'{folder}' does not hold a kept study: {error!r}") from None
+    except UNREADABLE as error:
+        raise DamagedFileError(f"'{part}' is no file of a kept study: {error or repr(error)}") from None
+    provenance = {**card["provenance"], "diverged_networks": _of_arms(card["provenance"])}
+    place = str(folder / ARRAYS_FILE)
+    return KeptStudy(card["description"], provenance, table, card["rows_sha256"], packed, place)
 
 
 def _of_arms(provenance: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -289,6 +329,8 @@ def _from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
         quantity["step"] = f"{quantity['step']}.kept" if quantity["step"] else None
         quantity = renamed(quantity)
         quantity.update({name: int(quantity[name]) for name in INTEGERS if quantity.get(name) is not None})
+        if any((quantity.get(name) or 0) < 0 for name in INTEGERS):
+            raise ValueError(f"line {reader.line_num} has a negative number where none may stand")
         for key, cell in zip(networks, line[len(KEYS) :], strict=True):
             if cell:
                 row = Row(source=source, value=float(cell), **key.columns(), **quantity)

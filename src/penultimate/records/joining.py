@@ -104,7 +104,7 @@ def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]
     """How a study made and measured each network: {"recipe.epochs": 3, "knn": "knn(k=5)", ...}."""
     settings: dict[NetworkKey, dict[str, Any]] = {}
     for block in json.loads(json.dumps(description["networks"])):
-        texts = description["measure"] if block["measure"] is None else block["measure"]
+        texts = description.get("measure", ()) if block["measure"] is None else block["measure"]
         measured = {text.partition("(")[0]: text for text in texts}
         if "given" in block:
             made = {NetworkKey(name): {"source": source} for name, source in block["given"].items()}

@@ -1,0 +1,193 @@
+"""The form of what `kept.json` holds: checked when it is read, so that nothing else meets another type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Check: TypeAlias = Callable[[Any, str], None]
+"""Raises ValueError, with the place, for a value of another form."""
+
+
+def _expect(is_right: bool, value: Any, place: str, what: str) -> None:
+    if not is_right:
+        shown = repr(value)
+        raise ValueError(f"{place} is {what}, not {shown if len(shown) <= 60 else shown[:59] + '…'}")
+
+
+def text(value: Any, place: str) -> None:
+    _expect(isinstance(value, str), value, place, "a text")
+
+
+def flag(value: Any, place: str) -> None:
+    _expect(isinstance(value, bool), value, place, "true or false")
+
+
+def whole(value: Any, place: str) -> None:
+    is_right = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    _expect(is_right, value, place, "a whole number, 0 or more")
+
+
+def amount(value: Any, place: str) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    _expect(is_number and math.isfinite(value) and value >= 0, value, place, "a number, 0 or more")
+
+
+def anything(value: Any, place: str) -> None:
+    """Accept what is shown as it is, or read by a check of its own."""
+
+
+def table(value: Any, place: str) -> None:
+    _expect(isinstance(value, dict), value, place, "a table")
+
+
+def pair(value: Any, place: str) -> None:
+    is_pair = isinstance(value, list) and len(value) == 2
+    _expect(is_pair, value, place, "two whole numbers: how many are done, and of how many")
+    for one in value:
+        whole(one, place)
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list, every entry of which has a form."""
+
+    of: Check
+
+    def __call__(self, value: Any, place: str) -> None:
+        _expect(isinstance(value, list), value, place, "a list")
+        for number, one in enumerate(value):
+            self.of(one, f"{place}[{number}]")
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """A table of any keys, every value of which has a form."""
+
+    of: Check
+
+    def __call__(self, value: Any, place: str) -> None:
+        table(value, place)
+        for name, one in value.items():
+            self.of(one, f"{place}.{name}")
+
+
+@dataclass(frozen=True)
+class Either:
+    """One of several forms."""
+
+    forms: tuple[Check, ...]
+
+    def __call__(self, value: Any, place: str) -> None:
+        for form in self.forms[:-1]:
+            try:
+                form(value, place)
+            except ValueError:
+                continue
+            return
+        self.forms[-1](value, place)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A table of known keys: those that it must have, and those that it may have."""
+
+    required: Mapping[str, Check]
+    optional: Mapping[str, Check]
+
+    def __call__(self, value: Any, place: str) -> None:
+        table(value, place)
+        for name, form in {**self.required, **self.optional}.items():
+            if name in value:
+                form(value[name], f"{place}.{name}")
+            elif name in self.required:
+                raise ValueError(f"{place}.{name} is missing")
+
+
+def nothing(value: Any, place: str) -> None:
+    _expect(value is None, value, place, "null")
+
+
+OPTIONAL_WHOLE = Either((nothing, whole))
+NETWORK = Fields(
+    {"objective": text},
+    {"backbone": text, "arm": text, "seed": OPTIONAL_WHOLE, "draw": OPTIONAL_WHOLE},
+)
+TEXTS = ListOf(text)
+
+
+def names(value: Any, place: str) -> None:
+    """Expect one text or more."""
+    TEXTS(value, place)
+    _expect(bool(value), value, place, "a list of one or more")
+
+
+def each_seed(value: Any, place: str) -> None:
+    _expect(value == "seed", value, place, "'seed' or a whole number, 0 or more")
+
+
+MEASURE = {"measure": Either((nothing, TEXTS))}
+GIVEN = Fields({"given": TableOf(text), **MEASURE}, {"classifies": flag})
+RUNS = Fields(
+    {
+        **{"objectives": names, "backbones": names, "seeds": ListOf(whole), **MEASURE},
+        **{"draws": Either((whole, each_seed)), "arm": text, "recipe": table},
+    },
+    {},
+)
+
+
+def block(value: Any, place: str) -> None:
+    """Expect a grid of networks, or networks that were given."""
+    table(value, place)
+    (GIVEN if "given" in value else RUNS)(value, place)
+
+
+DESCRIPTION = Fields(
+    {
+        **dict.fromkeys(("name", "source"), text),
+        "targets": TEXTS,
+        "networks": ListOf(block),
+        "objectives": ListOf(Fields(dict.fromkeys(("slug", "label", "spec"), text), {})),
+        "limited": flag,
+    },
+    {
+        **dict.fromkeys(("title", "question", "command", "tunes", "changed_from", "page"), text),
+        **{"layers": TEXTS, "num_features": whole, "threads": whole, "gpus": whole},
+        "measure": TEXTS,
+        "cards": ListOf(table),
+        "tuned_by": Either((text, TEXTS)),
+        "tuning": Either((table, ListOf(table))),
+        "data": TableOf(text),
+    },
+)
+PROVENANCE = Fields(
+    {"steps": TableOf(pair)},
+    {
+        **dict.fromkeys(("command", "processor", "device", "python"), text),
+        **dict.fromkeys(("commit", "hosts", "lacking"), TEXTS),
+        **dict.fromkeys(("packages", "data", "diverged", "undefined"), TableOf(text)),
+        **dict.fromkeys(("left_out", "remarks", "prepared", "failed", "classes_not_validated"), table),
+        "diverged_networks": TableOf(Either((ListOf(NETWORK), NETWORK))),
+        "dirty": flag,
+        "networks": pair,
+        "seconds": TableOf(amount),
+        "threads": Either((text, whole)),
+    },
+)
+KEPT = Fields(
+    {
+        "description": DESCRIPTION,
+        "provenance": PROVENANCE,
+        "networks": ListOf(NETWORK),
+        "rows_sha256": text,
+    },
+    {"arrays_sha256": text},
+)
+
+
+def expect_kept(card: Any) -> None:
+    """Raise ValueError, with the place and what belongs there, for what is no description of a kept study."""
+    KEPT(card, "the card")

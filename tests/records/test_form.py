@@ -1,0 +1,217 @@
+"""Kept runs that somebody has forged, digests and all: the file and the place are named, no error is raw."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.records.stores import described, finished, prepared
+
+from penultimate.errors import DamagedFileError, PenultimateError
+from penultimate.files import digest_bytes, write_sealed
+from penultimate.networks.key import NetworkKey
+from penultimate.records.archive import ARRAYS_FILE, KEPT, ROWS_FILE, SCHEMA, keep, read_kept
+from penultimate.records.joining import join
+from penultimate.report import exhibit
+from penultimate.report.base import StudyResults
+
+KEY = {"objective": "softmax", "backbone": "net", "seed": 0, "draw": 0}
+BLOCK = {
+    **{"objectives": ["softmax"], "backbones": ["net"], "seeds": [0], "draws": 0, "arm": ""},
+    **{"recipe": {"epochs": 1, "snapshot_every": None}, "measure": None},
+}
+VALUES: tuple[Any, ...] = (None, True, -1, 1.5, 10**400, "x", [], {}, [[]], [None], {"x": None})
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kept study of one network, with a density that a row points to."""
+    root = tmp_path_factory.mktemp("forged")
+    store = prepared(root / "runs")
+    columns = {**KEY, "source": "glyphs", "target": "glyphs"}
+    rows = [
+        {"metric": "top1", "value": 0.5, "split": "test"},
+        {"metric": "singular_values", "value": 3.0, "unit": "points"},
+    ]
+    arrays = {"singular_values": {"weights": np.arange(3.0)}}
+    step = finished(store, "spectra.softmax-s0-glyphs.0", columns, rows, arrays=arrays)
+    study = described(store, "forged", [step], networks=[BLOCK], measure=["spectra"], title="", question="")
+    keep(study, root / "kept")
+    return root / "kept"
+
+
+def card_of(folder: Path) -> dict[str, Any]:
+    card: dict[str, Any] = json.loads((folder / KEPT).read_text())
+    return {name: value for name, value in card.items() if name not in ("sha256", "schema")}
+
+
+def forge(folder: Path, card: dict[str, Any], rows: bytes = b"", arrays: bytes = b"") -> None:
+    """Write a kept run whose digests agree with what it holds."""
+    for name, file, content in (("rows_sha256", ROWS_FILE, rows), ("arrays_sha256", ARRAYS_FILE, arrays)):
+        if content:
+            (folder / file).write_bytes(content)
+            card[name] = digest_bytes(content)
+    write_sealed(folder / KEPT, card, SCHEMA)
+
+
+def copied(kept: Path, to: Path) -> Path:
+    to.mkdir()
+    for file in kept.iterdir():
+        (to / file.name).write_bytes(file.read_bytes())
+    return to
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place within a card."""
+    yield path
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from places(inner, (*path, name))
+
+
+def changed(card: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    made = copy.deepcopy(card)
+    inner: Any = made
+    for name in path[:-1]:
+        inner = inner[name]
+    if value is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return made
+
+
+def used(folder: Path, to: Path) -> None:
+    """What join and show read of a kept run."""
+    results = StudyResults.of(read_kept(folder))
+    exhibit("figureE2", results, allow_limited=True)
+    whole = card_of(folder)["description"]
+    join([folder], whole, [NetworkKey(**KEY)], [("spectra", {**KEY, "target": "glyphs"})], to, partial=True)
+
+
+def test_a_kept_run_as_it_was_written_is_used(kept: Path, tmp_path: Path) -> None:
+    used(kept, tmp_path / "to")
+
+
+@pytest.mark.long
+def test_no_forged_field_ends_in_a_raw_error(kept: Path, tmp_path: Path) -> None:
+    """Every field of kept.json, in turn of every wrong form, or missing."""
+    folder, card = copied(kept, tmp_path / "kept"), card_of(kept)
+    raw, refused = [], 0
+    for path in [each for each in places(card) if each]:
+        for value in (..., *VALUES):
+            forge(folder, changed(card, path, value))
+            try:
+                used(folder, tmp_path / "to")
+            except PenultimateError as error:
+                refused += 1
+                if not str(error):
+                    raw.append((path, value, repr(error)))
+            except Exception as error:
+                raw.append((path, value, repr(error)))
+    assert not raw, raw[:12]
+    assert refused > 500
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("provenance", "steps", "spectra"), 3, r"provenance\.steps\.spectra is two whole numbers.*not 3"),
+        (("provenance", "data"), [], r"provenance\.data is a table, not \[\]"),
+        (("provenance", "seconds"), {"spectra": -2.0}, "a number, 0 or more, not -2.0"),
+        (("description", "networks", 0, "seeds"), [-1], r"seeds\[0\] is a whole number, 0 or more, not -1"),
+        (("description", "networks", 0, "recipe"), ..., r"networks\[0\]\.recipe is missing"),
+        (("networks", 0, "seed"), 0.5, r"networks\[0\]\.seed is a whole number, 0 or more, not 0\.5"),
+    ],
+)
+def test_the_file_and_the_place_are_named(
+    kept: Path, tmp_path: Path, path: tuple[Any, ...], value: Any, said: str
+) -> None:
+    folder = copied(kept, tmp_path / "kept")
+    forge(folder, changed(card_of(kept), path, value))
+    with pytest.raises(DamagedFileError, match=rf"kept/kept\.json' is no file of a kept study: .*{said}"):
+        read_kept(folder)
+
+
+def test_deep_nesting_is_no_kept_run(kept: Path, tmp_path: Path) -> None:
+    folder = copied(kept, tmp_path / "kept")
+    (folder / KEPT).write_text('{"a":' * 100_000 + "1" + "}" * 100_000)
+    with pytest.raises(DamagedFileError, match=r"kept\.json' is not what was written"):
+        read_kept(folder)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b"\n",
+        b"\x00",
+        b"\xff\xfe",
+        b"x" * 200_000 + b"\n",
+        b"{header}spectra,top1,,,test,,,,,,,done," + b"9" * 200_000 + b"\n",
+        b"{header}spectra,top1,,,test,,-3,,,,,done,0.5\n",
+        b"{header}spectra,top1,,,test,,nan,,,,,done,0.5\n",
+        b"{header}spectra,top1,,,test,,1,,,,,done,half\n",
+        b"{header}spectra,top1,,,test,,1,,,,,done,0.5,0.6\n",
+        b"{header}spectra\n",
+        b'{header}"spectra',
+    ],
+)
+def test_forged_rows_are_named(kept: Path, tmp_path: Path, rows: bytes) -> None:
+    folder = copied(kept, tmp_path / "kept")
+    header = (kept / ROWS_FILE).read_bytes().partition(b"\n")[0] + b"\n"
+    forge(folder, card_of(kept), rows.replace(b"{header}", header))
+    with pytest.raises(DamagedFileError, match=r"kept/rows\.csv' is no file of a kept study: "):
+        read_kept(folder)
+
+
+def packed(name: str, content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
+
+
+def objects() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([{}], object), allow_pickle=True)
+    return file.getvalue()
+
+
+def read_arrays(folder: Path) -> None:
+    study = read_kept(folder)
+    for row in study.table.where(unit="points"):
+        assert len(study.arrays(str(row.step), row.metric)["weights"])
+
+
+@pytest.mark.parametrize("forged", ["no zip", "cut", "no array", "pickled", "another name", "flipped"])
+def test_forged_arrays_are_named(kept: Path, tmp_path: Path, forged: str) -> None:
+    folder, whole = copied(kept, tmp_path / "kept"), (kept / ARRAYS_FILE).read_bytes()
+    name = zipfile.ZipFile(kept / ARRAYS_FILE).namelist()[0]
+    content = {
+        "no zip": b"PK no zip",
+        "cut": whole[: len(whole) // 2],
+        "no array": packed(name, b"\x93NUMPY nothing"),
+        "pickled": packed(name, objects()),
+        "another name": packed(name.replace("weights", "others"), b""),
+        "flipped": whole[:60] + bytes([whole[60] ^ 255]) + whole[61:],
+    }[forged]
+    forge(folder, card_of(kept), arrays=content)
+    with pytest.raises(DamagedFileError, match=r"kept/arrays\.npz'"):
+        read_arrays(folder)
+
+
+@pytest.mark.parametrize("file", [ROWS_FILE, ARRAYS_FILE])
+def test_a_folder_in_place_of_a_file_is_named(kept: Path, tmp_path: Path, file: str) -> None:
+    folder = copied(kept, tmp_path / "kept")
+    (folder / file).unlink()
+    (folder / file).mkdir()
+    with pytest.raises(DamagedFileError, match=rf"{file}' is a folder"):
+        read_kept(folder)
