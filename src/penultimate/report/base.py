@@ -141,10 +141,19 @@ class Raster:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A length upwards that a panel draws, so that panels of different scales can be compared."""
+
+    length: float
+    label: str
+
+
+@dataclass(frozen=True)
 class Panel:
     """One pair of axes; several make a figure. Directly labelled where `labelled`; a map where `raster`.
 
-    Not `numbered`: what lies upwards is in an order, and has no numbers.
+    Not `numbered`: what lies upwards is in an order, and has no numbers. `y_unit` is the unit upwards, where
+    the label does not end with it.
     """
 
     name: str
@@ -161,6 +170,8 @@ class Panel:
     size: tuple[float, float] = (420, 340)
     raster: Raster | None = None
     numbered: bool = True
+    y_unit: str = ""
+    bar: Bar | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from penultimate.report.progress import undefined, unfinished, way_on
 from penultimate.report.quantity import ONE_DRAW, Quantity
 from penultimate.report.remarks import remarks, seed_in_words
 from penultimate.report.runs import fewer, shared_seeds
+from penultimate.report.spans import with_bars
 from penultimate.report.text import plain
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     tables = tuple(
         table for piece in pieces for table in piece.tables if not are_given or table.source == "ours"
     )
-    figures = tuple(figure for piece in pieces for figure in piece.figures)
+    figures, spans = with_bars([figure for piece in pieces for figure in piece.figures])
     is_measured = Built(exhibit.name, exhibit.title, "", tables, figures).is_measured
     said = [finding(measurements) for finding in exhibit.findings if is_measured]
     findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
@@ -280,6 +281,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
+        spans,
         seed_in_words(measurements) if is_measured and exhibit.quantities else "",
         *(fewer(one, exhibit.quantities, tables, shared) for one in of_architectures),
         *remarks(unrestricted, of_one_arm, exhibit.of_another),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penultimate.report.base import Panel, Point
+from penultimate.report.base import Bar, Panel, Point
 from penultimate.report.drawing import palette, rasters
 from penultimate.report.drawing.palette import SHAPES, Mark
 from penultimate.report.drawing.placement import Box, place
@@ -100,8 +100,9 @@ def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
         notes = _fill(axes, panel, marks, small)
         if panel.raster is None:
             _scales(axes, panel, small)
+        bar = _bar(axes, panel.bar, renderer) if panel.bar else ()
         if panel.labelled:
-            _label(axes, panel, renderer)
+            _label(axes, panel, renderer, bar)
         buffer = io.StringIO()
         canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     axes_words = " against ".join(label for label in (panel.y_label, panel.x_label) if label)
@@ -193,7 +194,40 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
         )
 
 
-def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
+def _bar(axes: Axes, bar: Bar, renderer: RendererBase) -> tuple[Box, ...]:
+    """Draw a length upwards at the lower left, where no mark lies, and return the room that it takes."""
+    low, high = axes.get_ylim()
+    foot = low + 0.03 * (high - low)
+    beside = axes.get_yaxis_transform()
+    axes.plot(
+        [0.02, 0.02],
+        [foot, foot + bar.length],
+        color=INK,
+        linewidth=2.2,
+        solid_capstyle="butt",
+        transform=beside,
+        zorder=5,
+        scalex=False,
+        scaley=False,
+    )
+    text = axes.annotate(
+        bar.label,
+        (0.02, foot + bar.length),
+        xycoords=beside,
+        xytext=(0, 4),
+        textcoords="offset points",
+        rotation=90,
+        ha="center",
+        va="bottom",
+        fontsize=8.5,
+        color=MUTED,
+    )
+    drawn = text.get_window_extent(renderer)
+    bottom = float(axes.transData.transform((0, foot))[1])
+    return (Box(float(drawn.x0), bottom, float(drawn.x1), float(drawn.y1)),)
+
+
+def _label(axes: Axes, panel: Panel, renderer: RendererBase, taken: Sequence[Box] = ()) -> None:
     """Name every objective once, beside the run (or mean) nearest to the middle of its marks."""
     from matplotlib.transforms import IdentityTransform
 
@@ -207,6 +241,7 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
     sizes = [(float(text.get_window_extent(renderer).width), LINE) for text in texts]
     anchors = [pixels(point.x, point.y) for point in chosen]
     obstacles = [(_reach(point, pixels), named.index(point.label)) for point in panel.points]
+    obstacles += [(box, -1) for box in taken]
     bounds = axes.get_window_extent(renderer)
     frame = Box(bounds.x0, bounds.y0 + 3, bounds.x1 + MARGINS["right"], bounds.y1 + 4)
     for text, placed in zip(texts, place(anchors, sizes, obstacles, frame), strict=True):

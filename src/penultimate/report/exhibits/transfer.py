@@ -206,7 +206,7 @@ def _by_task(measurements: Measurements) -> Piece:
 
 
 def _small_panel(name: str, title: str, points: tuple[Point, ...], source: Source = "ours") -> Panel:
-    return Panel(name, title, "", "", points, labelled=False, source=source, size=SMALL)
+    return Panel(name, title, "", "", points, labelled=False, source=source, size=SMALL, y_unit="%")
 
 
 def _on(target: str, measurements: Measurements) -> ByRun:
