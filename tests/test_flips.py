@@ -26,7 +26,6 @@ from penultimate.engine.run import run
 from penultimate.engine.schedule import Schedule
 from penultimate.errors import PenultimateError
 from penultimate.files import digest_bytes, digest_file
-from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.records.archive import keep, read_kept
 from penultimate.records.reading import read_study as read_folder
 from penultimate.records.reading import study_folder
@@ -41,6 +40,7 @@ from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.conduct import TuningPlan, plan_tuning
 from penultimate.tuning.run import tune
+from penultimate.variables import CHECKPOINT_SECONDS
 from tests.engine.chores import Notes
 from tests.inprocess import InProcess
 

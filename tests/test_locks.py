@@ -21,16 +21,17 @@ from penultimate.engine.run import exclusively
 from penultimate.errors import RequestError
 from penultimate.locks import (
     FREE,
-    LEASE_SECONDS,
     BusyError,
     Lease,
     LostLeaseError,
+    flock_holder,
     flocked,
     is_shared,
     lease_holder,
     leased,
 )
 from penultimate.store import Store
+from penultimate.variables import LEASE_SECONDS
 from tests.engine.chores import chore
 from tests.plugged import plugged
 
@@ -467,3 +468,48 @@ def test_a_holder_of_a_step_whose_lease_is_deleted_harms_nothing(tmp_path: Path)
         first.begin("a.b.1")
         first.finish("a.b.1", {"step": "a", "status": "done"})
     assert (Store(tmp_path).verify("a.b.1") / "x").read_bytes() == b"second"
+
+
+# -- forks ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def fork_in(holder: contextlib.AbstractContextManager[object], leaves: bool = False) -> Iterator[None]:
+    """Hold a lock while a process is forked that outlives the hold, or that `leaves` it first."""
+    ends, told = os.pipe(), os.pipe()
+    with holder:
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                if leaves:
+                    holder.__exit__(None, None, None)
+                os.write(told[1], b"!")
+                os.close(ends[1])
+                os.read(ends[0], 1)
+            os._exit(0)
+        assert os.read(told[0], 1) == b"!"
+        if leaves:
+            yield
+    if not leaves:
+        yield
+    for each in (*ends, *told):
+        os.close(each)
+    os.waitpid(pid, 0)
+
+
+def test_a_fork_of_its_holder_does_not_keep_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with fork_in(flocked(path)):
+        assert flock_holder(path) is None
+        with flocked(path):
+            assert flock_holder(path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads
+def test_a_fork_that_leaves_a_lock_or_a_lease_does_not_free_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with fork_in(flocked(path), leaves=True), pytest.raises(BusyError), flocked(path):
+        pass
+    with fork_in(leased(tmp_path / "lease"), leaves=True), pytest.raises(BusyError):  # noqa: SIM117
+        with leased(tmp_path / "lease"):
+            pass

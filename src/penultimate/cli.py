@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from penultimate.commands import data, evaluating, examining, reading, running, tuning
 from penultimate.commands.shared import Command, say
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
+from penultimate.variables import expect_variables
 
 EXIT_CODES = """exit codes:
   0    done
@@ -61,6 +62,7 @@ def _main(arguments: list[str], came: list[int]) -> int:
 
             say(__version__)
             return 0
+        expect_variables()
         options.line = _line(arguments)
         command: Command = COMMANDS[options.command]
         return command.do(options)

@@ -21,7 +21,6 @@ import errno
 import fcntl
 import hashlib
 import json
-import math
 import os
 import re
 import stat
@@ -32,11 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import PenultimateError, RequestError, legible, shortened
+from penultimate.handles import close, opened
+from penultimate.variables import LEASE_SECONDS, RANGES
+from penultimate.variables import seconds as seconds_of
 
-LEASE_SECONDS = "PENULTIMATE_LEASE_SECONDS"
-"""The environment variable with the seconds after which the leases of this process's steps are over."""
-USUAL_SECONDS, SECONDS = 30.0, (0.01, 3600.0)
-"""The seconds where nothing is said, and those that can be."""
+USUAL_SECONDS, *SECONDS = RANGES[LEASE_SECONDS]
 LOOKS = 30
 """The looks without a change after which a lease is over."""
 BEATS = 6
@@ -109,7 +108,7 @@ def flocked(path: Path, wait: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(file)
+        close(file)
 
 
 def _locked(path: Path, wait: bool) -> int:
@@ -117,7 +116,7 @@ def _locked(path: Path, wait: bool) -> int:
     with _refusing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+            file = opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if not stat.S_ISREG(os.fstat(file).st_mode):
                     raise _no_lock(path, "it is no file")
@@ -131,9 +130,9 @@ def _locked(path: Path, wait: bool) -> int:
                     os.pwrite(file, json.dumps(me).encode(), 0)
                     return file
             except BaseException:
-                os.close(file)
+                close(file)
                 raise
-            os.close(file)
+            close(file)
 
 
 @contextlib.contextmanager
@@ -215,7 +214,7 @@ class Lease:
             os.fsync(self._file)
 
     def close(self) -> None:
-        os.close(self._file)
+        close(self._file)
 
 
 @contextlib.contextmanager
@@ -225,7 +224,7 @@ def leased(folder: Path, wait: bool = False, above: int = 0) -> Iterator[Lease]:
     Raises BusyError where its holder shows signs of life and is not waited for, RequestError where the folder
     cannot be one of leases.
     """
-    seconds = lease_seconds()
+    seconds = seconds_of(LEASE_SECONDS)
     with _refusing(folder):
         if folder.is_symlink():
             raise _no_lock(folder, "it is a link")
@@ -284,7 +283,7 @@ def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease 
     if not _number(str(number)):
         raise _no_lock(folder / str(number - 1), "its number is too great")
     try:
-        file = os.open(folder / str(number), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        file = opened(folder / str(number), os.O_CREAT | os.O_EXCL | os.O_RDWR)
     except FileExistsError:
         return None
     lease, is_mine = Lease(folder, number, file, took_over), False
@@ -377,21 +376,6 @@ def _began(pid: int) -> str | None:
     except OSError:
         return None
     return None if fields[0] == "Z" else fields[19]
-
-
-def lease_seconds() -> float:
-    """Return the seconds after which a lease of this process is over; raises RequestError for no such."""
-    text = os.environ.get(LEASE_SECONDS, "")
-    try:
-        seconds = float(text) if text else USUAL_SECONDS
-    except ValueError:
-        seconds = math.nan
-    if not _is_possible(seconds):
-        raise RequestError(
-            f"{LEASE_SECONDS} is a number of seconds from {SECONDS[0]:g} to {SECONDS[1]:,.0f} (usually"
-            f" {USUAL_SECONDS:g}), not '{shortened(text, 80)}'"
-        )
-    return seconds
 
 
 def _is_possible(seconds: object) -> bool:

@@ -37,9 +37,7 @@ import penultimate.report as report
 from penultimate.engine import execute, local, worker
 from penultimate.engine.messages import Ready
 from penultimate.engine.observer import Observer, Silent, Summary
-from penultimate.engine.room import ANYWAY
 from penultimate.engine.schedule import Schedule, carry_out
-from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.plugins import load_plugin
 from penultimate.records.reading import study_folder
 from penultimate.records.table import ROWS, read_rows
@@ -47,6 +45,7 @@ from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 from penultimate.study.selection import load_study
 from penultimate.training.checkpoints import Checkpoints
+from penultimate.variables import ANYWAY, CHECKPOINT_SECONDS
 
 SMOKE = load_study("smoke")
 """Which lends its name to graphs of invented steps."""

@@ -37,10 +37,10 @@ from penultimate.errors import PenultimateError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
 from penultimate.files import digest_file
-from penultimate.locks import LEASE_SECONDS
 from penultimate.records.reading import study_folder
 from penultimate.report import exhibit, render_exhibit_text
 from penultimate.store import Store
+from penultimate.variables import LEASE_SECONDS
 
 NETWORKS = {f"net {i}": f"timm:test_resnet(pretrained=False, seed={i}, crop=32)" for i in (0, 1)}
 CLASSES = ("disc", "square")

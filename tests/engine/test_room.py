@@ -16,7 +16,7 @@ from tests.conftest import penultimate
 
 from penultimate.engine import room
 from penultimate.engine.execute import execute
-from penultimate.engine.room import ANYWAY, BACKWARD, PROCESS, ROTATED, expect_room, held, held_on_gpu
+from penultimate.engine.room import BACKWARD, PROCESS, ROTATED, expect_room, held, held_on_gpu
 from penultimate.engine.run import run
 from penultimate.engine.sizes import bytes_of
 from penultimate.errors import RequestError
@@ -29,6 +29,7 @@ from penultimate.study.graph import Resources, Step
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
+from penultimate.variables import ANYWAY
 
 Usage = namedtuple("Usage", "total used free")
 

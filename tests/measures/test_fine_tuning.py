@@ -26,7 +26,6 @@ from penultimate.features.extraction import extract
 from penultimate.layers.comparison import compare_networks
 from penultimate.measures.catalogue import requested
 from penultimate.measures.further_training import at_edge, validating
-from penultimate.measures.inputs import CHECKPOINT_SECONDS
 from penultimate.networks.trained import build, load_network, save_network
 from penultimate.probes.linear import LinearProbe
 from penultimate.store import Store
@@ -34,6 +33,7 @@ from penultimate.study import Given, Runs, Study
 from penultimate.study.graph import Graph, Step
 from penultimate.study.unfold import unfold
 from penultimate.training import Recipe, Start, train
+from penultimate.variables import CHECKPOINT_SECONDS
 
 BACKBONE = "glyphnet(features=16, width=4)"
 BRIEF = {"steps": 9, "batch_size": 16}

@@ -129,8 +129,7 @@ _reader: Callable[[Any], Any]
 def _serve(reader: Callable[[Any], Any], parent: int) -> None:
     """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
 
-    At once: a worker holds the locks that its parent held when it was forked. Of a parent that ended before
-    the worker asked to be told of it nothing is told any more.
+    Of a parent that ended before the worker asked to be told of it, nothing is told any more.
     """
     global _reader
     _reader = reader

@@ -8,10 +8,9 @@ import os
 import subprocess
 
 from penultimate.errors import RequestError
-from penultimate.measures.inputs import DEVICE
+from penultimate.variables import CUDA, DEVICE, device
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-CUDA, CPU = "cuda", "cpu"
 ASKED = ("nvidia-smi", "--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits")
 MIB = 1 << 20
 ALMOST = 1e-6
@@ -77,7 +76,5 @@ def places_on_gpus(share: float) -> list[dict[str, str]]:
             f" be used; give --gpus {len(found)}"
         )
     return [
-        {VISIBLE: gpu, DEVICE: os.environ.get(DEVICE, CUDA)}
-        for _ in range(max(1, int(1 / share + ALMOST)))
-        for gpu in found
+        {VISIBLE: gpu, DEVICE: device(CUDA)} for _ in range(max(1, int(1 / share + ALMOST))) for gpu in found
     ]

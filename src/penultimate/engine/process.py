@@ -16,15 +16,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.devices import CUDA, VISIBLE
+from penultimate.engine.devices import VISIBLE
 from penultimate.engine.messages import Died, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
 from penultimate.files import FULL
-from penultimate.measures.inputs import DEVICE
 from penultimate.plugins import load_source, loaded, told
 from penultimate.store import SMALL
 from penultimate.study.graph import Resources
 from penultimate.userfile import first_line
+from penultimate.variables import CPU, CUDA, device
 
 REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """Without it cuBLAS may sum in another order each time."""
@@ -117,7 +117,7 @@ def fitness() -> Ready | Unfit:
         import torch
     except (ImportError, OSError) as error:
         return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
-    if os.environ.get(DEVICE) == CUDA and not torch.cuda.is_available():
+    if device(CPU) == CUDA and not torch.cuda.is_available():
         gpu = os.environ.get(VISIBLE)
         return Unfit(
             f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"

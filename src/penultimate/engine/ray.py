@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.devices import CUDA, gpus
+from penultimate.engine.devices import gpus
 from penultimate.engine.messages import Died, Ending, Failed, Lost, Unfit
 from penultimate.engine.nodes import Node, Nodes
 from penultimate.engine.observer import Observer, Summary
@@ -39,11 +39,11 @@ from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
-from penultimate.measures.inputs import DEVICE
 from penultimate.processes import SAFE, command, environment
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 from penultimate.userfile import first_line
+from penultimate.variables import CUDA, DEVICE, device
 
 OBJECT_STORE = 80 * 2**20
 """Bytes of Ray's shared memory, about the least that Ray accepts: nothing of ours is put there."""
@@ -160,7 +160,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
 
 def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> tuple[Ending | Unfit, list[str]]:
     """What a Ray task does; how it ended comes back, and every notice, which a look may have missed."""
-    os.environ.setdefault(DEVICE, CUDA)  # which only a step with a share of a GPU looks at
+    os.environ[DEVICE] = device(CUDA)  # which only a step with a share of a GPU looks at
     fitness = load(files)
     notices: list[str] = []
     if isinstance(fitness, Unfit):

@@ -8,7 +8,6 @@ what a training holds.
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -24,9 +23,8 @@ from penultimate.memory import memory
 from penultimate.study.graph import Step
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
+from penultimate.variables import ANYWAY, is_wanted
 
-ANYWAY = "PENULTIMATE_ANYWAY"
-"""The environment variable with which a study starts whatever is said here: an estimate may be wrong."""
 PROCESS, LISTED = 400_000_000, 160
 """Bytes of a process with PyTorch in it that others do not share, and of an image file that it has listed."""
 CONTEXT = 300_000_000
@@ -66,7 +64,7 @@ def expect_room(study: Study, left: Sequence[Step], root: Path, places: int) -> 
     """
     gpus = max((step.resources.gpus for step in left), default=0.0)
     on_gpus = len(places_on_gpus(gpus)) // max(1, round(gpus)) if gpus and places else 0
-    if os.environ.get(ANYWAY):
+    if is_wanted(ANYWAY):
         return
     _expect_disk(study, left, root, places)
     if places:

@@ -29,6 +29,7 @@ from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
+from penultimate.variables import expect_variables
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def run_graph(
     verify: bool,
 ) -> Summary:
     """Run a study that is unfolded already, as `run` does."""
+    expect_variables()
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     observer = observer or Silent()
     store = Store(out, thorough=verify)

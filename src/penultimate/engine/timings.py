@@ -6,7 +6,6 @@ loaded, and what was timed; after KEPT_FOR days, or when any of these changes, i
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,10 +16,9 @@ from penultimate.engine.machine import machine
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write, canonical_json, digest_bytes, read_sealed, sealed
 from penultimate.plugins import loaded
+from penultimate.variables import cache
 
 FILE, SCHEMA = "timings.json", 1
-FOLDER = "PENULTIMATE_CACHE"
-"""The variable that names the cache folder, in place of penultimate in $XDG_CACHE_HOME or ~/.cache."""
 KEPT_FOR, MOST = 30, 200
 """Days for which a time is kept, and how many times are."""
 DAY = 24 * 60 * 60
@@ -65,8 +63,7 @@ def _here() -> list[Any]:
 
 
 def _place() -> Path:
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "penultimate"
-    return Path(os.environ.get(FOLDER) or usual).expanduser() / FILE
+    return cache() / FILE
 
 
 def _kept() -> dict[str, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from penultimate.errors import PenultimateError
 from penultimate.files import file_name
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
+from penultimate.variables import CHECKPOINT_SECONDS, CPU, device, seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.networks.protocol import FileNetwork
     from penultimate.study.graph import Step, Supply
-
-CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
-"""The environment variable with the seconds between two checkpoints: it changes no result."""
-DEVICE = "PENULTIMATE_DEVICE"
-"""The environment variable with the device on which a process runs networks, if not the CPU."""
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Setting: TypeAlias = Mapping[str, str | int | float]
@@ -107,7 +102,7 @@ class Inputs:
     @property
     def checkpoint_seconds(self) -> float:
         """The seconds between two checkpoints of a training."""
-        return float(os.environ.get(CHECKPOINT_SECONDS, "20"))
+        return seconds(CHECKPOINT_SECONDS)
 
     @property
     def source(self) -> str:
@@ -166,7 +161,7 @@ class Inputs:
     @property
     def device(self) -> str:
         """Where the step runs its network: on the GPU of which its process has a share, or on the CPU."""
-        return os.environ.get(DEVICE, "cpu") if self.step.resources.gpus else "cpu"
+        return device(CPU) if self.step.resources.gpus else CPU
 
     def features(self, split: str) -> FeatureBank:
         """The feature bank of a split of the target (of the source, for a measurement per network)."""

@@ -1,0 +1,80 @@
+"""Environment variables: a wrong value is refused in a sentence that names the variable and the value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penultimate import variables
+from penultimate.cli import main
+from penultimate.engine.run import run
+from penultimate.errors import RequestError
+from penultimate.variables import (
+    ANYWAY,
+    CACHE,
+    CHECKPOINT_SECONDS,
+    DEVICE,
+    LEASE_SECONDS,
+    RANGES,
+    device,
+    expect_variables,
+    is_wanted,
+    seconds,
+)
+
+OF_SECONDS = ("soon", "-1", "nan", "inf", "-inf", "1e999", "1e6", "20 s", "0x10", " ", "x" * 5000, "\udcff")
+WRONG = [
+    *((variable, value) for variable in RANGES for value in OF_SECONDS),
+    (LEASE_SECONDS, "0"),
+    *((ANYWAY, value) for value in ("yes", "2", "-1", "true", " ")),
+    *((DEVICE, value) for value in ("gpu", "cuda:0", "CPU", "-1", " ")),
+    *((CACHE, value) for value in ("/dev/null", "/dev/null/below", "~nobody-of-this-name/x", "y" * 5000)),
+]
+
+
+@pytest.mark.parametrize(("variable", "value"), WRONG)
+def test_a_wrong_value_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert main(["plan", "smoke"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"the environment variable {variable} is " in err
+    assert len(err) < 350
+
+
+def test_python_refuses_it_too_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CHECKPOINT_SECONDS, "soon")
+    with pytest.raises(RequestError, match="from 0 to 86,400 \\(usually 20\\), not 'soon'"):
+        run("smoke", tmp_path / "runs")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("variable", [ANYWAY, CACHE, CHECKPOINT_SECONDS, DEVICE, LEASE_SECONDS])
+def test_an_empty_variable_counts_as_one_that_is_not_set(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    def said() -> list[object]:
+        return [is_wanted(ANYWAY), variables.cache(), device("cuda"), *map(seconds, RANGES)]
+
+    monkeypatch.delenv(variable, raising=False)
+    unset = said()
+    monkeypatch.setenv(variable, "")
+    expect_variables()
+    assert said() == unset
+
+
+def test_values_that_can_be_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {CHECKPOINT_SECONDS: "0", LEASE_SECONDS: "0.01", ANYWAY: "1", DEVICE: "cpu"}
+    for variable, value in {**values, CACHE: str(tmp_path / "new" / "cache")}.items():
+        monkeypatch.setenv(variable, value)
+    expect_variables()
+    assert [seconds(CHECKPOINT_SECONDS), seconds(LEASE_SECONDS)] == [0, 0.01]
+    assert (is_wanted(ANYWAY), device("cuda")) == (True, "cpu")
+    assert variables.cache() == tmp_path / "new" / "cache"
+    monkeypatch.setenv(ANYWAY, "0")
+    assert not is_wanted(ANYWAY)
