@@ -256,7 +256,24 @@ HEADLESS: dict[str, Callable[[], nn.Module]] = {
         *list(normalised())[:1], Affine(9), *list(normalised())[2:]
     ),
     "a residual sum": Residual,
+    "an empty head": lambda: Wrapped(EMBEDDING, head=nn.Sequential()),
+    "an empty projection": lambda: Wrapped(EMBEDDING, projector=nn.Sequential()),
+    "a head of which a dropout is left": lambda: Wrapped(EMBEDDING, classifier=nn.Dropout()),
+    "a head of which its first layers are left": lambda: Wrapped(
+        EMBEDDING, fc=nn.Sequential(nn.Flatten(), nn.Dropout())
+    ),
+    "a head that is None as a plain attribute": lambda: without(Wrapped(EMBEDDING), "head"),
+    "a traced network whose head is an Identity": lambda: torch.jit.trace(
+        Wrapped(EMBEDDING, fc=nn.Identity()).eval(), IMAGES
+    ),
+    "an average of squashed maps": lambda: nn.Sequential(nn.Conv2d(3, 9, 1), nn.Softplus(), *trunk()[-2:]),
 }
+
+
+def without(net: nn.Module, head: str) -> nn.Module:
+    """The network, with None in place of a head."""
+    setattr(net, head, None)
+    return net
 
 
 class Affine(nn.Module):
@@ -270,6 +287,7 @@ class Affine(nn.Module):
         return x * self.factor + self.summand
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit")
 @pytest.mark.parametrize("name", HEADLESS)
 def test_of_a_network_without_a_head_the_output_is_the_features(name: str) -> None:
     net = HEADLESS[name]().eval()
@@ -278,6 +296,15 @@ def test_of_a_network_without_a_head_the_output_is_the_features(name: str) -> No
     bank = pu.extract(net, [(IMAGES[:2], torch.arange(2)), (IMAGES[2:], torch.arange(3))])
     assert bank.logits is None
     np.testing.assert_allclose(bank.features, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_ends_in_a_non_linearity_is_no_class_scores_whatever_its_layers_are_called() -> None:
+    net = Wrapped(nn.Flatten(), fc=nn.Linear(192, 9), bn=nn.BatchNorm1d(9), act=nn.ReLU()).eval()
+    with torch.no_grad():
+        found = ending(net, lambda: net(IMAGES))
+    assert found is not None
+    assert found.unclear == ""
+    assert found.logits is None
 
 
 def test_with_its_head_the_same_network_is_a_classifier() -> None:

@@ -57,6 +57,10 @@ HEADS = ("fc", "classifier", "head", "heads", "last_linear", "logits", "classifi
 """What networks call their final layer, or the part that it is in."""
 NO_HEAD = re.compile(r"act|drop|flat|norm|soft|pool|sigmoid|linearity|squash|scale|temp|quant|post|pre", re.I)
 """Names of an Identity that stands for no final layer that was removed."""
+PASSING = (nn.Identity, nn.Sequential, nn.Flatten, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout)
+"""What is left in a head whose layers were removed."""
+RECTIFYING = ("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswish", "mish", "_prelu_kernel")
+"""Operations whose output is no class scores, because a trainer of classes puts none of them there."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
                     layer.register_forward_pre_hook(enter(name)),
                     layer.register_forward_hook(leave(name)),
                 ]
-            elif name and isinstance(layer, nn.Identity) and not NO_HEAD.search(name.rpartition(".")[2]):
+            elif name and _is_removed(name, layer):
                 handles.append(layer.register_forward_hook(passed))
         yield
     finally:
@@ -170,11 +174,23 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
             handle.remove()
 
 
+def _is_removed(name: str, layer: nn.Module) -> bool:
+    """Return whether a layer stands where a head was removed.
+
+    That is an Identity, an empty Sequential, or a layer of HEADS of which only PASSING is left.
+    """
+    own = name.rpartition(".")[2]
+    if NO_HEAD.search(own):
+        return False
+    empty = isinstance(layer, nn.Identity) or (isinstance(layer, nn.Sequential) and not len(layer))
+    return empty or (own in HEADS and all(isinstance(part, PASSING) for part in layer.modules()))
+
+
 def has_classifier(module: nn.Module) -> bool:
     """Return whether a module may end in a classifier: not if it says or shows that it has none.
 
     It says so as timm's do, by `num_classes` 0 or by `get_classifier()`; it shows so by an attribute of HEADS
-    that is None where no other of them holds a layer.
+    that is None (of a scripted module also an Identity) where no other of them holds a layer.
     """
     classes: Any = getattr(module, "num_classes", None)
     get: Any = getattr(module, "get_classifier", None)
@@ -185,8 +201,9 @@ def has_classifier(module: nn.Module) -> bool:
             return not all(one is None or isinstance(one, nn.Identity) for one in listed)
     if isinstance(classes, int) and not isinstance(classes, bool) and classes == 0:
         return False
-    heads = {name: module._modules[name] for name in HEADS if name in module._modules}
-    return not heads or any(head is not None for head in heads.values())
+    found = [getattr(module, name) for name in HEADS if hasattr(module, name)]
+    removed = [head is None or getattr(head, "original_name", "") == "Identity" for head in found]
+    return not found or not all(removed)
 
 
 def cut(module: nn.Module, final: Final) -> nn.Module:
@@ -317,9 +334,12 @@ def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | Non
 
 def _form(module: nn.Module, part: Part, classes: int) -> Form | None:
     through = {*part.through} - {"average"}
-    if through == {"relu"}:  # the end of SqueezeNet, and of many a trunk without its head
+    shown = _declares(module, classes) or {*part.call.name.split(".")} & {*HEADS}
+    squashed = "average" in part.through and part.through[-1] not in ("average", "softmax")
+    if part.call.convolves and squashed and not shown:
+        return None  # what is averaged was squashed at every position, as in many a trunk without its head
+    if through == {"relu"}:  # the end of SqueezeNet
         averages = "average" in part.through[: part.through.index("relu")]
-        shown = _declares(module, classes) or {*part.call.name.split(".")} & {*HEADS}
         return "rectified" if part.call.convolves and averages and shown else None
     if "relu" in through or ("tanh" in through and not _declares(module, classes)):
         return None
@@ -352,7 +372,7 @@ def _unclear(module: nn.Module, output: Tensor, trace: Trace) -> Doubt:
     node = trace.of(output)
     if node is None:
         return "unseen"
-    if node in trace.ended or output.ndim < 2:
+    if node in trace.ended or output.ndim < 2 or node.operation in RECTIFYING:
         return ""
     classes = output.shape[-1]
     if _declares(module, classes):
