@@ -305,3 +305,15 @@ def test_tiny_float32_features_are_fitted_without_a_warning(scale):
     probe = LinearProbe().fit((points * scale).astype(np.float32), labels)
     assert np.isfinite(probe.coef_).all()
     assert probe.certificates_.max() <= 1e-4
+
+
+def test_one_far_example_costs_little_more_than_the_first_uncertified_lambda() -> None:
+    labels = np.arange(121) % 5
+    features = np.random.default_rng(0).normal(size=(121, 2)) + np.stack([labels, -labels], axis=1)
+    features[7] = 1e12
+    train = np.arange(121) % 4 > 0
+    probe = LinearProbe()
+    with pytest.warns(UncertifiedWarning, match="optima are not certified"):
+        probe.fit(features[train], labels[train], features[~train], labels[~train])
+    assert max(probe.certificates_) > 1e-4
+    assert sum(probe.n_iter_) < 40_000

@@ -21,6 +21,8 @@ from penultimate.probes.rows import Rows
 
 MOST_PASSES = {"float32": 3000, "float64": 10000}
 """Per lambda. If float32 needs more it is stuck in its rounding, and float64 takes over."""
+FEWEST_PASSES = 40
+"""Per lambda, at least. Each optimum that float64 cannot certify leaves the next a tenth of its passes."""
 STRIDE = 10.0
 ROUGH = 0.01
 """The tolerance of intermediate optima, which were not requested."""
@@ -55,6 +57,7 @@ class Solver:
         self.penalty = math.inf
         self.trail: list[tuple[float, Array]] = []
         self.passes = 0
+        self.share = 1.0
 
     def start_at(self, weight: NumpyFloats, intercept: NumpyFloats, penalty: float) -> None:
         """Begin from a known W and b (in the caller's coordinates) instead of from W = 0."""
@@ -67,13 +70,15 @@ class Solver:
 
         A certificate fails when the best b differs from the descent's, or when float32 has rounded too much
         away. The descent then continues from the best b with a tighter goal; if float32 does not reach it,
-        the rest of the path is solved in float64.
+        the rest of the path is solved in float64. Where float64 does not reach it either (one example is
+        10^12 times as far away as the others, say), the next lambdas will not fare better, so they may take
+        fewer passes until one is certified again.
         """
         descent = self._approach(penalty)
         goal = self.tolerance
         best: Optimum | None = None
         for attempt in range(ATTEMPTS):
-            reached = descent.run(goal, MOST_PASSES[self.problem.dtype])
+            reached = descent.run(goal, self._most_passes())
             weight, intercept = self.problem.original(descent.theta)
             objective, intercept, gap = self.certifier.certify(weight, intercept, penalty, self.tolerance)
             if best is None or gap <= best.gap:
@@ -90,10 +95,14 @@ class Solver:
             else:
                 break
         assert best is not None
+        self.share = 1.0 if best.gap <= self.tolerance else self.share / 10
         self._arrive(descent)
         total, self.passes = self.passes + self.problem.passes, 0
         self.problem.passes = 0
         return replace(best, passes=total)
+
+    def _most_passes(self) -> int:
+        return max(FEWEST_PASSES, int(self.share * MOST_PASSES[self.problem.dtype]))
 
     def _approach(self, penalty: float) -> Descent:
         """The descent, moved to the new lambda and to the predicted optimum.
@@ -107,7 +116,7 @@ class Solver:
             self.descent = Descent(self.problem, self.problem.start(), self.problem.own_penalty(self.penalty))
         while self.penalty > 1.001 * STRIDE * penalty:
             self._advance(self.descent, self.penalty / STRIDE)
-            self.descent.run(ROUGH, MOST_PASSES[self.problem.dtype])
+            self.descent.run(ROUGH, self._most_passes())
             self._arrive(self.descent)
         self._advance(self.descent, penalty)
         return self.descent
