@@ -25,7 +25,7 @@ from penultimate.report.base import StudyResults
 KEY = {"objective": "softmax", "backbone": "net", "seed": 0, "draw": 0}
 BLOCK = {
     **{"objectives": ["softmax"], "backbones": ["net"], "seeds": [0], "draws": 0, "arm": ""},
-    **{"recipe": {"epochs": 1, "snapshot_every": None}, "measure": None},
+    **{"recipe": {"epochs": 1, "steps": None}, "measure": None},
 }
 VALUES: tuple[Any, ...] = (None, True, -1, 1.5, 10**400, "x", [], {}, [[]], [None], {"x": None})
 
@@ -129,6 +129,15 @@ def test_no_forged_field_ends_in_a_raw_error(kept: Path, tmp_path: Path) -> None
         (("provenance", "seconds"), {"spectra": -2.0}, "a number, 0 or more, not -2.0"),
         (("description", "networks", 0, "seeds"), [-1], r"seeds\[0\] is a whole number, 0 or more, not -1"),
         (("description", "networks", 0, "recipe"), ..., r"networks\[0\]\.recipe is missing"),
+        (
+            ("description", "networks", 0, "recipe"),
+            {"epochs": "x"},
+            "recipe: epochs is a whole number.*not 'x'",
+        ),
+        (("description", "networks", 0, "recipe"), {"batch_size": []}, r"networks\[0\]\.recipe is no recipe"),
+        (("description", "networks", 0, "recipe"), {"stray": 1}, r"networks\[0\]\.recipe is no recipe"),
+        (("description", "cards"), [{}], r"description\.cards\[0\]\.name is missing"),
+        (("provenance", "failed"), {"a": {"why": 3}}, r"provenance\.failed\.a\.why is a text, not 3"),
         (("networks", 0, "seed"), 0.5, r"networks\[0\]\.seed is a whole number, 0 or more, not 0\.5"),
     ],
 )

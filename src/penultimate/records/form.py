@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
+
+from penultimate.data.catalog import Accuracy, DatasetCard
+from penultimate.errors import RequestError
+from penultimate.training.recipe import Recipe
 
 Check: TypeAlias = Callable[[Any, str], None]
 """Raises ValueError, with the place, for a value of another form."""
@@ -110,6 +114,7 @@ def nothing(value: Any, place: str) -> None:
     _expect(value is None, value, place, "null")
 
 
+OPTIONAL_TEXT = Either((nothing, text))
 OPTIONAL_WHOLE = Either((nothing, whole))
 NETWORK = Fields(
     {"objective": text},
@@ -128,12 +133,49 @@ def each_seed(value: Any, place: str) -> None:
     _expect(value == "seed", value, place, "'seed' or a whole number, 0 or more")
 
 
+def recipe(value: Any, place: str) -> None:
+    """Expect the settings of a recipe, each of its type and within its range."""
+    table(value, place)
+    try:
+        Recipe(**value)
+    except (RequestError, TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"{place} is no recipe: {error}") from None
+
+
+def data_card(value: Any, place: str) -> None:
+    """Expect a data set's card."""
+    CARD(value, place)
+    try:
+        DatasetCard(**{**value, "sizes": dict(value["sizes"])})
+    except (RequestError, TypeError) as error:
+        raise ValueError(f"{place} is no data set's card: {error}") from None
+
+
+def size_of_split(value: Any, place: str) -> None:
+    is_pair = isinstance(value, list) and len(value) == 2
+    _expect(is_pair, value, place, "the name of a split and how many images it has")
+    text(value[0], place)
+    whole(value[1], place)
+
+
+def accuracy(value: Any, place: str) -> None:
+    known = get_args(Accuracy)
+    _expect(isinstance(value, str) and value in known, value, place, f"one of {', '.join(known)}")
+
+
+CARD = Fields(
+    {
+        **dict.fromkeys(("name", "title", "relation", "licence", "citation"), text),
+        **{"classes": whole, "sizes": ListOf(size_of_split), "accuracy": accuracy},
+    },
+    {"note": text, "source": text},
+)
 MEASURE = {"measure": Either((nothing, TEXTS))}
 GIVEN = Fields({"given": TableOf(text), **MEASURE}, {"classifies": flag})
 RUNS = Fields(
     {
         **{"objectives": names, "backbones": names, "seeds": ListOf(whole), **MEASURE},
-        **{"draws": Either((whole, each_seed)), "arm": text, "recipe": table},
+        **{"draws": Either((whole, each_seed)), "arm": text, "recipe": recipe},
     },
     {},
 )
@@ -157,7 +199,7 @@ DESCRIPTION = Fields(
         **dict.fromkeys(("title", "question", "command", "tunes", "changed_from", "page"), text),
         **{"layers": TEXTS, "num_features": whole, "threads": whole, "gpus": whole},
         "measure": TEXTS,
-        "cards": ListOf(table),
+        "cards": ListOf(data_card),
         "tuned_by": Either((text, TEXTS)),
         "tuning": Either((table, ListOf(table))),
         "data": TableOf(text),
@@ -169,7 +211,8 @@ PROVENANCE = Fields(
         **dict.fromkeys(("command", "processor", "device", "python"), text),
         **dict.fromkeys(("commit", "hosts", "lacking"), TEXTS),
         **dict.fromkeys(("packages", "data", "diverged", "undefined"), TableOf(text)),
-        **dict.fromkeys(("left_out", "remarks", "prepared", "failed", "classes_not_validated"), table),
+        **dict.fromkeys(("left_out", "remarks", "prepared", "classes_not_validated"), table),
+        "failed": TableOf(Fields({"why": text}, dict.fromkeys(("network", "target"), OPTIONAL_TEXT))),
         "diverged_networks": TableOf(Either((ListOf(NETWORK), NETWORK))),
         "dirty": flag,
         "networks": pair,
