@@ -229,7 +229,7 @@ GRID = Runs(("softmax",), SHORT, backbones=(TINY,))
 @pytest.mark.parametrize(
     ("changes", "answer"),
     [
-        ({"name": "../x"}, "a study's name consists of at most 100 letters, digits, '_' and '-'"),
+        ({"name": "../x"}, "a study's name consists of at most 100 letters (195 bytes), digits, '_' and '-'"),
         ({"networks": ()}, "networks is empty; at least one Runs(...) or Given(...) is needed"),
         ({"networks": GRID}, "networks must be a tuple"),
         ({"networks": ("softmax",)}, "networks holds Runs(...) and Given(...), not 'softmax'"),
