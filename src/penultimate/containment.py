@@ -31,7 +31,7 @@ UNSEEN = ("distributed", "onnx", "testing", "export", "fx", "jit", "ao", "packag
 """Parts of packages of which nothing here makes use."""
 CONSTANT = (bool, int, float, str, bytes, tuple, frozenset, type(None))
 
-OF_PACKAGES = ("environment variables", "filters of warnings", "sys.meta_path")
+OF_PACKAGES = ("environment variables", "filters of warnings", "sys.meta_path", "sys.path", "sys.excepthook")
 """State that packages change when they are imported."""
 Functions: TypeAlias = dict[ModuleType | type, dict[str, Any]]
 

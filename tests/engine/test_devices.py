@@ -27,7 +27,6 @@ from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training import Recipe
-from penultimate.training.run import Run
 
 
 @pytest.fixture
@@ -244,13 +243,8 @@ def test_two_gpus_share_a_training(alone: Path, tmp_path: Path) -> None:
 
 KILLER = """
 import os, signal
-from penultimate import register
 from penultimate.training.run import Run
 advance = Run.advance
-
-@register.loss
-def unused(logits, targets):
-    return -(targets * logits.log_softmax(1)).sum(1)
 
 def killed(run, batch):
     mark = run.folder / "checkpoint-killed"
@@ -261,32 +255,9 @@ def killed(run, batch):
 
 Run.advance = killed
 """
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("two_gpus")
-def test_of_two_that_share_a_training_one_is_killed(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PENULTIMATE_CHECKPOINT_SECONDS", "0")
-    plugin, notes = tmp_path / "killer.py", Notes()
-    plugin.write_text(KILLER)
-    with plugged(plugin):
-        summary = run(short(), untrained(alone, tmp_path), observer=notes)
-    assert summary.complete
-    lost = "lost number 2 of 2 that share the training, which was killed by signal 9"
-    assert any(lost in said for said in notes.notices)
-    assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
-
-
 FILLER = """
 import errno, os
-from penultimate import register
 from penultimate.training.run import Run
-
-@register.loss
-def unused(logits, targets):
-    return -(targets * logits.log_softmax(1)).sum(1)
 
 def full(run, wait=True):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -295,17 +266,37 @@ Run.save = full
 """
 
 
+def patch_processes(patch: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every process that is started from now on run a patch first; plug-ins are refused such."""
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(patch)
+    paths = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setenv("PENULTIMATE_CHECKPOINT_SECONDS", "0")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("two_gpus")
+def test_of_two_that_share_a_training_one_is_killed(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch_processes(KILLER, tmp_path, monkeypatch)
+    notes = Notes()
+    summary = run(short(), untrained(alone, tmp_path), observer=notes)
+    assert summary.complete
+    lost = "lost number 2 of 2 that share the training, which was killed by signal 9"
+    assert any(lost in said for said in notes.notices)
+    assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_a_disk_that_fills_up_under_a_shared_training_stops_the_study(
     alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PENULTIMATE_CHECKPOINT_SECONDS", "0")
-    monkeypatch.setattr(Run, "save", Run.save)  # the plug-in puts another in its place, here too
-    plugin, notes = tmp_path / "filler.py", Notes()
-    plugin.write_text(FILLER)
-    with plugged(plugin):
-        summary = run(short(), untrained(alone, tmp_path), observer=notes)
+    patch_processes(FILLER, tmp_path, monkeypatch)
+    notes = Notes()
+    summary = run(short(), untrained(alone, tmp_path), observer=notes)
     assert not summary.complete
     assert any("the disk is full" in said for said in notes.notices)
 

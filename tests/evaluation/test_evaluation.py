@@ -422,7 +422,7 @@ def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
         pu.evaluate({"a": 3}, {"digits": ""})  # type: ignore[dict-item]
     with pytest.raises(RequestError, match="'a' is a module, which no other process knows"):
         pu.evaluate({"a": Live(1.0)}, {"digits": ""}, engine="ray")
-    with pytest.raises(RequestError, match=r"'flat' cannot be copied and run.*size=64 says 64 x 64"):
+    with pytest.raises(RequestError, match=r"'flat' cannot be copied.*\(module, size=64\) says 64 x 64"):
         pu.evaluate({"flat": nn.Linear(3, 4)}, {"digits": ""})
 
 

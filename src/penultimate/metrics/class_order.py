@@ -18,7 +18,7 @@ MOST_CLASSES = 2048
 
 
 class Fit(NamedTuple):
-    """An order that fits better: its name, or "" for none that is usual, and both accuracies."""
+    """An order that fits better: its name, or "" for none that is usual; its accuracy, and the other's."""
 
     order: str
     accuracy: float
@@ -40,7 +40,7 @@ def better_order(
 
     >>> predicted, labels = np.array([0, 2, 1] * 9), np.array([0, 1, 2] * 9)
     >>> better_order(predicted, labels, ["1", "10", "2"], {"natural": ["1", "2", "10"]})
-    Fit(order='natural', accuracy=1.0, taken=0.0)
+    Fit(order='natural', accuracy=1.0, taken=0.333...)
     """
     taken = predictions == labels
     place = {name: label for label, name in enumerate(names)}

@@ -58,7 +58,7 @@ def weighted_interval(
     never a single point.
 
     >>> [round(end, 3) for end in weighted_interval([31, 4], [31, 4], [0.5 / 31, 0.5 / 4])]
-    [0.624, 1.0]
+    [0.631, 1.0]
 
     Fay & Feuer, 1997, for weighted sums of Poisson counts; here of counts that are bounded.
     """
