@@ -31,8 +31,8 @@ format: $(READY)
 bench: $(READY)           ## our speed beside that of named peers, as ratios
 	$(BIN)/python -m benchmarks
 
-REFERENCE := src/penultimate/reference
-STUDIES   := src/penultimate/studies
+REFERENCE := src/penultimate/paper/reference
+STUDIES   := src/penultimate/paper/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \

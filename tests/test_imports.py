@@ -22,7 +22,7 @@ LIGHT = {
     "probes": "import penultimate.probes",
     "backbones": "import penultimate.backbones",
     "checking": "import penultimate.checking",
-    "statistics": "import penultimate.statistics, penultimate.published, penultimate.metrics\n"
+    "statistics": "import penultimate.statistics, penultimate.paper.published, penultimate.metrics\n"
     "import penultimate.records.table, penultimate.metrics.robustness",
     "networks": "from penultimate.networks import NetworkKey",
     "presets": "from penultimate.objectives.presets import resolve\n"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penultimate import RequestError
-from penultimate.report.claims.stated import CLAIMS
-from penultimate.report.claims.verdicts import judge
+from penultimate.paper.claims.stated import CLAIMS
+from penultimate.paper.claims.verdicts import judge
 from penultimate.statistics import pooled_spread, power, seeds_needed
 from tests.report.planted import planted
 from tests.report.test_claims import read

@@ -10,13 +10,13 @@ from statistics import fmean
 import pytest
 
 from penultimate import registry
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.rules import AMENDED, RULES_OF
+from penultimate.paper.claims.verdicts import judge
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.report.base import Cell, StudyResults
-from penultimate.report.claims.evidence import gather
-from penultimate.report.claims.further import EVERY_CLAIM
-from penultimate.report.claims.rules import AMENDED, RULES_OF
-from penultimate.report.claims.verdicts import judge
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.quantity import percent
 from penultimate.statistics import leave_two_out, spearman

@@ -11,17 +11,17 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from penultimate.records.archive import network_of, read_kept, reference, references
-from penultimate.records.reading import reference_tuning
-from penultimate.records.table import COLUMNS
-from penultimate.report import exhibit, read_reference
-from penultimate.studies import (
+from penultimate.paper.studies import (
     chosen_matched,
     chosen_matched_scaled,
     chosen_matched_sweep,
     glyphs,
     matched_search,
 )
+from penultimate.records.archive import network_of, read_kept, reference, references
+from penultimate.records.reading import reference_tuning
+from penultimate.records.table import COLUMNS
+from penultimate.report import exhibit, read_reference
 from penultimate.study import load_study
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.unfold import unfold

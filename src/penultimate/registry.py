@@ -39,11 +39,11 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "metric": ("penultimate.metrics",),
     "probe": ("penultimate.probes",),
     "measurement": ("penultimate.measures",),
-    "study": ("penultimate.studies",),
-    "exhibit": ("penultimate.report.exhibits",),
+    "study": ("penultimate.paper.studies",),
+    "exhibit": ("penultimate.paper.exhibits", "penultimate.report.exhibits"),
     "page": ("penultimate.paper", "penultimate.report.page"),
     "reference": ("penultimate.paper",),
-    "printed": ("penultimate.published",),
+    "printed": ("penultimate.paper.published",),
 }
 """The rooms that declare the built-in names of each kind; they are imported when it is first asked for."""
 KINDS = tuple(ROOMS)

@@ -27,7 +27,7 @@ from penultimate.data.loading import decoded
 from penultimate.data.opening import open_dataset
 from penultimate.data.preparation import Preparation
 from penultimate.errors import DamagedFileError
-from penultimate.published import table
+from penultimate.paper.published import table
 
 
 def seen(listing: Listing) -> list[tuple[int, ...]]:

@@ -14,10 +14,10 @@ import penultimate as pu
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.measures import Features, measurement, names, requested
+from penultimate.paper.studies.quickstart import MEASURE
+from penultimate.paper.studies.smoke import STUDY as SMOKE
 from penultimate.registry import register
 from penultimate.report.networks import name_in
-from penultimate.studies.quickstart import MEASURE
-from penultimate.studies.smoke import STUDY as SMOKE
 
 TRAINING = {("mean_loss", "loss"), ("top1", "fraction")}
 """What a training's curves consist of."""

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import objectives as oracle
 
-from penultimate import objective, published, register, registry
+from penultimate import objective, register, registry
 from penultimate.objectives.presets import resolve
+from penultimate.paper import published
 
 pytestmark = pytest.mark.filterwarnings("ignore:squared_error:UserWarning")  # of few classes
 N, M, K = 6, 5, 4

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penultimate import RequestError, published, register, registry
+from penultimate import RequestError, register, registry
 from penultimate.objectives.presets import DEFAULTS, PRESETS, Preset, resolve
+from penultimate.paper import published
 
 # The paper's table A.1 (the ImageNet choice) and the numbers of its equations.
 CANONICAL = {

@@ -6,7 +6,7 @@ import pytest
 
 from penultimate.objectives.presets import resolve
 from penultimate.objectives.sweeps import temperature_of
-from penultimate.studies.glyphs import STUDY
+from penultimate.paper.studies.glyphs import STUDY
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.05, 1, 2.5])

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from penultimate import RequestError, published
-from penultimate.report.claims.effects import contrast
+from penultimate import RequestError
+from penultimate.paper import published
+from penultimate.paper.claims.effects import contrast
 from penultimate.statistics import Summary, spearman
 
 ROWS = {

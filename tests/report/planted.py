@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from penultimate import published
 from penultimate.objectives.presets import resolve
+from penultimate.paper import published
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 

@@ -291,7 +291,7 @@ def test_an_arm_of_one_draw_that_is_not_measured_yet_is_named_as_missing() -> No
 
 
 def test_why_of_an_exhibit_of_one_draw_knows_the_rows_of_that_arm() -> None:
-    from penultimate.report.exhibits.agreement import FIGURE_C5
+    from penultimate.paper.exhibits.agreement import FIGURE_C5
 
     rows = [row for row in of_one_draw(glyphs()).table if row.metric == "agreement_same"]
     pairs = [row for row in rows if row.setting is None and row.backbone == "glyphnet"]

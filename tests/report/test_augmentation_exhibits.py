@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from penultimate.published import printed
+from penultimate.paper.published import printed
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
 from tests.report.reading import described, glyphs, only, table_of

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from penultimate import published
-from penultimate.report.claims import stated
-from penultimate.report.claims.criteria import CRITERIA
-from penultimate.report.claims.effects import (
+from penultimate.paper import published
+from penultimate.paper.claims import stated
+from penultimate.paper.claims.criteria import CRITERIA
+from penultimate.paper.claims.effects import (
     Effect,
     Verdict,
     all_of,

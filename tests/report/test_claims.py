@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from penultimate import published
 from penultimate.data.catalog import SHARES
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
-from penultimate.report import StudyResults, exhibit, read_reference
-from penultimate.report.claims.courses import kinship
-from penultimate.report.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
-from penultimate.report.claims.effects import Verdict
-from penultimate.report.claims.evidence import Evidence, gather, paper
-from penultimate.report.claims.further import further_reasons, further_spoken
-from penultimate.report.claims.patterns import slope_over_shares
-from penultimate.report.claims.rules import (
+from penultimate.paper import published
+from penultimate.paper.claims.courses import kinship
+from penultimate.paper.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
+from penultimate.paper.claims.effects import Verdict
+from penultimate.paper.claims.evidence import Evidence, gather, paper
+from penultimate.paper.claims.further import further_reasons, further_spoken
+from penultimate.paper.claims.patterns import slope_over_shares
+from penultimate.paper.claims.rules import (
     ALTERNATIVES,
     AMENDED,
     FIRST_RULES,
@@ -34,10 +33,11 @@ from penultimate.report.claims.rules import (
     Claim,
     Ranked,
 )
-from penultimate.report.claims.stated import CLAIMS, digest, reasons, spoken
-from penultimate.report.claims.verdicts import LIMITED, judge
+from penultimate.paper.claims.stated import CLAIMS, digest, reasons, spoken
+from penultimate.paper.claims.verdicts import LIMITED, judge
+from penultimate.paper.printed import PAPER_TARGETS
+from penultimate.report import StudyResults, exhibit, read_reference
 from penultimate.report.measurements import admit
-from penultimate.report.printed import PAPER_TARGETS
 from penultimate.report.tables import to_csv, to_latex
 from penultimate.report.terminal import render_exhibit_text
 from penultimate.statistics import spearman

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from penultimate import published, registry
+from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
+from penultimate.paper import published
 from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.measurements import Measurements, admit

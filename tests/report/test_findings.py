@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penultimate import published
 from penultimate.objectives.presets import resolve
+from penultimate.paper import published
 from penultimate.report import read_study, render_exhibit_text
 from penultimate.report.base import Built, StudyResults
 from penultimate.report.measurements import ByRun, Measurements, admit

@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 import pytest
 
-from penultimate import published
+from penultimate.paper import published
 from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, read_study
 from penultimate.report.base import Built, Cell

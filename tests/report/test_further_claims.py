@@ -13,15 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from penultimate import published
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
-from penultimate.records.table import Row
-from penultimate.report import StudyResults, exhibit
-from penultimate.report.claims.criteria import CRITERIA, FURTHER, Criterion, FurtherCriteria
-from penultimate.report.claims.effects import Verdict, all_of, decide, difference, each
-from penultimate.report.claims.evidence import gather, paper
-from penultimate.report.claims.further import (
+from penultimate.paper import published
+from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criterion, FurtherCriteria
+from penultimate.paper.claims.effects import Verdict, all_of, decide, difference, each
+from penultimate.paper.claims.evidence import gather, paper
+from penultimate.paper.claims.further import (
     EVERY_CLAIM,
     FURTHER_CLAIMS,
     FURTHER_RULES,
@@ -29,10 +27,12 @@ from penultimate.report.claims.further import (
     further_reasons,
     further_spoken,
 )
-from penultimate.report.claims.spreads import spread_ratio
-from penultimate.report.claims.stated import CLAIMS
-from penultimate.report.claims.unchanged import on_better
-from penultimate.report.claims.verdicts import Judged, judge
+from penultimate.paper.claims.spreads import spread_ratio
+from penultimate.paper.claims.stated import CLAIMS
+from penultimate.paper.claims.unchanged import on_better
+from penultimate.paper.claims.verdicts import Judged, judge
+from penultimate.records.table import Row
+from penultimate.report import StudyResults, exhibit
 from penultimate.report.measurements import admit
 from tests.oracles import claims as oracle
 from tests.report.planted import NINE, as_in_the_paper, planted

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from penultimate.engine.machine import code_version
+from penultimate.paper.studies import full
 from penultimate.records.reading import reference_tuning
 from penultimate.records.tuning import searches_held
 from penultimate.report import StudyResults, exhibit, read_study
@@ -20,7 +21,6 @@ from penultimate.report.base import Built
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
 from penultimate.report.page.provenance import provenance
-from penultimate.studies import full
 from penultimate.study import Study
 from tests.miniature import miniature
 from tests.report.test_contract import IN_THE_PAPERS, exhibit_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penultimate import published
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import resolve
+from penultimate.paper import published
 from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit
 from tests.report.planted import planted

@@ -14,12 +14,12 @@ import pytest
 
 from penultimate import registry
 from penultimate.errors import RequestError
+from penultimate.paper.page import SECTIONS
 from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
 from penultimate.report.base import StudyResults
 from penultimate.report.page import page as page_of_report
 from penultimate.report.page.page import _typeset as typeset_on_page
-from penultimate.report.page.paper import SECTIONS
 from penultimate.report.page.provenance import provenance
 from penultimate.report.spec import all_exhibits
 from tests.report.html import Page

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from penultimate import published
 from penultimate.objectives.presets import PRESETS
+from penultimate.paper import published
 from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.base import Point

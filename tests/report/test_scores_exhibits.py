@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from penultimate import published
 from penultimate.objectives.presets import resolve
+from penultimate.paper import published
+from penultimate.paper.exhibits.scores import EXHIBIT
 from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit
-from penultimate.report.exhibits.scores import EXHIBIT
 from penultimate.report.measurements import admit
 from tests.oracles.report import spearman_rho
 from tests.report.planted import NINE, as_in_the_paper, planted

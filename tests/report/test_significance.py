@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.rules import ALTERNATIVES
+from penultimate.paper.claims.verdicts import judge
+from penultimate.paper.page.statements import headline
 from penultimate.report import StudyResults, exhibit
-from penultimate.report.claims.evidence import gather
-from penultimate.report.claims.rules import ALTERNATIVES
-from penultimate.report.claims.verdicts import judge
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.page.form import Tile
-from penultimate.report.page.statements import headline
 from penultimate.report.quantity import percent
 from penultimate.report.text import p_value
 from penultimate.statistics import bold

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from penultimate import published
+from penultimate.paper import published
 from penultimate.report import StudyResults, exhibit
 from tests.oracles.report import spearman_rho
 from tests.report.reading import cell, described, glyphs, only, table_of, with_rows

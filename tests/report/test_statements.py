@@ -8,15 +8,15 @@ import math
 import pytest
 
 from penultimate.measures.class_separation import UNBIASED
+from penultimate.paper.page.glossary import OBJECTIVES
+from penultimate.paper.page.regime import compare, summary
+from penultimate.paper.page.statements import headline
 from penultimate.records.table import Table
 from penultimate.report import read_reference
 from penultimate.report.base import StudyResults
 from penultimate.report.drawing.palette import PRESET_MARKS
 from penultimate.report.measurements import admit
 from penultimate.report.page.curves import training_curves
-from penultimate.report.page.glossary import OBJECTIVES
-from penultimate.report.page.regime import compare, summary
-from penultimate.report.page.statements import headline
 from tests.report.planted import NINE, as_in_the_paper, planted, swept
 from tests.report.synthetic import MEASURED, study
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from penultimate.paper.exhibits.training import LOSS
 from penultimate.records.table import Row
 from penultimate.report import exhibit
 from penultimate.report.base import Panel, StudyResults
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
-from penultimate.report.exhibits.training import LOSS
 from penultimate.report.tables import points_csv
 from penultimate.report.terminal import render_exhibit_text
 from tests.oracles.report import mean_of, standard_error_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penultimate import published
+from penultimate.paper import published
 from penultimate.records.reading import reference_tuning
 from penultimate.records.tuning import Tuning, from_json
 from penultimate.report import StudyResults, exhibit

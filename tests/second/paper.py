@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from penultimate import register
+from penultimate.paper.studies.smoke import STUDY as SMOKE
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.page.form import Explained, Headline, Tile
 from penultimate.report.page.study import Section, StudyPage
@@ -14,7 +15,6 @@ from penultimate.report.quantity import percent
 from penultimate.report.shapes.scatter import Scatter, ScatterPanel
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.studies.smoke import STUDY as SMOKE
 from penultimate.study.blocks import Runs
 
 PAGE = "forgetting"

@@ -45,8 +45,8 @@ KEYWORDS = {
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """A published table as it lies in its file, not as `penultimate.published` reads it."""
-    text = (resources.files("penultimate.published") / f"{name}.csv").read_text()
+    """A published table as it lies in its file, not as `penultimate.paper.published` reads it."""
+    text = (resources.files("penultimate.paper.published") / f"{name}.csv").read_text()
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -320,7 +320,7 @@ HEADER = re.compile(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_header_says_the_command_and_what_the_plan_costs(name: str) -> None:
-    module = importlib.import_module(f"penultimate.studies.{name}")
+    module = importlib.import_module(f"penultimate.paper.studies.{name}")
     header = " ".join((module.__doc__ or "").split())
     study = load_study(name)
     assert f"penultimate run {name} --data {study.source}=FOLDER" in header

@@ -14,10 +14,10 @@ from tests.data.published import CHOSEN, MAKERS, WNIDS, put_image
 from penultimate import registry
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
+from penultimate.paper.studies.imagenet_transfer import PROBES
 from penultimate.records.reading import study_folder
 from penultimate.report import exhibit, read_study, write_report
 from penultimate.store import Store
-from penultimate.studies.imagenet_transfer import PROBES
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
@@ -100,7 +100,7 @@ def test_every_study_runs_to_its_end_and_draws_what_its_header_promises(name: st
     empty = {step.partition(".")[0] for step, content in left.items() if not content}
     assert empty <= {"data", "sheet", "extract", "fine_tune_cell", "fine_tune_choice", "probed"}
     assert {row.status for row in study_folder(tmp_path / "out", study.name).table()} == {"limited"}
-    header = importlib.import_module(f"penultimate.studies.{name}").__doc__ or ""
+    header = importlib.import_module(f"penultimate.paper.studies.{name}").__doc__ or ""
     promised = EXHIBITS.search(" ".join(header.split()))
     assert promised is not None
     results = read_study(tmp_path / "out", study.name)

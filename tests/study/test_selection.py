@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from penultimate import registry, studies
+from penultimate import registry
 from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
+from penultimate.paper import studies
 from penultimate.study import Given, Study, load_study
 from penultimate.study.blocks import Runs
 from penultimate.study.selection import changed, restrict
@@ -235,7 +236,7 @@ def test_the_grids_of_glyphs_can_be_left_out_one_by_one() -> None:
 def test_a_study_file_is_read_and_a_bad_one_is_named(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "import dataclasses\nfrom penultimate.studies.smoke import STUDY as SMOKE\n"
+        "import dataclasses\nfrom penultimate.paper.studies.smoke import STUDY as SMOKE\n"
         "STUDY = dataclasses.replace(SMOKE, name='mine')\n"
     )
     assert load_study(str(file)).name == "mine"
@@ -272,7 +273,7 @@ def test_every_built_in_study_bears_its_name_and_says_how_it_is_run(name: str) -
     study = load_study(name)
     assert study.name == name
     command = f"penultimate tune all --study {name}" if study.search else f"penultimate run {name}"
-    header = importlib.import_module(f"penultimate.studies.{name}").__doc__ or ""
+    header = importlib.import_module(f"penultimate.paper.studies.{name}").__doc__ or ""
     assert f"\n    {command}\n" in header
     assert isinstance(study.main, Runs)
 

@@ -11,8 +11,8 @@ import pytest
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
+from penultimate.paper.studies.glyphs import COMPARED
 from penultimate.records.tuning import searches_named
-from penultimate.studies.glyphs import COMPARED
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.settings import override

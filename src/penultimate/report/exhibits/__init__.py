@@ -1,5 +1,5 @@
-"""The tables and figures of the paper as data: every `Exhibit` that a module of this package defines."""
+"""The exhibits of no paper, as data: those of networks from elsewhere, and of what plug-ins measure."""
 
-from penultimate.report.spec import PAPER, declare_exhibits
+from penultimate.report.spec import declare_exhibits
 
-declare_exhibits(__name__, __path__, PAPER)
+declare_exhibits(__name__, __path__)

@@ -1,0 +1,168 @@
+"""The paper's claims, judged on a study by rules that are dated and digested."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from penultimate.paper.claims.aspects import MEASURED_BY, read_by_claims
+from penultimate.paper.claims.rules import FIRST_RULES
+from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
+from penultimate.report.measurements import Measurements
+from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
+from penultimate.report.text import counted
+
+if TYPE_CHECKING:
+    from penultimate.paper.claims.criteria import Criterion
+    from penultimate.paper.claims.evidence import Assessment
+    from penultimate.paper.claims.verdicts import Judged
+
+EVIDENCE = (
+    Column("whose", "Whose claim"),
+    Column("paper", "The paper's evidence"),
+    Column("ours", "This study's evidence"),
+    Column("verdict", "Verdict"),
+    Column("reason", "Why"),
+)
+AGAIN = (
+    Column("verdict", "Verdict", "All seeds"),
+    Column("first_rules", f"By the rules of {FIRST_RULES}", "All seeds"),
+)
+HALVES = (
+    Column("first_half", "First half", "Replication"),
+    Column("second_half", "Second half", "Replication"),
+)
+NUMBERS = (Column("value", "Value"), Column("reason", "Why"))
+CLAIM = "The claim, in our words"
+NOT_JUDGED = "not judged"
+
+
+def _table(measurements: Measurements) -> Piece:
+    from penultimate.paper.claims.evidence import gather
+    from penultimate.paper.claims.further import further_reasons, further_spoken
+    from penultimate.paper.claims.stated import reasons, spoken
+    from penultimate.paper.claims.verdicts import judge
+
+    every = judge(gather(measurements))
+    judged = tuple(one for one in every if one.ours.missing is None)
+    gaps = dict.fromkeys(one.ours.missing for one in every if one.ours.missing is not None)
+    if not judged:
+        return Piece(missing=tuple(gaps))
+    twice = any(all(half.judged for half in one.halves) for one in judged)
+    (((verdict, reason), count),) = Counter(
+        (one.ours.verdict, one.ours.reason) for one in judged
+    ).most_common(1)
+    of_most = 2 * count > len(judged) > 1
+    of_all = of_most and count == len(judged)
+    columns = EVIDENCE[:-1] if of_all else EVIDENCE
+    by_claim = ExhibitTable(
+        "claims",
+        "Claim by claim",
+        CLAIM,
+        columns,
+        tuple(_evidence(one, reason if of_most else "", len(columns)) for one in judged),
+    )
+    again = ExhibitTable(
+        "claims_again",
+        f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}",
+        CLAIM,
+        (*AGAIN, *HALVES) if twice else AGAIN,
+        tuple(_again(one, twice) for one in judged),
+        folded=True,
+    )
+    numbers = ExhibitTable(
+        "claims_numbers",
+        "Every number in the rules, and why it is this one",
+        "Number",
+        NUMBERS,
+        tuple(_number(name, criterion) for name, criterion in (*reasons(), *further_reasons())),
+        folded=True,
+    )
+    differs = not of_all or any(one.first and one.first.verdict != "undecided" for one in judged)
+    tables = (by_claim, again, numbers) if differs else (by_claim, numbers)
+    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
+    if of_most:
+        part = f"{count} of {len(judged)}"
+        what = f"{part} claims are {verdict} for one reason"
+        if {one.ours.verdict for one in judged} == {verdict}:
+            what = f"every claim is {verdict}{'' if of_all else f', {part} for one reason'}"
+        notes.insert(0, f"{OURS}: {what}. {reason}")
+    if gaps:
+        left = counted(len(every) - len(judged), "claim")
+        notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
+    return Piece(tables, notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken()))
+
+
+def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
+    """A claim's row, of so many columns; a reason that was said of most is not said again."""
+    claim, ours = judged.claim, judged.ours
+    cells = (
+        Cell("ours" if claim.ours else "the paper's"),
+        Cell(f"{judged.paper} ({claim.where})"),
+        Cell(ours.ours),
+        Cell(ours.verdict),
+        Cell("as most" if ours.reason == said else ours.reason.replace("`", "")),
+    )
+    return TableRow(claim.says, cells[:columns])
+
+
+def _again(judged: Judged, twice: bool) -> TableRow:
+    first = judged.first.verdict if judged.first else "no such claim"
+    halves = map(_half, judged.halves) if twice else ()
+    return TableRow(judged.claim.says, (Cell(judged.ours.verdict), Cell(first), *halves))
+
+
+def _number(name: str, criterion: Criterion) -> TableRow:
+    words = name.replace("_", " ").capitalize()
+    value = criterion.value
+    text = f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
+    return TableRow(words, (Cell(text, value), Cell(criterion.reason)))
+
+
+def _half(half: Assessment) -> Cell:
+    return Cell(half.verdict if half.judged else NOT_JUDGED, detail=half.reason.replace("`", ""))
+
+
+def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
+    """What the two halves of the seeds come to: what came out twice, and what did not."""
+    from penultimate.paper.claims.verdicts import halves
+
+    seeds = [
+        f"{counted(len(half), 'seed')} ({', '.join(map(str, half)) or 'none'})"
+        for half in halves(measurements.seeds)
+    ]
+    pairs = Counter(
+        tuple(half.verdict if half.judged else NOT_JUDGED for half in one.halves) for one in judged
+    )
+    twice = sum(count for (a, b), count in pairs.items() if a == b and a in ("holds", "does not hold"))
+    opposite = pairs["holds", "does not hold"] + pairs["does not hold", "holds"]
+    unjudged = sum(count for pair, count in pairs.items() if NOT_JUDGED in pair)
+    once = len(judged) - twice - opposite - unjudged - pairs["undecided", "undecided"]
+    return (
+        f"Replication, {seeds[0]} against {seeds[1]}: of {counted(len(judged), 'claim')}, {twice} came out"
+        f" the same way twice, {once} in one half only, {opposite} in opposite ways,"
+        f" {pairs['undecided', 'undecided']} in neither; {unjudged} could not be judged in both halves."
+    )
+
+
+def _no_replication(measurements: Measurements) -> str:
+    from penultimate.paper.claims.criteria import CRITERIA
+
+    least, there = int(CRITERIA.least_runs.value), counted(len(measurements.seeds), "seed")
+    needed = f"{2 * least} seeds, {least} in each half"
+    return f"Replication: no claim can be judged twice, which takes {needed}; this study has {there}."
+
+
+CLAIMS = Exhibit(
+    name="claims",
+    title="The paper's claims, and a few of ours",
+    caption="Each claim of the paper that this study can judge, and a few of ours: the paper's numbers,"
+    " recomputed from its printed tables; the same numbers measured here, with 95 % intervals; and what they"
+    " come to. Undecided means that these data cannot tell, not that the claim is in doubt.",
+    parts=(Bespoke(_table, read_by_claims()),),
+    place=2,
+    measured_by=MEASURED_BY,
+    of_given=False,
+    summary="The paper's claims, the evidence here, a verdict on each, and its replication",
+    short="Claim by claim",
+)

@@ -1,0 +1,83 @@
+"""The page of a study beside Kornblith et al. (2021): the answer, the claims, the paper's sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
+from penultimate.paper.page.glossary import OBJECTIVES, TERMS
+from penultimate.paper.page.regime import compare, summary
+from penultimate.paper.page.statements import headline, tally
+from penultimate.report.measurements import Measurements
+from penultimate.report.page.study import CLAIMS, Section, StudyPage
+from penultimate.report.spec import USUAL_PAGE
+
+TRANSFER, INSIDE, PREDICTS, CHOSEN = (
+    "Does it transfer?",
+    "What is inside?",
+    "What does it predict?",
+    "How was it chosen?",
+)
+"""The parts of the page, by what they ask."""
+SECTIONS = {
+    CLAIMS: Section("", "The claims", "Which of the paper's claims hold here?"),
+    "3.1": Section(
+        TRANSFER, "Accuracy and transfer", "Does a better classifier give features that transfer better?"
+    ),
+    "3.4": Section(TRANSFER, "Class separation and transfer", "Does separation cost transfer?"),
+    "B": Section(TRANSFER, "A second architecture", "Does another architecture say the same?"),
+    "D": Section(
+        TRANSFER,
+        "More on transfer",
+        "Does transfer look the same task by task, during training and after fine-tuning?",
+    ),
+    "F": Section(TRANSFER, "Class overlap", "How far are the tasks' classes those of pretraining?"),
+    "": Section(TRANSFER, "Beyond the paper", "What else was measured?"),
+    "3.2": Section(INSIDE, "Layer by layer", "In which layers do objectives differ?"),
+    "3.3": Section(INSIDE, "Class separation", "How far does each objective pull the classes apart?"),
+    "E": Section(
+        INSIDE,
+        "More on class separation",
+        "Does another measure of separation, or another recipe, say the same?",
+    ),
+    "C.1": Section(
+        PREDICTS,
+        "Training accuracy and learning curves",
+        "Do objectives that fit worse do better on new images?",
+    ),
+    "C.2": Section(
+        PREDICTS,
+        "Robustness and calibration",
+        "How do the networks bear other images, and can their probabilities be believed?",
+    ),
+    "C.3": Section(PREDICTS, "Similarity of predictions", "Do networks of one objective err alike?"),
+    "C.4": Section(
+        PREDICTS, "Combinations of objectives", "Do objectives that help alone help more together?"
+    ),
+    "C.5": Section(
+        PREDICTS,
+        "Augmentation and long training",
+        "Do objectives still differ under stronger augmentation and longer training?",
+    ),
+    "A": Section(CHOSEN, "Training and tuning", "What was trained on what, and how was it chosen?"),
+}
+"""The page's sections in its order, by the paper's numbers; "" is what the paper does not have."""
+
+
+def _beside_the_paper(measurements: Measurements) -> Mapping[str, Any]:
+    return {"differences": compare(measurements), "regime_summary": summary(measurements)}
+
+
+PAGE = StudyPage(
+    USUAL_PAGE,
+    SECTIONS,
+    headline,
+    OBJECTIVES,
+    TERMS,
+    Path(__file__).with_name("paper.html"),
+    _beside_the_paper,
+    tally,
+    leading=(SEPARATION.name, SEPARATION_IN_PAPER.name),
+)

@@ -1,0 +1,60 @@
+"""The studies that come with the package, as data."""
+
+from penultimate.registry import declare
+
+for _name, _summary in (
+    ("smoke", "three objectives on a tiny world: every step once, in seconds; no evidence"),
+    (
+        "quickstart",
+        "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
+    ),
+    ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
+    ("full", "all 42 tables and figures, one seed or two: three hours on a laptop"),
+    ("evidence", "all 42 with what the claims need: glyphs, and four hours more on a laptop"),
+    (
+        "shared_classes",
+        "networks of glyphs_first on five tasks that share none to all classes with pretraining",
+    ),
+    (
+        "matched_search",
+        "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
+    ),
+    (
+        "matched_search_scaled",
+        "where those of cosine softmax and squared error are, with their learning rates",
+    ),
+    ("matched_sweep_search", "where the learning rate of the temperature sweep is chosen"),
+    ("glyphs_512", "nine objectives, ten seeds, 512 classes of the embedded world: a GPU"),
+    (
+        "imagenet64",
+        "a hundred of ImageNet's classes at 64 pixels: one GPU, a night (--data imagenet100=FOLDER)",
+    ),
+    ("cifar10_allcnnc", "the paper's ICLR version: nine objectives, 25 seeds, All-CNN-C on CIFAR-10"),
+    ("cifar100_wrn16_8", "the same with WRN-16-8 on CIFAR-100"),
+    ("imagenet_resnet50", "the paper's: nine objectives, eight seeds, ResNet-50 on all of ImageNet"),
+    ("imagenet_inception_v3", "the paper's second architecture, three seeds, and its linear transfer"),
+    ("imagenet_transfer", "those ResNet-50s on eight tasks and CheXpert: probes and fine-tuning"),
+    ("imagenet_robustness", "the same on ImageNet-V2, -A, -R, -Sketch and -C"),
+    ("imagenet_relearning", "the same with their heads learned anew"),
+    ("imagenet_temperature", "cosine softmax at eight temperatures"),
+    ("imagenet_combinations", "pairs of objectives, with images held out"),
+    ("imagenet_calibration", "eight objectives, with images held out on which temperatures are fitted"),
+    ("imagenet_augmentation", "four objectives under AutoAugment and under Mixup"),
+    ("imagenet_long", "twice as long, under AutoAugment and Mixup"),
+    ("imagenet_dynamics", "transfer and class separation through training"),
+):
+    declare("study", _name, f"penultimate.paper.studies.{_name}:STUDY", _summary)
+
+for _part, _summary in (
+    ("glyphs_first", "a part of glyphs: nine objectives, the first three seeds; an hour on a laptop"),
+    ("glyphs_second", "a part of glyphs: the second three seeds"),
+    ("glyphs_third", "a part of glyphs: the last three seeds"),
+    ("glyphs_one_draw", "a part of glyphs: five seeds on one draw of the world; networks side by side"),
+    ("glyphs_temperatures", "a part of glyphs: cosine softmax at eight temperatures"),
+    ("full_objectives", "a part of full: nine objectives, and all that is measured of them"),
+    ("full_changed", "a part of full: temperatures, augmentation, combinations, architectures"),
+    ("evidence_measured", "a part of evidence: fine-tuning, scores, overlap, labels, of glyphs_first"),
+    ("evidence_otherwise", "a part of evidence: augmentation, combinations and long training"),
+    ("evidence_backbones", "a part of evidence: three more architectures"),
+):
+    declare("study", _part, f"penultimate.paper.studies.parts:{_part.upper()}", _summary)

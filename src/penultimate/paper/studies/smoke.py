@@ -1,0 +1,82 @@
+"""Every step once, in seconds, on a tiny world: for tests and for a first look. It is evidence of nothing.
+
+    penultimate run smoke
+
+At most fifteen seconds on two CPU cores. Expect accuracies near chance.
+"""
+
+from penultimate.data.augmentation import Augmentation
+from penultimate.paper.studies.quickstart import MEASURE
+from penultimate.study.blocks import Runs
+from penultimate.study.spec import Study
+from penultimate.training.recipe import Recipe
+
+BRIEFLY = "learning_rate=(0.01, 0.1), decay=(0.0, 0.001), steps=4, batch_size=16, seeds=1"
+
+STUDY = Study(
+    name="smoke",
+    title="Every step once, on a tiny world",
+    question="Does every part of the system work on this machine?",
+    source="glyphs_smoke",
+    targets=("syllabics_smoke", "digits_smoke", "findings_smoke"),
+    networks=(
+        Runs(
+            (
+                "softmax",
+                "cosine_softmax(temperature=0.06, scale=0.5)",
+                "squared_error(kappa=9, target=10, scale=0.5)",
+            ),
+            Recipe(
+                epochs=3,
+                batch_size=32,
+                learning_rate=0.3,
+                augmentation=Augmentation(shift=1),
+                snapshot_every=1,
+            ),
+            backbones=("glyphnet(width=8, features=32)",),
+        ),
+        Runs(
+            ("sigmoid",),
+            Recipe(
+                epochs=3,
+                batch_size=32,
+                learning_rate=0.3,
+                schedule="cosine",
+                averaging_window=0.0,
+                augmentation=Augmentation(shift=1),
+            ),
+            backbones=("glyphmobile(width=4, features=16)", "glyphwide(width=4, features=16)"),
+            arm="cosine decay",
+            measure=("accuracy",),
+        ),
+    ),
+    measure=(
+        *MEASURE,
+        "overlap",
+        "transferability",
+        "nce",
+        "leep",
+        "transfer_dynamics",
+        "depth",
+        "multilabel",
+        f"fine_tuning({BRIEFLY}, head=('fresh',))",
+        f"from_scratch({BRIEFLY})",
+    ),
+    limited=True,
+    expected_seconds={
+        "train": 1.0,
+        "hard": 1.0,
+        "dynamics": 0.2,
+        "linear": 1.1,
+        "depth": 1.3,
+        "transfer_dynamics": 0.9,
+        "multilabel": 0.8,
+        "similarity": 1.0,
+        "distances": 0.2,
+        "robustness": 0.5,
+        "fine_tune_cell": 0.2,
+        "fine_tuning": 0.3,
+        "scratch_cell": 0.2,
+        "from_scratch": 0.3,
+    },
+)
