@@ -102,7 +102,8 @@ class Solver:
         return replace(best, passes=total)
 
     def _most_passes(self) -> int:
-        return max(FEWEST_PASSES, int(self.share * MOST_PASSES[self.problem.dtype]))
+        most = MOST_PASSES[self.problem.dtype]
+        return min(most, max(FEWEST_PASSES, int(self.share * most)))
 
     def _approach(self, penalty: float) -> Descent:
         """The descent, moved to the new lambda and to the predicted optimum.
