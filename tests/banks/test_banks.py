@@ -14,6 +14,7 @@ from penultimate.banks.organisation import organisation
 from penultimate.banks.reading import ForeignBank, read_bank
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.memory import Memory
 from penultimate.metrics.separation import class_separation
 
 GENERATOR = np.random.default_rng(0)
@@ -202,3 +203,32 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [line.split()[0] for line in lines[2:4]] == ["kind", "site"]
     assert main(["bank", str(tmp_path / "b.npz"), "--labels", "sight"]) == 2
     assert "Did you mean 'site'?" in capsys.readouterr().err
+
+
+def test_bytes_are_text_and_text_that_is_none_is_named_with_its_row(tmp_path: Path) -> None:
+    stored = NAMES.astype(object)
+    column = read_bank(parquet(tmp_path, kind=[name.encode() for name in stored]), "embeddings", "kind")
+    assert column.columns["kind"].classes == ("ant", "bee", "cat")
+    np.savez(tmp_path / "s.npz", embeddings=FEATURES, kind=np.array([b"a", b"\xc3\xa4"])[SITES])
+    assert read_bank(tmp_path / "s.npz").columns["kind"].classes == ("a", "ä")
+    np.savez(tmp_path / "s.npz", embeddings=FEATURES, kind=np.array([b"a"] * 239 + [b"\xff"]))
+    with pytest.raises(RequestError, match="'kind' holds bytes that are no UTF-8 text in row 239"):
+        read_bank(tmp_path / "s.npz")
+
+
+def test_labels_beyond_int64_keep_their_names(tmp_path: Path) -> None:
+    for large in (np.array([1e19, 2e19])[SITES], np.array([2**63, 2**64 - 1], np.uint64)[SITES]):
+        np.savez(tmp_path / "l.npz", embeddings=FEATURES, kind=large)
+        classes = read_bank(tmp_path / "l.npz").columns["kind"].classes
+        assert classes == tuple(str(int(value)) for value in np.unique(large))
+
+
+def test_an_array_that_unpacks_to_more_than_the_memory_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "z.npz", embeddings=np.zeros((240, 4000), np.float32), kind=NAMES)
+    assert (tmp_path / "z.npz").stat().st_size < 20_000
+    assert read_bank(tmp_path / "z.npz").features.shape == (240, 4000)
+    monkeypatch.setattr("penultimate.banks.reading.memory", lambda: Memory(10**9, 1_000_000))
+    with pytest.raises(RequestError, match="unpacks to 0.00384 GB, more than the 0.001 GB"):
+        read_bank(tmp_path / "z.npz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from safetensors import SafetensorError
 from penultimate.data.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
+from penultimate.memory import memory
 from penultimate.metrics.inputs import as_tensor
 
 Read: TypeAlias = Callable[[str], np.ndarray]
@@ -153,13 +155,23 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
     if missing.size:
         rows = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
         raise RequestError(f"'{name}' has no label for {missing.size} of {examples} examples (rows {rows})")
-    if values.dtype.kind == "f":
-        if not (np.isfinite(values) & (values == np.round(values))).all():
-            raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
-        values = values.astype(np.int64)
-    found, codes = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
-    classes = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in found]
+    if values.dtype.kind == "f" and not (np.isfinite(values) & (values == np.round(values))).all():
+        raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
+    if values.dtype.kind in "OS":
+        values = np.array([_text(name, row, value) for row, value in enumerate(values)])
+    found, codes = np.unique(values, return_inverse=True)
+    classes = [str(int(one)) if values.dtype.kind == "f" else str(one) for one in found]
     return LabelColumn(codes.astype(np.int64), tuple(classes))
+
+
+def _text(name: str, row: int, value: object) -> str:
+    """Return a label as text; bytes, as some writers store strings, are read as UTF-8."""
+    try:
+        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError:
+        raise RequestError(
+            f"'{name}' holds bytes that are no UTF-8 text in row {row}; labels are strings or whole numbers"
+        ) from None
 
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -168,14 +180,20 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 @contextlib.contextmanager
 def _open_npz(path: Path) -> Iterator[Opened]:
-    kinds = {}
+    kinds, sizes = {}, {}
     with zipfile.ZipFile(path) as members, np.load(path, allow_pickle=False) as archive:
         for name in archive.files:
             with members.open(f"{name}.npy") as file:
                 header = HEADERS[np.lib.format.read_magic(file)](file)
             kinds[name] = len(header[0])
+            sizes[name] = math.prod(header[0]) * header[2].itemsize
 
         def read(name: str) -> np.ndarray:
+            if sizes[name] > (free := memory().free):
+                raise RequestError(
+                    f"'{name}' in '{path.name}' unpacks to {sizes[name] / 1e9:.3g} GB, more than the"
+                    f" {free / 1e9:.3g} GB of memory that are free; save it in parts, or as safetensors"
+                )
             try:
                 array: np.ndarray = archive[name]
             except ValueError:
