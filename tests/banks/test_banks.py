@@ -230,5 +230,5 @@ def test_an_array_that_unpacks_to_more_than_the_memory_is_refused_unread(
     assert (tmp_path / "z.npz").stat().st_size < 20_000
     assert read_bank(tmp_path / "z.npz").features.shape == (240, 4000)
     monkeypatch.setattr("penultimate.banks.reading.memory", lambda: Memory(10**9, 1_000_000))
-    with pytest.raises(RequestError, match="unpacks to 0.00384 GB, more than the 0.001 GB"):
+    with pytest.raises(RequestError, match=r"unpacks to 0\.00384 GB, more than the 0\.001 GB"):
         read_bank(tmp_path / "z.npz")
