@@ -67,6 +67,16 @@ def test_a_column_of_numbers_says_it_as_in_celeba(numbers: str, point: str, tmp_
     assert any("stand for splits: 0 for train, 1 for validation, 2 for test" in note for note in data.notes)
 
 
+@pytest.mark.parametrize("column", ["split", "phase", "usage", "dataset", "data_split"])
+def test_short_names_of_splits_are_read_in_any_column(column: str, tmp_path: Path) -> None:
+    data = opened(tmp_path, column, ["trn"] * 6 + ["tst"] * 3)
+    assert marked(data) == [6, 7, 8]
+
+
+def test_a_column_called_data_split_may_number_the_splits(tmp_path: Path) -> None:
+    assert marked(opened(tmp_path, "data_split", list("000000222"))) == [6, 7, 8]
+
+
 def test_several_columns_of_true_and_false(tmp_path: Path) -> None:
     said = ["1,0,0"] * 3 + ["0,1,0"] * 3 + ["0,0,1"] * 3 + ["0,0,0"]
     data = opened(tmp_path, "is_train,is_val,is_test", said)

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 
 from penultimate.errors import RequestError
 
-TRAIN = ("train", "training")
+TRAIN = ("train", "training", "trn")
 VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation")
-TEST = ("test", "testing")
+TEST = ("test", "testing", "tst")
 SPLITS = {
     name: part
     for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))

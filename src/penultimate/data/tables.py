@@ -20,7 +20,7 @@ from penultimate.errors import DamagedFileError, RequestError, unknown
 PATHS = ("path", "file", "filename", "file_name", "filepath", "image", "image_path", "img")
 PLURAL = ("labels", "classes", "categories", "tags")
 LABELS = ("label", "class", "class_name", "target", "category", "species", "y", *PLURAL, "tag")
-PARTITIONS = ("split", "subset", "partition", "set", "fold")
+PARTITIONS = ("split", "data_split", "dataset_split", "subset", "partition", "set", "fold")
 NUMBERED = {"0": "train", "1": "validation", "2": "test"}
 """The splits that numbers stand for, as in CelebA and WILDS."""
 UNCLEAR = ("valid", "dev", "eval")
