@@ -16,7 +16,7 @@ from penultimate.report import StudyResults, read_study
 from penultimate.report.measurements import admit
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity
-from penultimate.report.spec import Exhibit, assemble
+from penultimate.report.spec import Exhibit, all_exhibits, assemble
 from penultimate.study import load_study
 from penultimate.study.evaluation import evaluation
 from penultimate.study.spec import Study
@@ -94,7 +94,7 @@ def yielding(metric: str) -> list[tuple[Measurement, Yield]]:
     return [(found, one) for found in known for one in found.yields or () if one.metric == metric]
 
 
-EXHIBITS = registry.names("exhibit")
+EXHIBITS = [exhibit.name for exhibit in all_exhibits()]
 CASES = [
     pytest.param(name, quantity, id=f"{name}-{quantity.metric}-{quantity.split}-{quantity.arm or 'main'}")
     for name in EXHIBITS
