@@ -28,7 +28,7 @@ ALONE = ("builtins", "math", "random", "statistics", "os", "json", "copy", "iter
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals whose handlers may raise KeyboardInterrupt."""
 UNSEEN = ("distributed", "onnx", "testing", "export", "fx", "jit", "ao", "package", "tests")
-"""Parts of packages of which nothing here makes use."""
+"""Parts of packages that nothing here uses."""
 CONSTANT = (bool, int, float, str, bytes, tuple, frozenset, type(None))
 
 OF_PACKAGES = ("environment variables", "filters of warnings", "sys.meta_path", "sys.path", "sys.excepthook")

@@ -44,7 +44,7 @@ Form: TypeAlias = Literal[
     "logits", "probabilities", "independent", "capped", "average", "sum", "mixed", "rectified", "assisted"
 ]
 ENTANGLED = ("independent", "capped", "mixed", "rectified", "assisted")
-"""Forms of which no linear layer takes the features to the logits of a softmax."""
+"""Forms in which no linear layer takes the features to the logits of a softmax."""
 Doubt: TypeAlias = Literal["", "declared", "alike", "unseen"]
 MOST_LAYERS = 4
 """More final layers than this have no network known to us."""
@@ -177,7 +177,7 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
 def _is_removed(name: str, layer: nn.Module) -> bool:
     """Return whether a layer stands where a head was removed.
 
-    That is an Identity, an empty Sequential, or a layer of HEADS of which only PASSING is left.
+    That is an Identity, an empty Sequential, or a layer of HEADS in which only PASSING layers are left.
     """
     own = name.rpartition(".")[2]
     if NO_HEAD.search(own):
@@ -363,7 +363,7 @@ def _form_of_several(parts: list[Part]) -> Form | None:
 
 
 def _declares(module: nn.Module, classes: int) -> bool:
-    """Whether a module says that it tells so many classes apart."""
+    """Return whether a module declares this number of classes."""
     return type(said := getattr(module, "num_classes", None)) is int and said == classes > 0
 
 
