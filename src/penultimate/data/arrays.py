@@ -18,7 +18,7 @@ from penultimate.errors import DamagedFileError, RequestError, unknown
 
 
 def names_in_archive(path: Path) -> list[str]:
-    """Return the names of the arrays in an npz file; raises DamagedFileError for what is none."""
+    """Return the names of the arrays in an npz file; raises DamagedFileError for any other file."""
     try:
         with zipfile.ZipFile(path) as packed:
             return [name.removesuffix(".npy") for name in packed.namelist()]

@@ -128,7 +128,7 @@ def _of_places(what: str, said: Mapping[Any, Any]) -> tuple[str, ...]:
 def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listing:
     """Return a listing whose classes are numbered in an order.
 
-    Names of which there are no images may stand in it. Raises RequestError for an order that lacks a class.
+    The order may name classes that have no images. Raises RequestError for an order that lacks a class.
     """
     if listing.labels.ndim > 1:
         raise RequestError(f"'{where}' has several labels for an image, and no order of classes")

@@ -123,7 +123,7 @@ def _splits(path: Path) -> tuple[dict[Path, str], list[Path], list[Path]]:
             below.name for other in others for below in _holding(other)
         }
         if len(nested) == len(named) == 1 and all(holding[other] for other in others) and not shared:
-            return {path: ""}, [], nested  # classes, of which each has further folders
+            return {path: ""}, [], nested  # these are classes, and each holds further folders
         raise _either(path, nested[0], others, "has class folders")
     expect_one_each(path, ((each.name, part) for each, part in named.items()))
     return _unwrapped(named), others, []

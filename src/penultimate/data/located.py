@@ -114,7 +114,7 @@ def located(
 ) -> Located:
     """Return the data set at a place, read as a study says (`Study.reading`).
 
-    Raises RequestError, saying what is expected, where there is none.
+    Raises RequestError, which says what is expected, if no data set is there.
     """
     said = (reading or {}).get("class_order", ())
     try:

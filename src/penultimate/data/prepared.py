@@ -45,7 +45,7 @@ SHARD = 512
 SETTLED = 2.0
 """Seconds after which a change of a file shows in its times, however coarse the clock of its disk is."""
 LONG = 4e9
-"""Bytes of which it is said that they are read: they take some seconds."""
+"""The number of bytes above which a line says that they are being read, since that takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def source_digest(listing: Listing) -> str:
 
 
 def read_copy(folder: Path) -> Copy | None:
-    """Return the prepared copy in a folder, whole or not; None where there is none.
+    """Return the prepared copy in a folder, whether whole or not, or None if the folder holds no copy.
 
     Raises DamagedFileError, naming the command that mends it, where what it says of itself cannot be read or
     is gone though its images are there.
