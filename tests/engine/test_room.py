@@ -14,11 +14,11 @@ import pytest
 import torch
 from tests.conftest import penultimate
 
-from penultimate.engine import room
 from penultimate.engine.execute import execute
-from penultimate.engine.room import BACKWARD, PROCESS, ROTATED, expect_room, held, held_on_gpu
+from penultimate.engine.forecast import room
+from penultimate.engine.forecast.room import BACKWARD, PROCESS, ROTATED, expect_room, held, held_on_gpu
+from penultimate.engine.forecast.sizes import bytes_of
 from penultimate.engine.run import run
-from penultimate.engine.sizes import bytes_of
 from penultimate.errors import RequestError
 from penultimate.memory import Memory
 from penultimate.networks.trained import build

@@ -160,7 +160,9 @@ def test_a_time_is_kept_for_what_was_timed_and_where(
     packages = {**here["packages"], "torch": "9.0"}
     for other in ({"processor": "another"}, {"packages": packages}):
         with monkeypatch.context() as elsewhere:
-            elsewhere.setattr("penultimate.engine.timings.machine", lambda other=other: {**here, **other})
+            elsewhere.setattr(
+                "penultimate.engine.forecast.timings.machine", lambda other=other: {**here, **other}
+            )
             assert [is_timed(), is_timed()] == [True, False]
     now = time.time()
     for days, expected in ((29, False), (31, True)):
@@ -201,7 +203,7 @@ def test_a_plan_of_given_networks_times_each_once(
         taken.append(built)
         return 0.01, 512, 9
 
-    monkeypatch.setattr("penultimate.engine.timing._measured", measured)
+    monkeypatch.setattr("penultimate.engine.forecast.timing._measured", measured)
     command = ["evaluate", "--plan", "--out", str(tmp_path / "runs"), "--data", f"t={tmp_path / 'photos'}"]
     command += ["--model", "a=timm:resnet18", "--model", f"b={tmp_path / 'net.py'}:build"]
     assert main([*command, "--no-timing"]) == 0

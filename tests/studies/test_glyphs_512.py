@@ -12,8 +12,8 @@ from tests.plugged import plugged
 from penultimate.data.glyphs.atlas import Typefaces
 from penultimate.data.glyphs.characters import DEJAVU, pretraining_classes
 from penultimate.data.glyphs.tasks import glyph_task
+from penultimate.engine.forecast.sizes import bytes_left
 from penultimate.engine.run import run
-from penultimate.engine.sizes import bytes_left
 from penultimate.objectives.presets import resolve
 from penultimate.records.reading import study_folder
 from penultimate.report import read_study, write_report

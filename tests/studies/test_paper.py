@@ -16,7 +16,7 @@ import torch
 from penultimate import registry
 from penultimate.cli import main
 from penultimate.data.entries import ENTRIES
-from penultimate.engine.sizes import NUMBERS, bytes_left
+from penultimate.engine.forecast.sizes import NUMBERS, bytes_left
 from penultimate.errors import RequestError
 from penultimate.files import size_text
 from penultimate.objectives.presets import resolve

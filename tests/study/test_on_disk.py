@@ -9,8 +9,8 @@ import pytest
 
 from penultimate.data.augmentation import Augmentation
 from penultimate.engine.execute import execute
-from penultimate.engine.timing import training_seconds
-from penultimate.engine.timings import Timings
+from penultimate.engine.forecast.timing import training_seconds
+from penultimate.engine.forecast.timings import Timings
 from penultimate.networks.trained import load_network
 from penultimate.records.table import ROWS
 from penultimate.store import Store

@@ -122,10 +122,10 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     What is timed for it is said on standard error before it is, for a large network takes half a minute.
     """
     from penultimate.engine.display import seconds_text
-    from penultimate.engine.room import expect_room
+    from penultimate.engine.forecast.room import expect_room
+    from penultimate.engine.forecast.timings import Timings
     from penultimate.engine.run import plan
     from penultimate.engine.schedule import side_by_side
-    from penultimate.engine.timings import Timings
     from penultimate.files import size_text
 
     made = plan(study, options.out, Timings(options.timing, _say_on_stderr))

@@ -12,11 +12,11 @@ from typing import Any
 
 from penultimate.data.prepared import expect_sound
 from penultimate.engine import load_engine
-from penultimate.engine.estimates import disk_seconds
+from penultimate.engine.forecast.estimates import disk_seconds
+from penultimate.engine.forecast.sizes import bytes_left
+from penultimate.engine.forecast.timing import given_seconds, training_seconds
+from penultimate.engine.forecast.timings import Timings
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
-from penultimate.engine.sizes import bytes_left
-from penultimate.engine.timing import given_seconds, training_seconds
-from penultimate.engine.timings import Timings
 from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.locks import BusyError, said_of
 from penultimate.measures.catalogue import measurement

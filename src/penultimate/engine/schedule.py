@@ -17,9 +17,9 @@ from enum import Enum, auto
 from typing import Any
 
 from penultimate.cores import usable_cores
+from penultimate.engine.forecast.room import expect_room
 from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.room import expect_room
 from penultimate.errors import DamagedFileError
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step, no_cycles
@@ -274,7 +274,7 @@ def carry_out(
 ) -> Summary:
     """What every engine does around its `work`, which is given the schedule and the number of places.
 
-    Raises RequestError where the steps have no room (`engine.room`).
+    Raises RequestError where the steps have no room (`engine.forecast.room`).
     """
     began = time.monotonic()
     schedule = Schedule(graph, store, observer)

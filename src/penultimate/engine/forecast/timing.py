@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard
-from penultimate.engine.timings import Timings
+from penultimate.engine.forecast.timings import Timings
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penultimate.engine.devices import gpu_memory, places_on_gpus
-from penultimate.engine.estimates import FINE_TUNING, PROBES
-from penultimate.engine.sizes import FLOAT, NUMBERS, RENDERED, bytes_of, images_of, weights
-from penultimate.engine.timing import LARGE, SIDE
+from penultimate.engine.forecast.estimates import FINE_TUNING, PROBES
+from penultimate.engine.forecast.sizes import FLOAT, NUMBERS, RENDERED, bytes_of, images_of, weights
+from penultimate.engine.forecast.timing import LARGE, SIDE
 from penultimate.errors import RequestError
 from penultimate.files import size_text, standing
 from penultimate.memory import memory

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from penultimate.engine.sizes import NUMBERS, images_of
-from penultimate.engine.timing import DECODING, PROBING, neighbours_seconds, seconds_per_image
-from penultimate.engine.timings import Timings
+from penultimate.engine.forecast.sizes import NUMBERS, images_of
+from penultimate.engine.forecast.timing import DECODING, PROBING, neighbours_seconds, seconds_per_image
+from penultimate.engine.forecast.timings import Timings
 from penultimate.measures.catalogue import measurement
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Runs

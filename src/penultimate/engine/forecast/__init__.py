@@ -1,0 +1,1 @@
+"""What a study will take before it runs: time, disk and memory."""
