@@ -10,7 +10,9 @@ from penultimate.errors import RequestError
 
 
 def _takes_data(parser: argparse.ArgumentParser) -> None:
-    doings = parser.add_subparsers(dest="doing", metavar="check | get | prepare", required=True)
+    doings = parser.add_subparsers(
+        dest="doing", metavar="check | get | prepare", required=True, help="what to do"
+    )
     for name, text in (
         ("check", "Say what of a data set is there, what is missing and what cannot be read; decode it all."),
         ("get", "Unpack a published data set's archives that lie in --root, or download it if that can be."),

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penultimate.commands.shared import Command, folder_of, load_plugins, say, takes_plugins, write_page
+from penultimate.commands.shared import (
+    Command,
+    folder_of,
+    load_plugins,
+    say,
+    takes_out,
+    takes_plugins,
+    write_page,
+)
 from penultimate.errors import RequestError, nearest
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ LISTS = {
 
 def _takes_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--study", default="", help="the study's name (default: the one run last)")
-    parser.add_argument("--out", default="runs")
+    takes_out(parser)
 
 
 def _takes_reference(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +44,6 @@ def _takes_reference(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="from a reference run that comes with the package (default: evidence; with --study another one)",
     )
-
-
-def _takes_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", default="runs")
 
 
 def _takes_show(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +72,14 @@ def _takes_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_keep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", required=True, metavar="FOLDER")
+    parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the three files")
     _takes_results(parser)
 
 
 def _takes_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="the whole: its name or its Python file")
     parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
-    parser.add_argument("--to", required=True, metavar="FOLDER")
+    parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the whole")
     parser.add_argument(
         "--partial", action="store_true", help="though some networks or measurements are in no part"
     )
@@ -248,7 +252,7 @@ def _expect_one_place(options: argparse.Namespace) -> None:
 
 
 COMMANDS = (
-    Command("status", "Show the studies of a folder and how far each has come.", _takes_status, _status),
+    Command("status", "Show the studies of a folder and how far each has come.", takes_out, _status),
     Command(
         "show",
         "Print an exhibit (a table or figure of the paper) from a study's results.",
