@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -15,10 +16,14 @@ from scipy.io import savemat
 from penultimate import processes
 from penultimate.data.loading import in_order
 from penultimate.data.matlab import elements
-from penultimate.engine import ray, sharing
+from penultimate.engine import load_engine, ray, sharing
 from penultimate.engine.local import _Worker
 from penultimate.engine.messages import Ready
+from penultimate.store import Store
+from penultimate.study.graph import Step
 from tests.conftest import penultimate
+from tests.engine.chores import Notes, graph_of, rows_in
+from tests.plugged import plugged
 
 NAMES = ("types", "random", "json", "colorsys", "numpy", "resource", "torch")
 
@@ -99,3 +104,26 @@ def test_the_path_that_is_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = processes.environment({"MORE": "1"}, ["", str(tmp_path), "/elsewhere"])
     assert path["PYTHONPATH"].split(os.pathsep) == ["/elsewhere", processes.HERE]
     assert path["MORE"] == "1"
+
+
+PLUGIN = """
+import sys
+from penultimate import register
+from penultimate.measures import Number
+
+@register.measurement(version=1, per="network", needs=(), yields=None)
+def littering(inputs):
+    import colorsys, resource
+    yield Number("folders", float({folder!r} in sys.path), "count")
+"""
+
+
+@pytest.mark.long
+def test_the_tasks_of_ray(littered: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN.format(folder=str(littered)))
+    store, notes = Store(tmp_path / "runs"), Notes()
+    store.prepare()
+    with plugged(tmp_path / "mine.py"):
+        load_engine("ray", 1).run(graph_of(Step("littering", 1, {}, {})), store, notes)
+    assert (notes.failures, executed(littered)) == ({}, "")
+    assert [json.loads(rows)["value"] for rows in rows_in(store.root).values()] == [0.0]

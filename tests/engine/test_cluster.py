@@ -92,7 +92,7 @@ def head() -> Iterator[Cluster]:
 
 def begun(head: Cluster, out: Path) -> subprocess.Popen[str]:
     """The smoke study on the cluster, in a process of its own."""
-    command = [sys.executable, "-m", "penultimate.cli", "run", "smoke", "--on", f"ray:{head.address}"]
+    command = [sys.executable, "-P", "-m", "penultimate.cli", "run", "smoke", "--on", f"ray:{head.address}"]
     return subprocess.Popen(
         [*command, "--out", str(out)],
         env={**os.environ, **head.environment},
@@ -119,6 +119,7 @@ def test_whatever_is_stopped_killed_or_joins_the_rows_are_those_of_one_machine(
     head: Cluster, tmp_path: Path, finished_smoke: Path
 ) -> None:
     out = tmp_path / "runs"
+    (tmp_path / "torch.py").write_text("raise ImportError('a file of the current folder is no module')")
     with begun(head, out) as run:
         heard(run, "rendered")
         run.send_signal(signal.SIGINT)

@@ -39,7 +39,7 @@ from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
-from penultimate.processes import SAFE, command, environment
+from penultimate.processes import PATH, SAFE, command, environment
 from penultimate.store import Store
 from penultimate.study.graph import Graph, Step
 from penultimate.userfile import first_line
@@ -213,7 +213,8 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
             address=address,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            runtime_env={"env_vars": {**DEVICES, **variables(threads), **own}},
+            runtime_env={"env_vars": {**DEVICES, **variables(threads), **own, SAFE: "1"}},
+            job_config=_job(ray),
         )
         _heed(stop)
         yield ray
@@ -271,6 +272,13 @@ def _imported() -> Any:
     return ray
 
 
+def _job(ray: Any) -> Any:
+    """Return a job whose tasks do not look for modules in the folder that this process happens to be in."""
+    job = ray.job_config.JobConfig()
+    job._runtime_env_has_working_dir = lambda: True  # else Ray puts that folder first on their path
+    return job
+
+
 def _heed(stop: Any) -> None:
     """Have SIGTERM do what it did before Ray, which puts a handler of its own in its place."""
     if threading.current_thread() is threading.main_thread():
@@ -288,7 +296,8 @@ def _started(places: int, threads: int) -> Iterator[Any]:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
-    around = {**VARIABLES, **DEVICES, **_authentication(), **variables(threads), SAFE: "1"}
+    safe = {SAFE: "1", PATH: environment()[PATH]}
+    around = {**VARIABLES, **DEVICES, **_authentication(), **variables(threads), **safe}
     try:
         with _environment(around):
             ray = _imported()
@@ -303,6 +312,7 @@ def _started(places: int, threads: int) -> Iterator[Any]:
                     logging_level=logging.ERROR,
                     _node_ip_address=LOOPBACK,
                     _temp_dir=str(inner),
+                    job_config=_job(ray),
                 )
                 _heed(stop)
                 yield ray
