@@ -76,7 +76,7 @@ def test_every_option_that_the_package_names_is_one() -> None:
 
 
 def test_every_command_of_the_documentation_has_the_options_named() -> None:
-    files = [Path("README.md"), *Path("docs").glob("*.md"), PACKAGE / "report/page/evaluation.html"]
+    files = [Path("README.md"), *Path("docs").glob("*.md"), PACKAGE / "evaluation/page.html"]
     wrong = {f"{path}: {what}" for path in files for what in wrong_in(path.read_text("utf-8"))}
     assert wrong == set()
     blocks = "\n".join(re.findall(r"```console\n(.*?)```", files[0].read_text("utf-8"), re.S))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penultimate.cli import EXIT_CODES, main
-from penultimate.commands.shared import tell
+from penultimate.command import tell
 from penultimate.engine.observer import Summary
 from penultimate.engine.run import plan
 from penultimate.study.selection import load_study

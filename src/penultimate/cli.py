@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from penultimate.commands import data, evaluating, examining, reading, running, tuning
-from penultimate.commands.shared import Command, say
+from penultimate.command import Command, say
+from penultimate.commands import data, examining, reading, running, tuning
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
+from penultimate.evaluation import command as evaluation
 from penultimate.variables import expect_variables
 
 EXIT_CODES = """exit codes:
@@ -35,7 +36,7 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 """What Slurm, systemd and docker stop send, and a terminal that closes."""
 COMMANDS = {
     command.name: command
-    for module in (running, evaluating, reading, tuning, data, examining)
+    for module in (running, evaluation, reading, tuning, data, examining)
     for command in module.COMMANDS
 }
 

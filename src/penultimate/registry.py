@@ -40,8 +40,12 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "probe": ("penultimate.probes",),
     "measurement": ("penultimate.measures",),
     "study": ("penultimate.paper.studies",),
-    "exhibit": ("penultimate.paper.exhibits", "penultimate.report.exhibits"),
-    "page": ("penultimate.paper", "penultimate.report.page"),
+    "exhibit": (
+        "penultimate.paper.exhibits",
+        "penultimate.report.exhibits",
+        "penultimate.evaluation.exhibits",
+    ),
+    "page": ("penultimate.paper", "penultimate.evaluation"),
     "reference": ("penultimate.paper",),
     "printed": ("penultimate.paper.published",),
 }

@@ -14,7 +14,7 @@ from tests.plugged import plugged
 
 from penultimate import RequestError, register, registry
 from penultimate.data import DatasetCard, ImageSet, card, generate, load_images
-from penultimate.study.evaluation import evaluation
+from penultimate.evaluation.request import evaluation
 from penultimate.study.unfold import unfold
 
 SMOKE = ["glyphs_smoke", "syllabics_smoke", "digits_smoke"]

@@ -36,8 +36,8 @@ from penultimate.data.shrinking import shrunk
 from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import run
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.evaluation.request import evaluation
 from penultimate.files import digest_file
-from penultimate.study.evaluation import evaluation
 
 PREPARATION = Preparation(40, 32, "bilinear", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
 

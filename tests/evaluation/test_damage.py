@@ -15,10 +15,10 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, PenultimateError
 from penultimate.evaluation import Evaluation
+from penultimate.evaluation.request import evaluation
 from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
 from penultimate.report.page.page import render_report
 from penultimate.store import Store
-from penultimate.study.evaluation import evaluation
 
 NETWORKS = {
     "res": "timm:test_resnet(pretrained=False, seed=1)",

@@ -23,13 +23,13 @@ from penultimate.engine.observer import Silent
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
+from penultimate.evaluation.boards import records
+from penultimate.evaluation.request import data_named, evaluation, networks_named
 from penultimate.networks import architectures
 from penultimate.report import exhibit, read_study
-from penultimate.report.evaluated import records
 from penultimate.report.measurements import admit
 from penultimate.store import Store
 from penultimate.study import Given, Study
-from penultimate.study.evaluation import data_named, evaluation, networks_named
 from penultimate.study.unfold import unfold
 
 NETWORKS = {

@@ -17,8 +17,8 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
+from penultimate.evaluation.request import evaluation
 from penultimate.report import exhibit
-from penultimate.study.evaluation import evaluation
 from penultimate.study.unfold import unfold
 
 SIDE = 16

@@ -23,11 +23,11 @@ from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.preparation import Preparation
 from penultimate.engine.run import plan
 from penultimate.errors import RequestError
+from penultimate.evaluation.request import evaluation
 from penultimate.networks.architectures import IMAGENET, preparation
 from penultimate.networks.built import what_is_built
 from penultimate.networks.given import GivenNetwork, fetch, load_given
 from penultimate.networks.sources import fingerprint, read_source
-from penultimate.study.evaluation import evaluation
 
 NET = """
 import torch

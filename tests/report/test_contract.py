@@ -10,6 +10,7 @@ import pytest
 from penultimate import registry
 from penultimate.data.catalog import SHIFTS, DatasetCard, card
 from penultimate.engine.run import plan
+from penultimate.evaluation.request import evaluation
 from penultimate.measures import Shifted, measurement, names
 from penultimate.measures.declaration import Measurement, Yield
 from penultimate.report import StudyResults, read_study
@@ -18,7 +19,6 @@ from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity
 from penultimate.report.spec import Exhibit, all_exhibits, assemble
 from penultimate.study import load_study
-from penultimate.study.evaluation import evaluation
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from tests.report.planted import as_in_the_paper, planted

@@ -21,8 +21,8 @@ from penultimate.errors import RequestError
 from penultimate.files import size_text
 from penultimate.objectives.presets import resolve
 from penultimate.study import Runs, Study, load_study
-from penultimate.study.evaluation import located_in
 from penultimate.study.graph import Graph, Step
+from penultimate.study.selection import located_in
 from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from penultimate.commands.shared import Command, say
+from penultimate.command import Command, say
 from penultimate.errors import RequestError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from penultimate.checking import CHECKS
-from penultimate.commands.shared import Command, say, takes_out
+from penultimate.command import Command, say, takes_out
 from penultimate.errors import RequestError
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penultimate.commands.shared import (
+from penultimate.command import (
     Command,
     folder_of,
     load_plugins,

@@ -6,10 +6,9 @@ import argparse
 import dataclasses
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penultimate.commands.shared import (
+from penultimate.command import (
     Command,
     check_processes,
     load_plugins,
@@ -22,6 +21,7 @@ from penultimate.commands.shared import (
     takes_processes,
     takes_settings,
     tell,
+    tell_plan,
     verifies,
 )
 from penultimate.errors import RequestError, counted, shortened
@@ -64,8 +64,7 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
 
 def _study(options: argparse.Namespace) -> Study:
     from penultimate.objectives.presets import few_classes, resolve
-    from penultimate.study.evaluation import located_in
-    from penultimate.study.selection import changed, load_study, names_in
+    from penultimate.study.selection import changed, load_study, located_in, names_in
 
     load_plugins(options)
     only = list(dict.fromkeys(names_in(options.only or "")))
@@ -114,61 +113,6 @@ def _plan(options: argparse.Namespace) -> int:
     study = _study(options)
     _tell_of_plugins(study)
     return tell_plan(study, options)
-
-
-def tell_plan(study: Study, options: argparse.Namespace) -> int:
-    """Say what of a study is done, and what the rest is expected to cost.
-
-    What is timed for it is said on standard error before it is, for a large network takes half a minute.
-    """
-    from penultimate.engine.display import seconds_text
-    from penultimate.engine.forecast.room import expect_room
-    from penultimate.engine.forecast.timings import Timings
-    from penultimate.engine.run import plan
-    from penultimate.engine.schedule import side_by_side
-    from penultimate.files import size_text
-
-    made = plan(study, options.out, Timings(options.timing, _say_on_stderr))
-    say(f"{study.name}: {' '.join(study.title.split())}")
-    say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
-    for cost in made.costs:
-        sign = "~" if cost.is_guess else ""
-        each = "unknown" if cost.seconds_each is None else f"{sign}{cost.seconds_each:.1f} s"
-        left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
-        say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
-    if any(cost.is_guess for cost in made.costs):
-        say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
-    if made.unknown and not options.timing:
-        say("what is unknown can be timed on this machine: the same command without --no-timing")
-    steps = len(made.graph.steps) - len(made.done)
-    counts = [counted(steps, "step")]
-    if made.trainings:
-        counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")
-    counts.append(f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files")
-    processes = options.processes or side_by_side(study.threads)
-    wall = seconds_text(made.seconds_left / processes)
-    more = f", and {counted(made.unknown, 'step')} of unknown cost" if made.unknown else ""
-    say(
-        f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
-        f" {'process' if processes == 1 else 'processes'}{more}"
-    )
-    todo = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
-    try:
-        expect_room(study, todo, Path(options.out), min(processes, steps))
-    except RequestError as error:
-        say(f"It would not start here: {error}")
-    data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
-    nowhere = [name for name in data if name in study.nowhere]
-    if nowhere:
-        say(
-            "It is not said where these lie, so their sizes are as published, and what is done is not known:"
-            f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
-        )
-    return 0
-
-
-def _say_on_stderr(text: str) -> None:
-    say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)
 
 
 def settings_help(arguments: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from penultimate.commands.shared import (
+from penultimate.command import (
     Command,
     check_processes,
     load_plugins,
@@ -51,8 +51,7 @@ def _takes(tune: argparse.ArgumentParser) -> None:
 
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.store import Store
-    from penultimate.study.evaluation import located_in
-    from penultimate.study.selection import load_study, restrict
+    from penultimate.study.selection import load_study, located_in, restrict
     from penultimate.study.settings import override
     from penultimate.tuning.axes import parse_grids
     from penultimate.tuning.conduct import EXPANSIONS, plan_tuning

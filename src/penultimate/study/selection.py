@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from penultimate import plugins, registry, userfile
+from penultimate.data.entries import ENTRIES
 from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes
 from penultimate.objectives.presets import resolve
@@ -235,3 +236,24 @@ def _with_objective(study: Study, spec: str) -> Study:
         return dataclasses.replace(block, objectives=(*block.objectives, spec)) if joins else block
 
     return study.with_runs(joined)
+
+
+def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
+    """A study with the places of its published data: NAME=PLACE, and those of the others that lie in `root`.
+
+    Raises RequestError for a text of another form, and a name that the study does not need.
+    """
+    data = dict(study.data)
+    for text in texts:
+        name, _, where = (part.strip() for part in text.partition("="))
+        if not where:
+            raise RequestError(f"--data wants NAME=FOLDER, such as imagenet=/data/imagenet; got '{text}'")
+        if name not in study.nowhere:
+            needed = ", ".join(study.nowhere) or "no data on disk"
+            raise RequestError(f"study '{study.name}' does not need --data {name}: it takes {needed}")
+        data[name] = where
+    base = Path(root).expanduser()
+    for name in study.nowhere if root else ():
+        if name not in data and (base / ENTRIES[name].folder).is_dir():
+            data[name] = root
+    return dataclasses.replace(study, data=data) if data != study.data else study

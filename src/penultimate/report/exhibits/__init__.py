@@ -1,4 +1,4 @@
-"""The exhibits of no paper, as data: those of networks from elsewhere, and of what plug-ins measure."""
+"""The exhibits of no paper, as data: what plug-ins measure."""
 
 from penultimate.report.spec import declare_exhibits
 

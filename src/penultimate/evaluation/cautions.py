@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penultimate.data.catalog import card
-from penultimate.report.evaluated import board_of, tasks_of
+from penultimate.evaluation.boards import board_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.text import percent as in_percent

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penultimate.evaluation.boards import Board, boards_of, tasks_of
+from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import Built
-from penultimate.report.cautions import cautions
-from penultimate.report.evaluated import Board, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.page.form import Drawn, Explained
@@ -175,4 +175,4 @@ class EvaluationPage:
         }
 
 
-PAGE = EvaluationPage(Path(__file__).with_name("evaluation.html"))
+PAGE = EvaluationPage(Path(__file__).with_name("page.html"))

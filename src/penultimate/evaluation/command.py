@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from penultimate.commands.shared import (
+from penultimate.command import (
     Command,
     check_processes,
     say,
@@ -14,6 +14,7 @@ from penultimate.commands.shared import (
     takes_out,
     takes_processes,
     tell,
+    tell_plan,
     verifies,
 )
 from penultimate.errors import RequestError
@@ -109,13 +110,12 @@ def _takes(parser: argparse.ArgumentParser) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from penultimate.commands.running import tell_plan
     from penultimate.data.class_order import read_class_order
     from penultimate.engine.display import Display
     from penultimate.evaluation import evaluate
+    from penultimate.evaluation.request import NAME, data_named, evaluation, networks_named
     from penultimate.report import exhibit, render_exhibit_text
     from penultimate.store import Store
-    from penultimate.study.evaluation import NAME, data_named, evaluation, networks_named
 
     check_processes(options)
     data = data_named([*([options.source] if options.source else []), *options.data], options.root)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from penultimate.evaluation.boards import PROBES, Board, Task, boards_of, tasks_of
+from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.cautions import cautions
-from penultimate.report.evaluated import PROBES, Board, Task, boards_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import SOURCE, TARGETS, percent

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from penultimate.data.catalog import card
+from penultimate.evaluation.boards import arrays_of, board_of, tasks_of
+from penultimate.evaluation.outputs import not_given, order_of_classes
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
-from penultimate.report.class_order import not_given, order_of_classes
 from penultimate.report.drawing.rasters import raster_size
-from penultimate.report.evaluated import arrays_of, board_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import TARGETS, Quantity, percent

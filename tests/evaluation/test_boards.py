@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.records.stores import described, finished, prepared
 
 from penultimate.cli import main
 from penultimate.errors import RequestError
+from penultimate.evaluation.boards import Task, board_of, records
 from penultimate.records.reading import StudyFolder
 from penultimate.report import exhibit, read_study
-from penultimate.report.evaluated import Task, board_of, records
 from penultimate.report.listing import states
 from penultimate.report.measurements import admit
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page.page import render_report
 from penultimate.report.spec import all_exhibits
 from penultimate.statistics.paired import Answers
-from tests.records.stores import described, finished, prepared
 
 
 def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:

@@ -42,8 +42,8 @@ class Evaluation:
         images: `best_place` is 1 + the number of those that are better beyond chance, and `unbeaten` says
         that there are none.
         """
+        from penultimate.evaluation.boards import records
         from penultimate.report import read_study
-        from penultimate.report.evaluated import records
         from penultimate.report.measurements import admit
 
         return records(admit(read_study(self.out, self.study)))
@@ -51,8 +51,8 @@ class Evaluation:
     @cached_property
     def remarks(self) -> list[str]:
         """What the networks' own outputs were taken for, and why numbers of them are not given."""
+        from penultimate.evaluation.outputs import not_given, order_of_classes
         from penultimate.report import read_study
-        from penultimate.report.class_order import not_given, order_of_classes
 
         results = read_study(self.out, self.study)
         order = order_of_classes(results.description)
@@ -128,9 +128,9 @@ def evaluate(
     from penultimate.data.class_order import read_class_order
     from penultimate.engine.inprocess import InProcessEngine
     from penultimate.engine.run import expect_located, run_graph
+    from penultimate.evaluation.request import NAME, evaluation
     from penultimate.report import refresh_page
     from penultimate.store import Store
-    from penultimate.study.evaluation import NAME, evaluation
     from penultimate.study.unfold import unfold
 
     for what, given, of in (("networks", networks, "source"), ("data", data, "place")):

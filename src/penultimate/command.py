@@ -14,6 +14,7 @@ from penultimate.errors import RequestError, counted, legible
 if TYPE_CHECKING:
     from penultimate.engine.observer import Summary
     from penultimate.records.reading import StudyFolder
+    from penultimate.study.spec import Study
 
 
 @dataclass(frozen=True)
@@ -172,3 +173,58 @@ def takes_no_timing(parser: argparse.ArgumentParser) -> None:
 def takes_processes(parser: argparse.ArgumentParser) -> None:
     """Give a command --processes."""
     parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+
+
+def tell_plan(study: Study, options: argparse.Namespace) -> int:
+    """Say what of a study is done, and what the rest is expected to cost.
+
+    What is timed for it is said on standard error before it is, for a large network takes half a minute.
+    """
+    from penultimate.engine.display import seconds_text
+    from penultimate.engine.forecast.room import expect_room
+    from penultimate.engine.forecast.timings import Timings
+    from penultimate.engine.run import plan
+    from penultimate.engine.schedule import side_by_side
+    from penultimate.files import size_text
+
+    made = plan(study, options.out, Timings(options.timing, _say_on_stderr))
+    say(f"{study.name}: {' '.join(study.title.split())}")
+    say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
+    for cost in made.costs:
+        sign = "~" if cost.is_guess else ""
+        each = "unknown" if cost.seconds_each is None else f"{sign}{cost.seconds_each:.1f} s"
+        left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
+        say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
+    if any(cost.is_guess for cost in made.costs):
+        say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
+    if made.unknown and not options.timing:
+        say("what is unknown can be timed on this machine: the same command without --no-timing")
+    steps = len(made.graph.steps) - len(made.done)
+    counts = [counted(steps, "step")]
+    if made.trainings:
+        counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")
+    counts.append(f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files")
+    processes = options.processes or side_by_side(study.threads)
+    wall = seconds_text(made.seconds_left / processes)
+    more = f", and {counted(made.unknown, 'step')} of unknown cost" if made.unknown else ""
+    say(
+        f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
+        f" {'process' if processes == 1 else 'processes'}{more}"
+    )
+    todo = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
+    try:
+        expect_room(study, todo, Path(options.out), min(processes, steps))
+    except RequestError as error:
+        say(f"It would not start here: {error}")
+    data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
+    nowhere = [name for name in data if name in study.nowhere]
+    if nowhere:
+        say(
+            "It is not said where these lie, so their sizes are as published, and what is done is not known:"
+            f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
+        )
+    return 0
+
+
+def _say_on_stderr(text: str) -> None:
+    say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)

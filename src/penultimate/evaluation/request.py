@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -218,27 +217,6 @@ def _called(folder: Path) -> str:
     """A trained network by its folder: train.softmax-s0.0f3c... is softmax-s0."""
     parts = folder.resolve().name.split(".")
     return parts[1] if len(parts) == 3 and parts[0] == "train" else folder.resolve().name
-
-
-def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
-    """A study with the places of its published data: NAME=PLACE, and those of the others that lie in `root`.
-
-    Raises RequestError for a text of another form, and a name that the study does not need.
-    """
-    data = dict(study.data)
-    for text in texts:
-        name, _, where = (part.strip() for part in text.partition("="))
-        if not where:
-            raise RequestError(f"--data wants NAME=FOLDER, such as imagenet=/data/imagenet; got '{text}'")
-        if name not in study.nowhere:
-            needed = ", ".join(study.nowhere) or "no data on disk"
-            raise RequestError(f"study '{study.name}' does not need --data {name}: it takes {needed}")
-        data[name] = where
-    base = Path(root).expanduser()
-    for name in study.nowhere if root else ():
-        if name not in data and (base / ENTRIES[name].folder).is_dir():
-            data[name] = root
-    return dataclasses.replace(study, data=data) if data != study.data else study
 
 
 def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from penultimate.data.catalog import card
+from penultimate.evaluation.boards import arrays_of
 from penultimate.report.base import Cell, Column, ExhibitTable, Gallery, Pictures, TableRow
-from penultimate.report.evaluated import arrays_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece

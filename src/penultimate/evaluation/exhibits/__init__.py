@@ -1,0 +1,5 @@
+"""The exhibits of an evaluation as data: the ranking, and what it rests on."""
+
+from penultimate.report.spec import declare_exhibits
+
+declare_exhibits(__name__, __path__)
