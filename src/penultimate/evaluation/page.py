@@ -14,7 +14,7 @@ from penultimate.report.base import Built
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.page.form import Drawn, Explained
-from penultimate.report.spec import Exhibit
+from penultimate.report.spec import Exhibit, Remarks, say_nothing
 from penultimate.report.text import counted, listed, plain
 
 DEPTH = "depth"
@@ -141,6 +141,8 @@ class EvaluationPage:
 
     template: Path
     explained: Mapping[str, Explained] = field(default_factory=dict)
+    remarks: Remarks = say_nothing
+    rivals: tuple[str, ...] = ()
     curves: bool = False
 
     def draws(self, exhibit: Exhibit) -> bool:

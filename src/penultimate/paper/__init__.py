@@ -8,5 +8,5 @@ from penultimate.registry import declare
 REFERENCE = Path(str(resources.files(__name__))) / "reference"
 """The folder of the runs that come with the package, each in a folder of its name."""
 
-declare("page", "kornblith2021", "penultimate.paper.page:PAGE", "a study beside the paper")
+declare("page", "usual", "penultimate.paper.page:PAGE", "a study beside the paper")
 declare("reference", "kornblith2021", f"{__name__}:REFERENCE", "the runs that come with the package")

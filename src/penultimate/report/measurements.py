@@ -16,7 +16,7 @@ from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
 from penultimate.report.networks import StudyNetworks, StudyObjective, is_further, name_in
-from penultimate.report.quantity import ONE_DRAW, SOURCE, TARGETS, Quantity
+from penultimate.report.quantity import SOURCE, TARGETS, Quantity
 from penultimate.report.text import counted, plain
 
 FIRST_STUDY = "quickstart"
@@ -75,10 +75,9 @@ class Measurements:
         other_arms = self._other_arms
         return self if arm == self.arm else other_arms.setdefault(arm, dataclasses.replace(self, arm=arm))
 
-    @property
-    def of_one_draw(self) -> Measurements:
-        """Those of the arm whose networks all see one draw of the images, if the study has it."""
-        return self.in_arm(ONE_DRAW) if ONE_DRAW in self.arms else self
+    def or_in_arm(self, arm: str) -> Measurements:
+        """Return the measurements of another arm if the study has it, and these otherwise."""
+        return self.in_arm(arm) if arm in self.arms else self
 
     @cached_property
     def _other_arms(self) -> dict[str, Measurements]:

@@ -16,6 +16,9 @@ from penultimate.errors import RequestError
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.text import plain
 
+USUAL_PAGE, OF_EVALUATIONS = "usual", "evaluation"
+"""The pages of studies that name none: of those that train networks, which the paper that comes with the
+package registers, and of those that do not."""
 FURTHER = ("inception_v3", "allcnnc", "wrn16_8")
 """The papers' architectures beside ResNet-50: a study of one alone shows it as they do."""
 
@@ -65,6 +68,11 @@ class StudyNetworks:
             for block in self.description.get("networks", ())
             if str(block.get("arm", "")) == arm and (not backbone or backbone in block.get("backbones", ()))
         ]
+
+    @property
+    def page(self) -> str:
+        """The name of the page that the study is drawn as."""
+        return self.description.get("page") or (OF_EVALUATIONS if self.are_given else USUAL_PAGE)
 
     @property
     def are_given(self) -> bool:

@@ -16,18 +16,6 @@ Best: TypeAlias = Literal["", "high", "low"]
 Along: TypeAlias = Literal["", "layers", "epochs"]
 
 SOURCE, TARGETS = "source", "targets"
-SWEEP = "temperature"
-"""The arm of a study that holds a sweep of cosine softmax over temperatures, which Table 4 compares."""
-AUTOAUGMENT, MIXUP = "autoaugment", "mixup"
-"""The arms that are trained as the main one, but under AutoAugment or Mixup."""
-LONG, LONG_MIXUP = "long", "long mixup"
-"""The arms of long training with AutoAugment, and with AutoAugment and Mixup."""
-COMBINATIONS = "combinations"
-"""The arm of objectives that are combined of several."""
-COSINE_DECAY = "cosine decay"
-"""The arm of other architectures under a cosine decay of the learning rate, without averaging of weights."""
-ONE_DRAW = "one draw"
-"""The arm whose networks all see one draw of the images: a seed is then what it is in the paper."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +38,7 @@ class Quantity:
     best        whether what none beats in a column is bold, and which is better: "high" or "low"
     with_error  whether the standard error stands beside the mean
     optional    whether an exhibit is whole without it, and leaves it out where nothing measured it
-    of_one_draw whether networks that saw the same images are meant, where the study has an arm of such
+    or_arm      the arm whose networks are meant instead, where a study has it
     """
 
     metric: str
@@ -69,7 +57,7 @@ class Quantity:
     best: Best = ""
     with_error: bool = False
     optional: bool = False
-    of_one_draw: bool = False
+    or_arm: str = ""
 
     @property
     def is_of_several(self) -> bool:

@@ -26,10 +26,10 @@ from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.networks import StudyNetworks, is_further
+from penultimate.report.networks import USUAL_PAGE, StudyNetworks, is_further
 from penultimate.report.progress import undefined, unfinished, way_on
-from penultimate.report.quantity import ONE_DRAW, Quantity
-from penultimate.report.remarks import remarks, seed_in_words
+from penultimate.report.quantity import Quantity
+from penultimate.report.remarks import of_diverged
 from penultimate.report.runs import fewer, shared_seeds
 from penultimate.report.spans import with_bars
 from penultimate.report.text import plain
@@ -37,10 +37,6 @@ from penultimate.report.text import plain
 if TYPE_CHECKING:
     from penultimate.records.table import Row
 
-PAPER = "Kornblith, Chen, Lee and Norouzi, NeurIPS 2021"
-
-USUAL_PAGE = "kornblith2021"
-"""The page of studies and exhibits that name none."""
 EVALUATE = "evaluate"
 """The command that measures what no study of this package does."""
 OURS = "Ours"
@@ -66,6 +62,23 @@ class Piece:
     wanted: bool = True
     method: tuple[str, ...] = ()
     galleries: tuple[Gallery, ...] = ()
+
+
+Remarks: TypeAlias = Callable[[Measurements, bool, bool, bool], tuple[str, ...]]
+"""What a page says beside an exhibit of a study: whether it is measured, shows the main arm alone, and shows
+other architectures."""
+
+
+def say_nothing(*_: object) -> tuple[str, ...]:
+    """Return no remark."""
+    return ()
+
+
+class Remarking(Protocol):
+    """A page, as far as exhibits are concerned."""
+
+    @property
+    def remarks(self) -> Remarks: ...
 
 
 class Part(Protocol):
@@ -102,8 +115,7 @@ class Exhibit:
     place        its place among the exhibits of its section, where tables do not come before figures
     measured_by  the study of this package that measures it, or EVALUATE
     of_another   whether it shows other architectures than all others do
-    of_one_draw  whether it compares networks of several seeds, and so shows those that saw the same images,
-                 where the study has an arm of such
+    or_arm       the arm whose networks it shows instead of the main ones, where a study has it
     of_same_runs whether its columns are compared with each other, and so are means over the seeds of which
                  every objective has all of its quantities, where there are such
     seeds        those seeds, once a study is known (`with_shared_seeds`); none where all are shown
@@ -125,7 +137,7 @@ class Exhibit:
     place: int = 0
     measured_by: str = "quickstart"
     of_another: bool = False
-    of_one_draw: bool = False
+    or_arm: str = ""
     of_same_runs: bool = False
     seeds: frozenset[int] = frozenset()
     of_given: bool | None = None
@@ -168,14 +180,13 @@ class Exhibit:
 
     def covers(self, quantity: Quantity, row: Row) -> bool:
         """Whether a row holds a quantity of it, of whichever network."""
-        if row.arm == ONE_DRAW and ONE_DRAW in self.arms_of(quantity):
+        if row.arm in self.arms_of(quantity):
             row = dataclasses.replace(row, arm=quantity.arm)
         return quantity.covers(row)
 
     def arms_of(self, quantity: Quantity) -> tuple[str, ...]:
         """The arms whose networks a quantity of it may be of."""
-        same_images = self.of_one_draw or quantity.of_one_draw
-        return (quantity.arm, ONE_DRAW) if same_images else (quantity.arm,)
+        return tuple(dict.fromkeys((quantity.arm, *filter(None, (self.or_arm, quantity.or_arm)))))
 
     def is_of(self, row: Row, backbone: str) -> bool:
         """Whether a row is of the architecture that it shows, or of none."""
@@ -233,8 +244,8 @@ def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     """The exhibit of measurements that are admitted."""
-    if exhibit.of_one_draw:
-        measurements = measurements.of_one_draw
+    if exhibit.or_arm:
+        measurements = measurements.or_in_arm(exhibit.or_arm)
     exhibit, unrestricted = exhibit.with_shared_seeds(measurements), measurements
     if exhibit.seeds:
         measurements = unrestricted.of_seeds(exhibit.seeds)
@@ -269,6 +280,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     is_measured = Built(exhibit.name, exhibit.title, "", tables, figures).is_measured
     said = [finding(measurements) for finding in exhibit.findings if is_measured]
     findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
+    is_shown = is_measured and bool(exhibit.quantities)
     of_parts = [note for piece in pieces for note in piece.notes]
     of_architectures = unrestricted.of_others if exhibit.of_another else (unrestricted,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
@@ -282,9 +294,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
         spans,
-        seed_in_words(measurements) if is_measured and exhibit.quantities else "",
+        *_said_by_page(unrestricted, is_shown, of_one_arm, exhibit.of_another),
         *(fewer(one, exhibit.quantities, tables, shared) for one in of_architectures),
-        *remarks(unrestricted, of_one_arm, exhibit.of_another),
+        *of_diverged(unrestricted),
     ]
     return Built(
         exhibit.name,
@@ -302,6 +314,17 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         exhibit.paper_says,
         tuple(gallery for piece in pieces for gallery in piece.galleries),
     )
+
+
+def _said_by_page(
+    measurements: Measurements, is_measured: bool, of_one_arm: bool, of_another: bool
+) -> tuple[str, ...]:
+    """Return what the study's page says beside an exhibit; nothing where no such page is registered."""
+    name = measurements.networks.page
+    if name not in registry.names("page"):
+        return ()
+    page: Remarking = registry.entry("page", name).resolve()
+    return page.remarks(measurements, is_measured, of_one_arm, of_another)
 
 
 def _compares(tables: tuple[ExhibitTable, ...], figures: tuple[Figure, ...]) -> bool:

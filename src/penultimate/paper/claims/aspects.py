@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from penultimate.data.catalog import SHARES, SHIFTS
-from penultimate.report.quantity import AUTOAUGMENT, COMBINATIONS, SWEEP, Quantity, percent
+from penultimate.paper.arms import AUTOAUGMENT, COMBINATIONS, ONE_DRAW, SWEEP
+from penultimate.report.quantity import Quantity, percent
 
 Aspect: TypeAlias = Literal[
     "accuracy",
@@ -68,7 +69,7 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "train": percent("top1", split="train"),
     "matched": percent("top1", over="epochs"),
     "ece": Quantity("ece"),
-    "kinship": percent("agreement_same_when_both_wrong", of_one_draw=True),
+    "kinship": percent("agreement_same_when_both_wrong", or_arm=ONE_DRAW),
     "separation": Quantity("class_separation", "train"),
     "separation_before": Quantity("class_separation", over="layers"),
     "fall": Quantity("class_separation", "train", over="epochs"),
@@ -77,7 +78,7 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "relearned": percent("relearn_top1", setting="shots"),
     "fine_tuned": percent("fine_tuned_{accuracy}", target="targets", setting="head=fresh", optional=True),
     "robust": percent("top1", target="v2"),
-    "likeness": Quantity("cka", over="layers", of_one_draw=True),
+    "likeness": Quantity("cka", over="layers", or_arm=ONE_DRAW),
     "combined": percent("top1", split="holdout", over="epochs"),
 }
 """The rows that hold an aspect, or that it is computed from; those of all others follow from these."""

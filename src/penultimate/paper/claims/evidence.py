@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from penultimate.data.catalog import SHIFTS, card
 from penultimate.paper import published
+from penultimate.paper.arms import SWEEP
 from penultimate.paper.claims.aspects import MEASURED_BY, ORIGINAL, QUANTITIES, Among, Aspect
 from penultimate.paper.claims.courses import at_equal_training, below_their_peak
 from penultimate.paper.claims.criteria import judged_shots
@@ -17,7 +18,6 @@ from penultimate.paper.claims.wording import names_of
 from penultimate.paper.printed import mean_of_printed
 from penultimate.report.base import MISSING, Missing
 from penultimate.report.measurements import ByRun, Measurements, Seed
-from penultimate.report.quantity import SWEEP
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of
 from penultimate.statistics import Summary, mean
 

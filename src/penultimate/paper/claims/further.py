@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from penultimate.paper.arms import AUTOAUGMENT
 from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criterion
 from penultimate.paper.claims.rules import Alike, Claim, LastLayers, Narrower, NoSum, OnlyAccuracy, Rule
 from penultimate.paper.claims.stated import CLAIMS, digest_of
-from penultimate.report.quantity import AUTOAUGMENT
 from penultimate.report.text import fixed
 
 FURTHER_RULES = "2026-11-22, second set"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
+from penultimate.paper.arms import ONE_DRAW
 from penultimate.paper.claims.aspects import NAMES, QUANTITIES
 from penultimate.paper.claims.criteria import Criteria, FurtherCriteria
 from penultimate.paper.claims.effects import BySeed, Effect, Verdict, all_of, difference, each
@@ -18,7 +19,7 @@ from penultimate.report.text import counted, fixed, in_words, listed, signed
 
 def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria) -> Assessment:
     """Do objectives differ in the last third of the layers, and a quarter as much or less in the first?"""
-    layers = likeness_by_layer(evidence.measurements.of_one_draw)
+    layers = likeness_by_layer(evidence.measurements.or_in_arm(ONE_DRAW))
     objectives = sorted(
         {a.objective for pairs in layers.values() for a, b in pairs if a.objective == b.objective}
     )

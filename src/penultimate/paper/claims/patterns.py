@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from statistics import linear_regression
 
+from penultimate.paper.arms import ONE_DRAW
 from penultimate.paper.claims.aspects import NAMES, QUANTITIES, SHARED, Aspect
 from penultimate.paper.claims.comparisons import least_difference
 from penultimate.paper.claims.courses import kinship
@@ -61,7 +62,7 @@ def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[B
     """The number of each seed, and the smallest that counts."""
     if rule.aspect == "kinship":
         quantity = QUANTITIES["kinship"]
-        gains, others = kinship(pairs_of(evidence.measurements.of_one_draw, quantity))
+        gains, others = kinship(pairs_of(evidence.measurements.or_in_arm(ONE_DRAW), quantity))
         scaled = {seed: quantity.scale * gain for seed, gain in gains.items()}
         return scaled, criteria.least_gain.value * (100 - quantity.scale * others)
     if rule.aspect == "shared":

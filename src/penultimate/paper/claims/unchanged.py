@@ -11,6 +11,7 @@ from statistics import median, stdev
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.paper import published
+from penultimate.paper.arms import COMBINATIONS
 from penultimate.paper.claims.aspects import ELSEWHERE, NAMES
 from penultimate.paper.claims.comparisons import AgainstSoftmax, compare, least_difference
 from penultimate.paper.claims.criteria import Criteria, Criterion, FurtherCriteria
@@ -42,9 +43,8 @@ from penultimate.paper.claims.wording import (
     range_text,
     runs_each,
 )
+from penultimate.paper.combined import best_epochs, of_one_recipe, terms_of
 from penultimate.report.measurements import ByRun, Seed
-from penultimate.report.quantity import COMBINATIONS
-from penultimate.report.shapes.combined import best_epochs, of_one_recipe, terms_of
 from penultimate.report.text import counted, fixed, signed
 from penultimate.statistics import mean
 

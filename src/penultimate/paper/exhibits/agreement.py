@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penultimate.paper.arms import ONE_DRAW
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, TableRow
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.quantity import percent
@@ -164,7 +165,7 @@ FIGURE_C4 = Exhibit(
     " final layer L2 excepted; that softmax, its regularized forms and sigmoid resemble each other more than"
     " logit normalization or cosine softmax; and that squared error resembles none.",
     section="C.3",
-    of_one_draw=True,
+    or_arm=ONE_DRAW,
     summary="Networks that err alike: the same wrong answers, and their tree",
     short="Who errs like whom",
 )
@@ -183,7 +184,7 @@ FIGURE_C5 = Exhibit(
     " differs on 13.9 % of all validation images, and that the three ways give qualitatively similar"
     " results.",
     section="C.3",
-    of_one_draw=True,
+    or_arm=ONE_DRAW,
     summary="Agreement of two networks' predictions, in three ways",
     short="Agreement of networks",
 )
@@ -204,7 +205,7 @@ FIGURE_C6 = Exhibit(
     paper_says="The paper's figure is not tabulated. It says that of its ensembles of eight models the least"
     " similar, softmax and squared error, differ on only 11.5 % of the validation images.",
     section="C.3",
-    of_one_draw=True,
+    or_arm=ONE_DRAW,
     measured_by="glyphs",
     summary="Agreement of two ensembles' predictions, in three ways",
     short="Agreement of ensembles",
@@ -221,7 +222,7 @@ FIGURE_C7 = Exhibit(
     paper_says="The paper's figure is not tabulated. It finds little benefit of mixing objectives over an"
     " ensemble of one objective.",
     section="C.3",
-    of_one_draw=True,
+    or_arm=ONE_DRAW,
     measured_by="glyphs",
     summary="Accuracy of ensembles within and across objectives",
     short="Accuracy of ensembles",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penultimate.paper import printed
+from penultimate.paper.arms import AUTOAUGMENT, LONG, LONG_MIXUP, MIXUP
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import AUTOAUGMENT, LONG, LONG_MIXUP, MIXUP, Quantity, percent
+from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.findings import Change

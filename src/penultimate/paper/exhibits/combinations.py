@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS, resolve
+from penultimate.paper.arms import COMBINATIONS
+from penultimate.paper.combined import HOLDOUT, SINGLE, best_epochs, of_one_recipe, terms_of
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.measurements import Measurements, Seed
-from penultimate.report.quantity import COMBINATIONS
 from penultimate.report.shapes.cells import published_cell, run_cell
-from penultimate.report.shapes.combined import HOLDOUT, SINGLE, best_epochs, of_one_recipe, terms_of
 from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import average, printed_rows
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece

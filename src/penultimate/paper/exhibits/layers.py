@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penultimate.paper.arms import ONE_DRAW
 from penultimate.report.base import MISSING, Cell
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.cells import published_cell
@@ -43,7 +44,7 @@ FIGURE_2 = Exhibit(
     " hardly depend on the objective, and that the objectives part in the last third, from about block 13"
     " on.",
     section="3.2",
-    of_one_draw=True,
+    or_arm=ONE_DRAW,
     summary="CKA of the layers of networks with different objectives",
     short="CKA between objectives",
 )

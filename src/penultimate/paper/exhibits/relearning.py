@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from penultimate.data.catalog import card
 from penultimate.paper import printed
+from penultimate.paper.arms import SWEEP
 from penultimate.paper.claims.aspects import ORIGINAL
 from penultimate.paper.claims.criteria import CRITERIA, judged_shots
 from penultimate.paper.printed import mean_of_printed
@@ -176,7 +177,7 @@ FIGURE6 = Exhibit(
             ),
             missing="Relearned heads",
             needs=("relearned_{shots}_percent",),
-            over="both",
+            beside=SWEEP,
         ),
         PrintedTable(
             "figure6",
@@ -239,7 +240,7 @@ ICLR_FIGURE5 = Exhibit(
                     LINEAR,
                     "The same over temperatures of cosine softmax",
                     marks="means",
-                    over="temperatures",
+                    over=SWEEP,
                     chosen=_heads_of,
                     instead=(OF_TRAINING,),
                 ),
@@ -250,7 +251,7 @@ ICLR_FIGURE5 = Exhibit(
                     (SWEEP_IN_PAPER[0], mean_of_printed),
                     RELEARNED.label,
                     LINEAR.label,
-                    over="temperatures",
+                    over=SWEEP,
                 ),
             ),
         ),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.paper import printed
+from penultimate.paper.arms import SWEEP
 from penultimate.paper.printed import mean_of_printed, printed_transfer
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
@@ -125,7 +126,7 @@ FIGURE5 = Exhibit(
                     LINEAR,
                     "The figure's right half, a sweep of cosine softmax over temperatures",
                     marks="means",
-                    over="temperatures",
+                    over=SWEEP,
                 ),
                 PrintedPanel(
                     "figure5-temperature-published",
@@ -135,7 +136,7 @@ FIGURE5 = Exhibit(
                     R2_TRAIN.label,
                     LINEAR.label,
                     x_digits=3,
-                    over="temperatures",
+                    over=SWEEP,
                     needs_ours=True,
                 ),
             ),
@@ -169,7 +170,7 @@ TABLE4 = Exhibit(
             "Cosine softmax, by temperature",
             IN_TABLE_4,
             missing="Cosine softmax at three temperatures or more",
-            over="temperatures",
+            over=SWEEP,
         ),
         PrintedTable(
             "table4",
@@ -184,13 +185,13 @@ TABLE4 = Exhibit(
                 "‡ Not printed: the mean of the eight printed values. At τ = 0.05 this is not the cosine"
                 " softmax of the paper's Tables 1 and 3, whose loss was not scaled by τ.",
             ),
-            over="temperatures",
+            over=SWEEP,
         ),
     ),
     findings=(
         findings.ends(
             *(
-                replace(one, over="temperatures", printed=("neurips_table4_temperature", column))
+                replace(one, over=SWEEP, printed=("neurips_table4_temperature", column))
                 for one, column in (
                     (printed.TEST, "imagenet_top1_percent"),
                     (printed.SEPARATION, "class_separation_r2"),

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from penultimate.paper.arms import COSINE_DECAY
 from penultimate.paper.claims.wording import runs_each
 from penultimate.report.base import Missing
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import is_further
-from penultimate.report.quantity import COSINE_DECAY, Quantity, percent
+from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.asked import Asked, already
 from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import goes_with

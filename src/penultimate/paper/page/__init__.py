@@ -10,9 +10,10 @@ from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPE
 from penultimate.paper.page.glossary import OBJECTIVES, TERMS
 from penultimate.paper.page.regime import compare, summary
 from penultimate.paper.page.statements import headline, tally
+from penultimate.paper.remarks import OF_DRAWS, OF_ONE_DRAW, remarks
 from penultimate.report.measurements import Measurements
+from penultimate.report.networks import USUAL_PAGE
 from penultimate.report.page.study import CLAIMS, Section, StudyPage
-from penultimate.report.spec import USUAL_PAGE
 
 TRANSFER, INSIDE, PREDICTS, CHOSEN = (
     "Does it transfer?",
@@ -79,5 +80,7 @@ PAGE = StudyPage(
     Path(__file__).with_name("paper.html"),
     _beside_the_paper,
     tally,
+    remarks=remarks,
+    rivals=(OF_DRAWS, OF_ONE_DRAW),
     leading=(SEPARATION.name, SEPARATION_IN_PAPER.name),
 )

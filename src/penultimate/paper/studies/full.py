@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from penultimate.paper import arms
 from penultimate.paper.studies import glyphs
 from penultimate.paper.studies.glyphs import COMPARED, EACH, RECIPE, THE_DRAW
 from penultimate.paper.studies.quickstart import CHANGES, NINE
@@ -80,11 +81,17 @@ def otherwise(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
     return tuple(
         block
         for objectives, recipe, changes, trained, arm in (
-            (FOUR, under(RECIPE, autoaugment=True), CHANGES, seeds, "autoaugment"),
-            (FOUR, under(RECIPE, mixup=0.2), CHANGES, seeds, "mixup"),
-            (FOUR, under(LONG, autoaugment=True), CHANGES, seeds[:1], "long"),
-            ((SIGMOID, COSINE), under(LONG, autoaugment=True, mixup=0.2), CHANGES, seeds[:1], "long mixup"),
-            (COMBINED, RECIPE, OF_COMBINED, seeds, "combinations"),
+            (FOUR, under(RECIPE, autoaugment=True), CHANGES, seeds, arms.AUTOAUGMENT),
+            (FOUR, under(RECIPE, mixup=0.2), CHANGES, seeds, arms.MIXUP),
+            (FOUR, under(LONG, autoaugment=True), CHANGES, seeds[:1], arms.LONG),
+            (
+                (SIGMOID, COSINE),
+                under(LONG, autoaugment=True, mixup=0.2),
+                CHANGES,
+                seeds[:1],
+                arms.LONG_MIXUP,
+            ),
+            (COMBINED, RECIPE, OF_COMBINED, seeds, arms.COMBINATIONS),
         )
         for block in runs_by_recipe(
             objectives, recipe, changes, seeds=trained, draws=draws, arm=arm, measure=ACCURACY
@@ -111,7 +118,7 @@ def backbones(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
             backbones=("glyphmobile", "glyphwide"),
             seeds=seeds,
             draws=draws,
-            arm="cosine decay",
+            arm=arms.COSINE_DECAY,
             measure=("accuracy",),
         ),
     )

@@ -24,6 +24,7 @@ hyperparameters, which were not tuned for it.
 
 import dataclasses
 
+from penultimate.paper import arms
 from penultimate.paper.studies import chosen_matched_sweep, matched_search
 from penultimate.paper.studies.quickstart import CHANGES, MEASURE, NINE, TARGETS
 from penultimate.study.blocks import Runs, runs_by_recipe
@@ -38,7 +39,7 @@ OF_PLAIN = tuple(
 RECIPE = dataclasses.replace(matched_search.RECIPE, evaluate_every=4, snapshot_every=4)
 SEEDS = tuple(range(9))
 THE_DRAW = 9
-"""The one that all networks of the arm "one draw" see, and no other."""
+"""The one that all networks of the arm `ONE_DRAW` see, and no other."""
 COMPARED = ("similarity", "agreement")
 """What compares networks with each other, which have to have seen the same images."""
 RELEARNING = ("relearning", "relearning_from_training")
@@ -51,7 +52,7 @@ ONE_DRAW = (
         CHANGES,
         seeds=SEEDS[:5],
         draws=THE_DRAW,
-        arm="one draw",
+        arm=arms.ONE_DRAW,
         measure=("accuracy", "class_separation", *COMPARED),
     ),
     *runs_by_recipe(
@@ -63,7 +64,7 @@ TEMPERATURES = (
         SWEEP,
         dataclasses.replace(RECIPE, learning_rate=SWEEP_LEARNING_RATE),
         seeds=SEEDS[:3],
-        arm="temperature",
+        arm=arms.SWEEP,
         measure=("accuracy", "class_separation", *RELEARNING, "linear"),
     ),
 )

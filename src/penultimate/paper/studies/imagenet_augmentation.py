@@ -12,6 +12,7 @@ standard networks' epochs, and 0.2. The runs of Mixup, not stated, are three.
 Exhibits: tableC5, tableE3, table3, tableC1, tableE1.
 """
 
+from penultimate.paper import arms
 from penultimate.paper.published import table
 from penultimate.paper.studies.paper import BY_SLUG, NINE, runs, under
 from penultimate.study.spec import Study
@@ -30,8 +31,8 @@ STUDY = Study(
     targets=(),
     networks=(
         *runs(FOUR, RUNS["standard"]),
-        *runs(FOUR, RUNS["autoaugment"], recipe=under(autoaugment=True), arm="autoaugment"),
-        *runs(FOUR, RUNS["mixup"], recipe=under(mixup=0.2), arm="mixup"),
+        *runs(FOUR, RUNS["autoaugment"], recipe=under(autoaugment=True), arm=arms.AUTOAUGMENT),
+        *runs(FOUR, RUNS["mixup"], recipe=under(mixup=0.2), arm=arms.MIXUP),
     ),
     measure=("accuracy", "class_separation"),
     threads=8,

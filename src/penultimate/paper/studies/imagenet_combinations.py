@@ -11,6 +11,7 @@ state: all train as long as squared error, the longest of table A.1.
 Exhibits: tableC4, figureC1, figureC2.
 """
 
+from penultimate.paper import arms
 from penultimate.paper.published import table
 from penultimate.paper.studies.paper import NINE, THREE_SEEDS, runs, spec
 from penultimate.study.spec import Study
@@ -37,7 +38,7 @@ STUDY = Study(
     question="Do objectives that help alone help more together?",
     source="imagenet_tuning",
     targets=(),
-    networks=(*runs(SINGLE, THREE_SEEDS), *runs(COMBINED, THREE_SEEDS, arm="combinations")),
+    networks=(*runs(SINGLE, THREE_SEEDS), *runs(COMBINED, THREE_SEEDS, arm=arms.COMBINATIONS)),
     measure=(),
     threads=8,
     gpus=1.0,

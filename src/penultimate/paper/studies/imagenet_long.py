@@ -10,6 +10,7 @@ Mixup. The number of runs is not stated (three), nor Mixup's alpha (0.2).
 Exhibits: tableC6.
 """
 
+from penultimate.paper import arms
 from penultimate.paper.published import table
 from penultimate.paper.studies.paper import BY_SLUG, THREE_SEEDS, runs, under
 from penultimate.study.spec import Study
@@ -28,8 +29,10 @@ STUDY = Study(
     source="imagenet",
     targets=(),
     networks=(
-        *runs(LONG, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True), arm="long"),
-        *runs(MIXED, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True, mixup=0.2), arm="long mixup"),
+        *runs(LONG, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True), arm=arms.LONG),
+        *runs(
+            MIXED, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True, mixup=0.2), arm=arms.LONG_MIXUP
+        ),
     ),
     measure=("accuracy", "class_separation"),
     threads=8,

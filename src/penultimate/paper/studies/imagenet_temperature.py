@@ -11,6 +11,7 @@ softmax).
 Exhibits: table4.
 """
 
+from penultimate.paper import arms
 from penultimate.paper.published import table
 from penultimate.paper.studies.paper import BY_SLUG, NINE, TARGETS, runs, spec
 from penultimate.study.spec import Study
@@ -28,7 +29,7 @@ STUDY = Study(
     question="Does one parameter trade class separation for transfer?",
     source="imagenet",
     targets=TARGETS,
-    networks=runs(SWEEP, (0,), arm="temperature"),
+    networks=runs(SWEEP, (0,), arm=arms.SWEEP),
     measure=("accuracy", "class_separation", "relearning_from_training(shots=50)", "linear"),
     threads=8,
     gpus=1.0,

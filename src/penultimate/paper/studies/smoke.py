@@ -6,6 +6,7 @@ At most fifteen seconds on two CPU cores. Expect accuracies near chance.
 """
 
 from penultimate.data.augmentation import Augmentation
+from penultimate.paper import arms
 from penultimate.paper.studies.quickstart import MEASURE
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
@@ -46,7 +47,7 @@ STUDY = Study(
                 augmentation=Augmentation(shift=1),
             ),
             backbones=("glyphmobile(width=4, features=16)", "glyphwide(width=4, features=16)"),
-            arm="cosine decay",
+            arm=arms.COSINE_DECAY,
             measure=("accuracy",),
         ),
     ),

@@ -12,10 +12,7 @@ from penultimate.report.base import Built, Figure, Source
 from penultimate.report.drawing.figures import Drawing
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.spec import USUAL_PAGE, Exhibit
-
-OF_EVALUATIONS = "evaluation"
-"""The page of studies that name none and train no network."""
+from penultimate.report.spec import Exhibit, Remarks
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,8 @@ class Page(Protocol):
     template   a Jinja template that extends `frame.html`, or `study.html`
     explained  the objectives that it explains, whose marks are the same on every page
     curves     whether it draws the training curves
+    remarks    says more beside each exhibit
+    rivals     remarks that exclude each other: where the first is said, the others stand with each exhibit
     """
 
     @property
@@ -68,6 +67,10 @@ class Page(Protocol):
     def explained(self) -> Mapping[str, Explained]: ...
     @property
     def curves(self) -> bool: ...
+    @property
+    def remarks(self) -> Remarks: ...
+    @property
+    def rivals(self) -> tuple[str, ...]: ...
     def draws(self, exhibit: Exhibit) -> bool:
         """Return whether the page asks for an exhibit at all."""
 
@@ -80,9 +83,7 @@ class Page(Protocol):
 
 def page_of(measurements: Measurements) -> Page:
     """Return the page that a study names, or the usual one of its kind."""
-    usual = OF_EVALUATIONS if measurements.networks.are_given else USUAL_PAGE
-    name = measurements.results.description.get("page") or usual
-    page: Page = registry.entry("page", name).resolve()
+    page: Page = registry.entry("page", measurements.networks.page).resolve()
     return page
 
 

@@ -21,7 +21,6 @@ from penultimate.report.page.curves import training_curves
 from penultimate.report.page.form import Drawn, Page, of_all_arms, page_of
 from penultimate.report.page.provenance import provenance
 from penultimate.report.progress import unfinished
-from penultimate.report.remarks import OF_DRAWS, OF_ONE_DRAW
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
@@ -170,7 +169,7 @@ def _page(
         dark=Markup(mark_variables(known, dark=True)),
         script=Markup(script),
         script_digest=digest,
-        said_once=_said_once([built for _, built in made if built.wanted and built.is_measured]),
+        said_once=_said_once([built for _, built in made if built.wanted and built.is_measured], page.rivals),
         long_text=lambda text: len(text) > 30,
         is_drawn=_is_drawn,
         is_small=_is_small,
@@ -182,13 +181,13 @@ def _page(
     )
 
 
-def _said_once(exhibits: Iterable[Built]) -> tuple[str, ...]:
+def _said_once(exhibits: Iterable[Built], rivals: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The notes of many exhibits, but for those that stand with each.
 
-    These are legends of bold and of marks, below tables, and what a seed is where it is not so everywhere.
+    These are legends of bold and of marks, below tables, and what the page says instead of its first remark.
     """
     counts = Counter(note for built in exhibits for note in dict.fromkeys(built.notes))
-    with_each = (BOLD, MEAN_PER_CLASS, *([OF_ONE_DRAW] if OF_DRAWS in counts else []))
+    with_each = (BOLD, MEAN_PER_CLASS, *(rivals[1:] if {*rivals[:1]} & counts.keys() else ()))
     return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(with_each))
 
 

@@ -13,7 +13,7 @@ from penultimate.report.base import Built
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page.form import Drawn, Explained, Headline, of_all_arms
-from penultimate.report.spec import Exhibit
+from penultimate.report.spec import Exhibit, Remarks, say_nothing
 from penultimate.report.text import counted, listed
 
 
@@ -80,6 +80,8 @@ class StudyPage:
     further    what that template is given besides
     tally      counts the verdicts of the exhibit of claims
     leading    the panels that stand under the answer, by name
+    remarks    says more beside each exhibit
+    rivals     remarks that exclude each other: where the first is said, the others stand with each exhibit
     """
 
     name: str
@@ -91,6 +93,8 @@ class StudyPage:
     further: Extra = field(default=lambda measurements: {})
     tally: Callable[[Built], tuple[Tally, ...]] | None = None
     leading: tuple[str, ...] = ()
+    remarks: Remarks = say_nothing
+    rivals: tuple[str, ...] = ()
     curves: bool = True
 
     def draws(self, exhibit: Exhibit) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.measurements import ByRun, Measurements, Seed
-from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import Reader, error_of, printed_rows, read_printed, summarise
-from penultimate.report.shapes.table import Over, printed_label
+from penultimate.report.shapes.table import printed_label
 from penultimate.report.text import fixed
 from penultimate.statistics.summary import Summary
 
@@ -41,6 +41,7 @@ class Asked:
     quantity  whose values it has, unless `read` finds them, and how they are shown
     printed   the paper's table, and the column of it or what reads its rows
     where     {column: text} of the rows that hold it, where the paper has several an objective
+    over      the arm of a sweep over temperatures that it is of; by default, it is of objectives
     """
 
     words: str
@@ -48,15 +49,15 @@ class Asked:
     printed: tuple[str, str | Reader] | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[Measurements], ByRun] | None = None
-    over: Over = "objectives"
+    over: str = ""
 
     def ours(self, measurements: Measurements) -> tuple[Entry, ...]:
         """What was measured, in the order of the study."""
-        quantity = self.quantity.of_arm(SWEEP) if self.over == "temperatures" else self.quantity
+        quantity = self.quantity.of_arm(self.over) if self.over else self.quantity
         of_arm = measurements.in_arm(quantity.arm)
         values = self.read(measurements) if self.read else measurements.values(quantity)
         labels = {spec.spec: f"τ = {heat:g}" for heat, spec in of_arm.temperatures}
-        if self.over != "temperatures":
+        if not self.over:
             labels = {each.spec: each.label for each in of_arm.objectives}
         return tuple(
             Entry(

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from penultimate.report.measurements import Measurements
 from penultimate.report.shapes.asked import BASELINE, Asked, Entry, with_error
 from penultimate.report.shapes.numbers import error_of, rank_correlation, summarise, without_two
+from penultimate.report.shapes.table import noun_of
 from penultimate.report.spec import OURS
 from penultimate.report.text import counted, fixed, in_words, listed, p_value
 from penultimate.statistics.comparison import LEAST_RUNS, LEVEL, bold
@@ -143,10 +144,10 @@ def goes_with(x: Asked, *others: Asked) -> Sentence:
             seen += _flat(pairs)
             found = rank_correlation(*_means(pairs))
             if found is None:
-                few = f"too few different values of {counted(len(pairs), _noun(x))} to rank"
+                few = f"too few different values of {counted(len(pairs), noun_of(x.over))} to rank"
                 clauses.append(f"the {x.words} and the {y.words}: {few}")
                 continue
-            size = f"ρ = {fixed(found.rho, 2)}, {p_value(found.p)}, {counted(found.n, _noun(x))}"
+            size = f"ρ = {fixed(found.rho, 2)}, {p_value(found.p)}, {counted(found.n, noun_of(x.over))}"
             size += without_two(*_means(pairs))
             in_paper = rank_correlation(*_means(_pairs(x.theirs(), y.theirs())))
             if in_paper:
@@ -228,20 +229,18 @@ def _from_to(one: Asked, entries: Sequence[Entry]) -> str:
     if len(entries) == 1:
         return f"{one.amount(entries[0])} ({entries[0].label}, alone)"
     if all(_same(entry.mean, entries[0].mean) for entry in entries):
-        return f"{one.amount(entries[0])} for all {counted(len(entries), _noun(one))}"
+        return f"{one.amount(entries[0])} for all {counted(len(entries), noun_of(one.over))}"
     told = []
     for pick in (min, max):
         end = pick(entries, key=lambda entry: entry.mean)
         alike = [entry for entry in entries if _same(entry.mean, end.mean)]
         names = (
-            listed([entry.label for entry in alike]) if len(alike) < 4 else counted(len(alike), _noun(one))
+            listed([entry.label for entry in alike])
+            if len(alike) < 4
+            else counted(len(alike), noun_of(one.over))
         )
         told.append(f"{one.amount(end)} ({names})")
     return f"from {told[0]} to {told[1]}"
-
-
-def _noun(one: Asked) -> str:
-    return one.over.removesuffix("s") if one.over == "temperatures" else "objective"
 
 
 def _apart_from_softmax(entries: Sequence[Entry]) -> tuple[Entry | None, list[Entry]]:

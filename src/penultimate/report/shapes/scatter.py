@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penultimate.objectives.sweeps import swept
 from penultimate.report.base import Figure, Missing, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements, run_name
-from penultimate.report.quantity import SWEEP, Quantity
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import (
     Reader,
     error_of,
@@ -19,7 +19,7 @@ from penultimate.report.shapes.numbers import (
     summarise,
     without_two,
 )
-from penultimate.report.shapes.table import Over, printed_label
+from penultimate.report.shapes.table import noun_of, printed_label
 from penultimate.report.spec import Piece
 from penultimate.report.text import counted, fixed, p_value
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from penultimate.statistics import Correlation
 
 Marks: TypeAlias = Literal["runs", "means", "both"]
-NOUNS: Mapping[Over, str] = {"objectives": "objective", "temperatures": "temperature"}
 FEWEST = 3
 """Temperatures that make a sweep worth drawing."""
 MOST_RUNS = 50
@@ -39,7 +38,7 @@ class ScatterPanel:
     """Our runs or objectives, one quantity against another.
 
     marks        a mark for each run, for each mean over runs (with its standard errors), or for both
-    over         the objectives of the main arm, or the temperatures of the sweep
+    over         the arm of a sweep over temperatures that is drawn; by default, objectives of the main one
     missing      what is not measured where there is nothing to draw
     measured_by  the study that measures it, where it is not the exhibit's
     chosen       which quantity, of several that it may be, `x` is in a study
@@ -52,15 +51,14 @@ class ScatterPanel:
     y: Quantity
     missing: str
     marks: Marks = "both"
-    over: Over = "objectives"
+    over: str = ""
     measured_by: str = ""
     chosen: Callable[[Measurements], Quantity] | None = None
     instead: tuple[Quantity, ...] = ()
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        arm = SWEEP if self.over == "temperatures" else ""
-        return tuple(quantity.of_arm(arm) for quantity in (self.x, self.y, *self.instead))
+        return tuple(quantity.of_arm(self.over) for quantity in (self.x, self.y, *self.instead))
 
     def values(self, measurements: Measurements) -> tuple[ByRun, ByRun]:
         """The values to the right, and those upwards."""
@@ -72,9 +70,9 @@ class ScatterPanel:
     def means(self, measurements: Measurements) -> tuple[Point, ...]:
         """A mark for each objective, or for each temperature."""
         x, y = self.values(measurements)
-        if self.over == "objectives":
+        if not self.over:
             return mean_points(measurements, x, y, self.x, self.y)
-        sweep = measurements.in_arm(SWEEP)
+        sweep = measurements.in_arm(self.over)
         return tuple(
             replace(point, label=f"τ = {temperature:g}")
             for temperature, objective in sweep.temperatures
@@ -85,14 +83,14 @@ class ScatterPanel:
     def panel(self, measurements: Measurements) -> Panel | None:
         """The panel; None where fewer than one mark, or fewer than three temperatures, were measured."""
         means = self.means(measurements)
-        if len(means) < (1 if self.over == "objectives" else FEWEST):
+        if len(means) < (FEWEST if self.over else 1):
             return None
         x, y = self.values(measurements)
         arm = measurements.in_arm(self.quantities[0].arm)
         runs = run_points(arm, x, y, self.x, self.y, faint=self.marks == "both")
         several = len(runs) > len(means)
         faint = runs if self.marks == "both" and len(measurements.seeds) > 1 else ()
-        said = finding(means, NOUNS[self.over])
+        said = finding(means, noun_of(self.over))
         return Panel(
             self.name,
             self.title.format_map(measurements.words),
@@ -117,7 +115,7 @@ class PrintedPanel:
     x_label: str
     y_label: str
     x_digits: int = 1
-    over: Over = "objectives"
+    over: str = ""
     needs_ours: bool = False
     quantities: tuple[Quantity, ...] = ()
 
@@ -136,7 +134,7 @@ class PrintedPanel:
 
     def panel(self) -> Panel:
         points = self.points()
-        said = finding(points, NOUNS[self.over])
+        said = finding(points, noun_of(self.over))
         return Panel(
             self.name, self.title, self.x_label, self.y_label, points, source="published", finding=said
         )

@@ -5,30 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.measurements import ByRun, Measurements, mean_of
-from penultimate.report.quantity import SWEEP, TARGETS, Quantity
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.sets import official_accuracy, short_title
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_notes, published_cell, run_cell
 from penultimate.report.shapes.numbers import best_of, printed_rows
 from penultimate.report.spec import Piece
 
-Over: TypeAlias = Literal["objectives", "temperatures", "both"]
-"""What has a row: the objectives of the main arm, the temperatures of the sweep, or one after the other."""
-CORNERS: Mapping[Over, str] = {
-    "objectives": "Objective",
-    "temperatures": "Temperature",
-    "both": "Objective",
-}
-ARMS: Mapping[Over, tuple[str, ...]] = {
-    "objectives": ("",),
-    "temperatures": (SWEEP,),
-    "both": ("", SWEEP),
-}
 PER_CLASS_NOTE = f"{MEAN_PER_CLASS} mean per-class accuracy; all others top-1."
+
+
+def noun_of(over: str) -> str:
+    """Return what has a row or a mark: an objective, or a temperature where an arm of a sweep is named."""
+    return "temperature" if over else "objective"
 
 
 @dataclass(frozen=True)
@@ -65,30 +58,36 @@ def run_table(
     title: str,
     columns: Sequence[RunColumn],
     needs: Sequence[RunColumn] | None = None,
-    over: Over = "objectives",
+    over: str = "",
     notes: tuple[str, ...] = (),
+    beside: str = "",
 ) -> ExhibitTable | None:
     """A row for everything that has a value in one of the columns `needs` (by default, in any); else None.
 
-    Rows are of the arms of `over`, and of those that a column names for itself.
+    Rows are of the objectives of the main arm, of the arm `beside` it and of the arms of columns; or of the
+    temperatures of the arm `over`.
     """
     needed = columns if needs is None else needs
     rows = tuple(
         TableRow(label, tuple(column.cell(spec) for column in columns), slug)
-        for label, spec, slug in _rows(measurements, over, [column.quantity.arm for column in columns])
+        for label, spec, slug in _rows(
+            measurements, over, [beside, *(column.quantity.arm for column in columns)]
+        )
         if any(spec in column.runs for column in needed)
     )
     heads = tuple(column.head for column in columns)
-    return ExhibitTable(name, title, CORNERS[over], heads, rows, notes=notes) if rows else None
+    corner = noun_of(over).capitalize()
+    return ExhibitTable(name, title, corner, heads, rows, notes=notes) if rows else None
 
 
-def _rows(measurements: Measurements, over: Over, arms: Sequence[str]) -> list[tuple[str, str, str]]:
+def _rows(measurements: Measurements, over: str, arms: Sequence[str]) -> list[tuple[str, str, str]]:
     """Of each row its label, its spec and the slug of its mark."""
-    if over == "temperatures":
-        sweep = measurements.in_arm(SWEEP).temperatures
+    if over:
+        sweep = measurements.in_arm(over).temperatures
         return [(f"τ = {temperature:g}", objective.spec, "") for temperature, objective in sweep]
-    every_arm = dict.fromkeys((*ARMS[over], *arms))
-    objectives = [objective for arm in every_arm for objective in measurements.in_arm(arm).objectives]
+    objectives = [
+        objective for arm in dict.fromkeys(("", *arms)) for objective in measurements.in_arm(arm).objectives
+    ]
     return list(dict.fromkeys((objective.label, objective.spec, objective.slug) for objective in objectives))
 
 
@@ -100,6 +99,8 @@ class TableOfRuns:
     missing   what is not measured where there is no table
     needs     the keys of the columns without which there is no table and no row; by default, any will do
     without   what is said where nothing measured an optional column
+    over      the arm of a sweep over temperatures that has the rows
+    beside    an arm whose objectives have rows below those of the main one
     """
 
     name: str
@@ -109,21 +110,25 @@ class TableOfRuns:
     needs: tuple[str, ...] = ()
     without: str = ""
     notes: tuple[str, ...] = ()
-    over: Over = "objectives"
+    over: str = ""
+    beside: str = ""
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms whose networks have a row."""
+        return tuple(dict.fromkeys((self.over, *filter(None, [self.beside]))))
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        return tuple(
-            dict.fromkeys(of_arm for column in self.columns for of_arm in column.of_arms(ARMS[self.over]))
-        )
+        return tuple(dict.fromkeys(of_arm for column in self.columns for of_arm in column.of_arms(self.arms)))
 
     def build(self, measurements: Measurements) -> Piece:
-        by_key = {shown.key: _expanded(measurements, shown, ARMS[self.over]) for shown in self.columns}
+        by_key = {shown.key: _expanded(measurements, shown, self.arms) for shown in self.columns}
         absent = [column for of in by_key.values() for column in of if column.is_absent]
         columns = [column for of in by_key.values() for column in of if not column.is_absent]
         needs = [column for key in self.needs or by_key for column in by_key[key]]
         title = self.title.format_map(measurements.words)
-        table = run_table(measurements, self.name, title, columns, needs, self.over, self.notes)
+        table = run_table(measurements, self.name, title, columns, needs, self.over, self.notes, self.beside)
         if table is None:
             return Piece(missing=(Missing(self.missing),))
         by_target = any(shown.target == TARGETS for shown in self.quantities)
@@ -235,7 +240,7 @@ class PrintedTable:
     title: str
     columns: tuple[Printed, ...]
     notes: tuple[str, ...] = ()
-    over: Over = "objectives"
+    over: str = ""
     quantities: tuple[Quantity, ...] = ()
 
     def build(self, measurements: Measurements) -> Piece:
@@ -250,7 +255,7 @@ class PrintedTable:
         )
         heads = tuple(column.head for column in self.columns)
         name = f"{self.name}_published"
-        corner = CORNERS[self.over]
+        corner = noun_of(self.over).capitalize()
         table = ExhibitTable(name, self.title, corner, heads, rows, "published", self.notes)
         by_target = any(MEAN_PER_CLASS in column.label for column in self.columns)
         return Piece((table,), notes=(PER_CLASS_NOTE,) if by_target else ())

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from penultimate import registry
 from penultimate.errors import RequestError
+from penultimate.paper.arms import COMBINATIONS
 from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import COMBINATIONS, percent
+from penultimate.report.quantity import percent
 
 HOLDOUT = percent("top1", split="holdout", over="epochs", arm=COMBINATIONS)
 SINGLE = HOLDOUT.of_arm("")
