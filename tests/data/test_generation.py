@@ -14,7 +14,7 @@ from tests.plugged import plugged
 
 from penultimate import RequestError, register, registry
 from penultimate.data import DatasetCard, ImageSet, card, generate, load_images
-from penultimate.evaluation.request import evaluation
+from penultimate.evaluation.request import Request
 from penultimate.study.unfold import unfold
 
 SMOKE = ["glyphs_smoke", "syllabics_smoke", "digits_smoke"]
@@ -188,7 +188,7 @@ filed.card = DatasetCard("filed", "Filed", 2, {{"train": 4, "test": 2}}, "top1",
         networks = {"net": "timm:test_resnet(pretrained=False)"}
 
         def step() -> str:
-            steps = unfold(evaluation(networks, {"filed": ""})).steps
+            steps = unfold(Request(networks, {"filed": ""}).study()).steps
             return next(each for each in steps if each.startswith("data"))
 
         first = step()

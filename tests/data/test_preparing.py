@@ -36,7 +36,7 @@ from penultimate.data.shrinking import shrunk
 from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import run
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.evaluation.request import evaluation
+from penultimate.evaluation.request import Request
 from penultimate.files import digest_file
 
 PREPARATION = Preparation(40, 32, "bilinear", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
@@ -209,7 +209,7 @@ def test_verify_and_doctor_read_what_the_times_say_is_whole(
     """As where a disk has lost a bit: nothing but the content tells."""
     copy, out = tmp_path / "copy", tmp_path / "runs"
     prepared(source, copy, workers=0)
-    study = evaluation({"n": "timm:resnet18"}, {"t": str(copy)})
+    study = Request({"n": "timm:resnet18"}, {"t": str(copy)}).study()
     damage(copy / "test-00001.bin", "flipped")
     monkeypatch.setattr(
         "penultimate.data.prepared._checked",

@@ -74,7 +74,7 @@ def held(place: Path) -> None:
 
 def evaluated(place: Path) -> None:
     """Evaluate two networks on a task."""
-    pu.evaluate(NETWORKS, {"shapes": str(place.parent / "images")}, out=place, engine=InProcess())
+    pu.evaluate(NETWORKS, {"shapes": str(place.parent / "images")}, out=place, on=InProcess())
 
 
 WORKS: dict[str, Callable[[Path], None]] = {

@@ -15,7 +15,7 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, PenultimateError
 from penultimate.evaluation import Evaluation
-from penultimate.evaluation.request import evaluation
+from penultimate.evaluation.request import Request
 from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
 from penultimate.report.page.page import render_report
 from penultimate.store import Store
@@ -52,7 +52,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 def made(root: Path, out: Path, verify: bool = False) -> Evaluation:
     """An evaluation of what leaves the arrays that exhibits read, and of some rows."""
-    whole = evaluation(NETWORKS, {"few": str(root / "few")}, name="few")
+    whole = Request(NETWORKS, {"few": str(root / "few")}, name="few").study()
     less = replace(whole, measure=tuple(name for name in whole.measure if name != "depth"))
     summary = pu.run(less, out, engine=InProcess(), command=COMMAND, verify=verify)
     return Evaluation(out, "few", refresh_page(out, "few"), summary)

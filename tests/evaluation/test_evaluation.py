@@ -24,7 +24,8 @@ from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
 from penultimate.evaluation.boards import records
-from penultimate.evaluation.request import data_named, evaluation, networks_named
+from penultimate.evaluation.naming import data_named, networks_named
+from penultimate.evaluation.request import Request
 from penultimate.networks import architectures
 from penultimate.report import exhibit, read_study
 from penultimate.report.measurements import admit
@@ -55,7 +56,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def evaluated(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     out = tmp_path_factory.mktemp("evaluated") / "runs"
-    return pu.evaluate(NETWORKS, folders, out=out, engine=InProcess())
+    return pu.evaluate(NETWORKS, folders, out=out, on=InProcess())
 
 
 def steps(store: Path, kind: str) -> set[str]:
@@ -132,7 +133,7 @@ def test_a_second_call_does_nothing_and_writes_no_page(
     evaluated: Evaluation, folders: dict[str, Path]
 ) -> None:
     before = evaluated.report.stat().st_mtime_ns
-    again = pu.evaluate(NETWORKS, folders, out=evaluated.out, engine=InProcess())
+    again = pu.evaluate(NETWORKS, folders, out=evaluated.out, on=InProcess())
     assert again.summary.computed == 0
     assert again.report.stat().st_mtime_ns == before
     assert again.ranking == evaluated.ranking
@@ -143,7 +144,7 @@ def test_a_network_that_is_left_out_leaves_the_page(
 ) -> None:
     """Nothing is computed, and yet it is another study: of one network, under the same name."""
     shutil.copytree(evaluated.out, tmp_path / "runs")
-    less = pu.evaluate({"vit": NETWORKS["vit"]}, folders, out=tmp_path / "runs", engine=InProcess())
+    less = pu.evaluate({"vit": NETWORKS["vit"]}, folders, out=tmp_path / "runs", on=InProcess())
     assert less.summary.computed == 0
     assert {row["network"] for row in less.ranking} == {"vit"}
     assert "res &amp; &lt;net&gt;" in evaluated.report.read_text()
@@ -154,8 +155,8 @@ def test_a_further_network_costs_only_itself_and_its_pairs(
     evaluated: Evaluation, folders: dict[str, Path]
 ) -> None:
     more = {**NETWORKS, "third": "timm:test_efficientnet(pretrained=False, seed=1)"}
-    before = unfold(evaluation(NETWORKS, {name: str(where) for name, where in folders.items()}))
-    after = unfold(evaluation(more, {name: str(where) for name, where in folders.items()}))
+    before = unfold(Request(NETWORKS, {name: str(where) for name, where in folders.items()}).study())
+    after = unfold(Request(more, {name: str(where) for name, where in folders.items()}).study())
     assert {*before.steps} <= {*after.steps}
     for step in (after.steps[step_id] for step_id in {*after.steps} - {*before.steps}):
         assert "third" in step.id
@@ -164,7 +165,7 @@ def test_a_further_network_costs_only_itself_and_its_pairs(
 
 def test_of_a_source_that_is_no_task_only_test_images_are_looked_at(folders: dict[str, Path]) -> None:
     data = {"here": str(folders["shapes"]), "there": str(folders["shapes"])}
-    study = evaluation(NETWORKS, data, source="here", classifies=True)
+    study = Request(NETWORKS, data, source="here", classifies=True).study()
     assert {name: found.asked for name, found in study.located.items()} == {
         "here": ("test",),
         "there": ("train", "test"),
@@ -202,7 +203,7 @@ def test_a_mistyped_network_leaves_the_page_as_it_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "runs"
-    pu.evaluate({"vit": NETWORKS["vit"]}, {"shapes": folders["shapes"]}, out=out, engine=InProcess())
+    pu.evaluate({"vit": NETWORKS["vit"]}, {"shapes": folders["shapes"]}, out=out, on=InProcess())
     study = out / "studies" / "evaluation"
     before = {file.name: file.read_bytes() for file in study.iterdir() if file.is_file()}
     architectures.expect_known("timm", "tv_resnet34")  # a former name
@@ -232,7 +233,7 @@ def test_why_nothing_was_measured_is_said_where_it_was_asked_for(
 
 def test_one_class_has_no_accuracy_and_says_so(tmp_path: Path) -> None:
     one = class_folders(tmp_path / "one", ("only",), 6)
-    done = pu.evaluate({"vit": NETWORKS["vit"]}, {"one": one}, out=tmp_path / "runs", engine=InProcess())
+    done = pu.evaluate({"vit": NETWORKS["vit"]}, {"one": one}, out=tmp_path / "runs", on=InProcess())
     assert done.summary.complete
     assert done.ranking == []
     page = done.report.read_text()
@@ -248,7 +249,7 @@ def test_a_source_whose_classes_the_networks_tell_apart_is_measured_as_such(tmp_
     assert [*networks] == ["softmax-s0"]
     data = {"glyphs_smoke": "", "digits_smoke": ""}
     done = pu.evaluate(
-        networks, data, source="glyphs_smoke", classifies=True, out=tmp_path / "runs", engine=InProcess()
+        networks, data, source="glyphs_smoke", classifies=True, out=tmp_path / "runs", on=InProcess()
     )
     assert done.summary.complete
     metrics = {row.metric for row in pu.results(tmp_path / "runs", "evaluation")}
@@ -261,7 +262,7 @@ def test_a_source_whose_classes_the_networks_tell_apart_is_measured_as_such(tmp_
 
 @pytest.mark.long
 def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path: Path) -> None:
-    study = evaluation(NETWORKS, {"few": str(folders["<i>few</i>"])}, fine_tune=True)
+    study = Request(NETWORKS, {"few": str(folders["<i>few</i>"])}, fine_tune=True).study()
     assert "given_fine_tuning" in study.measure
     short = "given_fine_tuning(learning_rate=(0.001,), steps=4, batch_size=4)"
     measure = tuple(short if each == "given_fine_tuning" else each for each in study.measure)
@@ -367,20 +368,20 @@ def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
 
 def test_a_size_and_a_crop_are_told_to_all_networks_that_do_not_say_theirs(tmp_path: Path) -> None:
     networks = {"own": "timm:test_vit(pretrained=False, crop=96)", "plain": "timm:test_resnet"}
-    study = evaluation(networks, {"digits": ""}, size=64, crop=0.8)
+    study = Request(networks, {"digits": ""}, size=64, crop=0.8).study()
     (block,) = study.networks
     assert isinstance(block, Given)
     assert block.networks == {
         "own": "timm:test_vit(pretrained=False, crop=96, share=0.8)",
         "plain": "timm:test_resnet(crop=64, share=0.8)",
     }
-    resized = evaluation({"a": "timm:test_vit(resize=80)"}, {"digits": ""}, size=64, crop=0.8)
+    resized = Request({"a": "timm:test_vit(resize=80)"}, {"digits": ""}, size=64, crop=0.8).study()
     assert resized.networks == (Given({"a": "timm:test_vit(resize=80)"}),)
     for said, why in (({"size": 0}, "size is a number of pixels"), ({"crop": 1.5}, "above 0 to 1, not 1.5")):
         with pytest.raises(RequestError, match=why):
-            evaluation(networks, {"digits": ""}, **said)
+            Request(networks, {"digits": ""}, **said).study()
     with pytest.raises(RequestError, match="not told to a network that was trained here"):
-        evaluation({"a": "folder:runs/steps/x"}, {"digits": ""}, size=64)
+        Request({"a": "folder:runs/steps/x"}, {"digits": ""}, size=64).study()
 
 
 class Live(nn.Module):
@@ -421,7 +422,7 @@ def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
     with pytest.raises(RequestError, match=r"or is an nn\.Module, not a int"):
         pu.evaluate({"a": 3}, {"digits": ""})  # type: ignore[dict-item]
     with pytest.raises(RequestError, match="'a' is a module, which no other process knows"):
-        pu.evaluate({"a": Live(1.0)}, {"digits": ""}, engine="ray")
+        pu.evaluate({"a": Live(1.0)}, {"digits": ""}, on="ray")
     with pytest.raises(RequestError, match=r"'flat' cannot be copied.*\(module, size=64\) says 64 x 64"):
         pu.evaluate({"flat": nn.Linear(3, 4)}, {"digits": ""})
 
@@ -442,7 +443,7 @@ def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) ->
 
     said: list[str] = []
     root, other = class_folders(tmp_path / "x", ("a", "b"), 5), class_folders(tmp_path / "y", ("a", "b"), 5)
-    study = evaluation({"vit": NETWORKS["vit"]}, {"x": str(root), "y": str(other)})
+    study = Request({"vit": NETWORKS["vit"]}, {"x": str(root), "y": str(other)}).study()
     study = replace(study, measure=("probed",))
     for _ in range(2):
         pu.run(study, tmp_path / "runs", observer=Noting(), engine=InProcess())
@@ -458,9 +459,9 @@ def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) ->
 
 def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path) -> None:
     root = class_folders(tmp_path / "x", ("a", "b"), 5)
-    first = unfold(evaluation({"vit": NETWORKS["vit"]}, {"x": str(root)}))
+    first = unfold(Request({"vit": NETWORKS["vit"]}, {"x": str(root)}).study())
     class_folders(root, ("c",), 5)
-    second = unfold(evaluation({"vit": NETWORKS["vit"]}, {"x": str(root)}))
+    second = unfold(Request({"vit": NETWORKS["vit"]}, {"x": str(root)}).study())
     changed = {step.name for step_id, step in second.steps.items() if step_id not in first.steps}
     assert {"data", "extract", "probed"} <= changed
     assert "given" not in changed
@@ -515,7 +516,7 @@ def test_named_data_lie_below_the_root(tmp_path: Path) -> None:
 def test_a_plan_times_each_network_and_calls_it_a_guess(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = evaluation({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])})
+    study = Request({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])}).study()
     made = {cost.name: cost for cost in pu.plan(study, tmp_path / "runs").costs}
     assert made["extract"].is_guess
     assert made["data"].seconds_each == pytest.approx(42 * 0.01)
@@ -524,7 +525,7 @@ def test_a_plan_times_each_network_and_calls_it_a_guess(
     assert (made["depth"].seconds_each or 0) > 2 * (made["probed"].seconds_each or 0)
     images = (24 + 18) / 2
     assert 1e-5 < (made["extract"].seconds_each or 0) / images < 5
-    tuned = evaluation({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])}, fine_tune=True)
+    tuned = Request({"vit": NETWORKS["vit"]}, {"shapes": str(folders["shapes"])}, fine_tune=True).study()
     costs = {cost.name: cost for cost in pu.plan(tuned, tmp_path / "runs").costs}
     assert costs["given_tune_cell"].is_guess
     assert costs["given_tune_cell"].total == 2
@@ -555,7 +556,7 @@ def test_each_label_of_images_of_several_is_scored_by_itself(
         {"vit": NETWORKS["vit"]},
         {"chexpert": radiographs(tmp_path)},
         out=tmp_path / "runs",
-        engine=InProcess(),
+        on=InProcess(),
     )
     assert done.summary.complete
     areas = pu.results(done.out).where(metric="multilabel_auc", target="chexpert")
@@ -581,12 +582,12 @@ def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:
     chexpert = {"chexpert": radiographs(tmp_path)}
-    alone = evaluation(NETWORKS, chexpert)
+    alone = Request(NETWORKS, chexpert).study()
     measured = {step.name for step in unfold(alone).steps.values()}
     assert measured == {"data", "given", "extract", "grams", "pair_cka", "multilabel"}
-    beside = evaluation(NETWORKS, {**chexpert, "few": str(folders["<i>few</i>"])})
+    beside = Request(NETWORKS, {**chexpert, "few": str(folders["<i>few</i>"])}).study()
     assert beside.source == "few"
-    assert "multilabel" not in evaluation(NETWORKS, {"few": str(folders["<i>few</i>"])}).measure
+    assert "multilabel" not in Request(NETWORKS, {"few": str(folders["<i>few</i>"])}).study().measure
 
 
 def test_networks_and_data_of_any_name_stay_within_the_store(
@@ -612,5 +613,5 @@ def test_networks_and_data_of_any_name_stay_within_the_store(
 @pytest.mark.parametrize("name", ["..", ".", "", "/", ".lock", "a b", "x" * 300, "é" * 100, "a\nb", "a\0b"])
 def test_an_evaluation_that_no_folder_can_be_called_by_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="a study's name consists of") as error:
-        evaluation({"a": "timm:test_resnet"}, {"digits": ""}, name=name)
+        Request({"a": "timm:test_resnet"}, {"digits": ""}, name=name).study()
     assert len(str(error.value)) < 500

@@ -17,7 +17,7 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.evaluation import Evaluation
-from penultimate.evaluation.request import evaluation
+from penultimate.evaluation.request import Request
 from penultimate.report import exhibit
 from penultimate.study.unfold import unfold
 
@@ -136,11 +136,11 @@ def test_an_order_may_hold_classes_of_which_there_are_no_images(colours: Path, t
 def test_what_cannot_be_said_of_an_order(colours: Path) -> None:
     where = {"task": str(colours), "source": str(colours)}
     with pytest.raises(RequestError, match="an order of classes goes with a source on disk"):
-        evaluation({"a": "timm:test_vit"}, where, class_order="text")
+        Request({"a": "timm:test_vit"}, where, class_order="text").study()
     with pytest.raises(RequestError, match="copies are to 'keep' or to 'drop', not 'some'"):
-        evaluation({"a": "timm:test_vit"}, where, copies="some")
+        Request({"a": "timm:test_vit"}, where, copies="some").study()
     with pytest.raises(RequestError, match=r"lacks 11 classes \('kind_10'"):
-        unfold(evaluation({"a": "timm:test_vit"}, where, "source", True, class_order=("kind_1",)))
+        unfold(Request({"a": "timm:test_vit"}, where, "source", True, class_order=("kind_1",)).study())
     arguments = ["evaluate", "--model", "timm:test_vit", "--data", str(colours), "--source", f"s={colours}"]
     assert main([*arguments, "--classifies", "all", "--class-order", "sorted"]) == 2
 

@@ -23,7 +23,7 @@ from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.preparation import Preparation
 from penultimate.engine.run import plan
 from penultimate.errors import RequestError
-from penultimate.evaluation.request import evaluation
+from penultimate.evaluation.request import Request
 from penultimate.networks.architectures import IMAGENET, preparation
 from penultimate.networks.built import what_is_built
 from penultimate.networks.given import GivenNetwork, fetch, load_given
@@ -407,7 +407,7 @@ def test_a_study_builds_once_for_a_start_and_its_identity_follows(
 ) -> None:
     count = small.parent / "count"
     small.write_text(SMALL + f"\nwith open({str(count)!r}, 'a') as f: f.write('x')\n")
-    study = evaluation({"mine": f"{small}:own_weights{SMALLEST}"}, {"digits_smoke": ""})
+    study = Request({"mine": f"{small}:own_weights{SMALLEST}"}, {"digits_smoke": ""}).study()
 
     def step() -> str:
         return next(

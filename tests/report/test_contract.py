@@ -10,7 +10,7 @@ import pytest
 from penultimate import registry
 from penultimate.data.catalog import SHIFTS, DatasetCard, card
 from penultimate.engine.run import plan
-from penultimate.evaluation.request import evaluation
+from penultimate.evaluation.request import Request
 from penultimate.measures import Shifted, measurement, names
 from penultimate.measures.declaration import Measurement, Yield
 from penultimate.report import StudyResults, read_study
@@ -144,7 +144,7 @@ def test_the_study_that_an_exhibit_sends_to_measures_what_it_needs(name: str, qu
     """What it is whole without, some study of the package measures."""
     if name in OF_EVALUATIONS:
         everything = {"digits": "", "glyphs": ""}, "glyphs", True, True
-        asked = {name_in(text) for text in evaluation({"ours": "timm:resnet18"}, *everything).measure}
+        asked = {name_in(text) for text in Request({"ours": "timm:resnet18"}, *everything).study().measure}
         assert any({made.name for made, _ in yielding(metric)} & asked for metric in metrics(quantity))
         return
     sends_to = study_of(name)

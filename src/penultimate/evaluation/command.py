@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penultimate.command import (
     Command,
@@ -18,6 +18,9 @@ from penultimate.command import (
     verifies,
 )
 from penultimate.errors import RequestError
+
+if TYPE_CHECKING:
+    from penultimate.evaluation.request import Request
 
 
 class _Weights(argparse.Action):
@@ -109,42 +112,38 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     verifies(parser)
 
 
-def _evaluate(options: argparse.Namespace) -> int:
-    from penultimate.data.class_order import read_class_order
-    from penultimate.engine.display import Display
-    from penultimate.evaluation import evaluate
-    from penultimate.evaluation.request import NAME, data_named, evaluation, networks_named
-    from penultimate.report import exhibit, render_exhibit_text
-    from penultimate.store import Store
+def _request(options: argparse.Namespace) -> Request:
+    from penultimate.evaluation.naming import data_named, networks_named
+    from penultimate.evaluation.request import NAME, Request
 
-    check_processes(options)
     data = data_named([*([options.source] if options.source else []), *options.data], options.root)
     chosen = [name.strip() for name in options.classifies.split(",") if name.strip()]
-    networks, source = networks_named(options.model), next(iter(data)) if options.source else ""
-    classifies = chosen == ["all"] or chosen
-    if options.plan:
-        name = options.name or NAME
-        order = read_class_order(options.class_order) if options.class_order else ()
-        prepared = options.size, options.crop, order, options.copies
-        study = evaluation(networks, data, source, classifies, options.fine_tune, name, *prepared)
-        return tell_plan(study, options)
-    done = evaluate(
-        networks,
-        data,
-        source=source,
-        classifies=classifies,
+    return Request(
+        networks=networks_named(options.model),
+        data=data,
+        source=next(iter(data)) if options.source else "",
+        classifies=chosen == ["all"] or chosen,
         fine_tune=options.fine_tune,
         size=options.size,
         crop=options.crop,
         class_order=options.class_order,
         copies=options.copies,
-        out=options.out,
-        name=options.name,
-        processes=options.processes,
-        observer=Display(Store(options.out)),
-        command=options.line,
-        verify=options.verify,
+        name=options.name or NAME,
     )
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from penultimate.engine.display import Display
+    from penultimate.evaluation.evaluating import carry_out
+    from penultimate.report import exhibit, render_exhibit_text
+    from penultimate.store import Store
+
+    check_processes(options)
+    request = _request(options)
+    if options.plan:
+        return tell_plan(request.study(), options)
+    display = Display(Store(options.out))
+    done = carry_out(request, options.out, options.processes, display, options.line, "local", options.verify)
     for name in ("ranking", "tableD1"):
         shown = exhibit(name, options.out, done.study)
         if shown.is_measured or name == "ranking" or not shown.missing:  # else it says why there is none

@@ -1,4 +1,4 @@
-"""Networks of one's own evaluated on data of one's own, from Python: what the command `evaluate` does."""
+"""Networks of one's own, evaluated on data of one's own: what `pu.evaluate` and the command do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penultimate.engine.inprocess import InProcessEngine
+from penultimate.engine.run import expect_located, run_graph
 from penultimate.errors import RequestError
+from penultimate.evaluation.request import NAME, Request
+from penultimate.networks.sources import read_source
+from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
+from penultimate.store import Store
+from penultimate.study.graph import Graph
+from penultimate.study.unfold import unfold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,8 +25,6 @@ if TYPE_CHECKING:
     from penultimate.engine.observer import Engine, Observer, Summary
     from penultimate.networks.model import Model
     from penultimate.report.base import Built
-    from penultimate.store import Store
-    from penultimate.study.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,6 @@ class Evaluation:
         that there are none.
         """
         from penultimate.evaluation.boards import records
-        from penultimate.report import read_study
         from penultimate.report.measurements import admit
 
         return records(admit(read_study(self.out, self.study)))
@@ -52,7 +57,6 @@ class Evaluation:
     def remarks(self) -> list[str]:
         """What the networks' own outputs were taken for, and why numbers of them are not given."""
         from penultimate.evaluation.outputs import not_given, order_of_classes
-        from penultimate.report import read_study
 
         results = read_study(self.out, self.study)
         order = order_of_classes(results.description)
@@ -73,13 +77,9 @@ class Evaluation:
         return len(self.ranking)
 
     def _exhibit(self) -> Built:
-        from penultimate.report import exhibit
-
         return exhibit("ranking", self.out, self.study)
 
     def __repr__(self) -> str:
-        from penultimate.report import render_exhibit_text
-
         failed = "".join(f"failed: {step}: {why}\n" for step, why in self.summary.failed.items())
         told = "".join(f"{remark}\n" for remark in self.remarks)
         return f"{render_exhibit_text(self._exhibit())}\n{failed}{told}Report: {self.report}"
@@ -100,7 +100,8 @@ def evaluate(
     name: str = "",
     processes: int | None = None,
     observer: Observer | None = None,
-    engine: Engine | str = "local",
+    on: Engine | str = "local",
+    gpus: float = 0.0,
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -122,41 +123,53 @@ def evaluate(
     usual one, as torchvision's ImageFolder has it), "natural" (as timm has it) or "dictionary".
     `copies="drop"` leaves out all but one of images that are equal. What fails is in `summary.failed`, and
     costs nothing of the others.
+    `on` is the engine that carries out the steps, "local", "ray" or one of your own, with `processes` side by
+    side. `gpus` is the share of a GPU that each step takes that runs a network: 1, or 0.1 for ten side by
+    side on each; at 0 all is done on the CPU.
 
-    Raises RequestError for names and folders that cannot be used.
+    Raises RequestError for names and folders that cannot be used, and where there is no room or no GPU.
     """
-    from penultimate.data.class_order import read_class_order
-    from penultimate.engine.inprocess import InProcessEngine
-    from penultimate.engine.run import expect_located, run_graph
-    from penultimate.evaluation.request import NAME, evaluation
-    from penultimate.report import refresh_page
-    from penultimate.store import Store
-    from penultimate.study.unfold import unfold
-
-    for what, given, of in (("networks", networks, "source"), ("data", data, "place")):
-        if not isinstance(given, Mapping):
-            raise RequestError(f"{what} are {{name: {of}}}, not {given!r}")
-    folders = {each: str(where) for each, where in data.items()}
-    live = [each for each, what in networks.items() if not isinstance(what, str)]
-    if live and engine != "local":
-        raise RequestError(f"'{live[0]}' is a module, which no other process knows: only engine='local' does")
-    sources = {each: _source(each, what, size, crop) for each, what in networks.items()}
-    order = read_class_order(class_order) if class_order else ()
-    study = evaluation(
-        sources, folders, source, classifies, fine_tune, name or NAME, size, crop, order, copies
+    request = Request(
+        networks=networks,
+        data=data,
+        source=source,
+        classifies=classifies,
+        fine_tune=fine_tune,
+        size=size,
+        crop=crop,
+        class_order=class_order,
+        copies=copies,
+        name=name or NAME,
+        gpus=gpus,
     )
+    command = command or "penultimate.evaluate(...) in Python"
+    return carry_out(request, out, processes, observer, command, on, verify)
+
+
+def carry_out(
+    request: Request,
+    out: Path | str,
+    processes: int | None,
+    observer: Observer | None,
+    command: str,
+    on: Engine | str,
+    verify: bool,
+) -> Evaluation:
+    """Run the study of a request as `engine.run.run` runs one, and write its page."""
+    if request.modules and on != "local":
+        raise RequestError(
+            f"'{request.modules[0]}' is a module, which no other process knows: only on='local' runs it"
+        )
+    study = request.study()
     graph = unfold(expect_located(study, verify))
     _expect_networks(graph, Store(out))
-    command = command or "penultimate.evaluate(...) in Python"
-    on = InProcessEngine() if live else engine
-    summary = run_graph(graph, out, processes, observer, command, on, verify)
+    engine = InProcessEngine() if request.modules else on
+    summary = run_graph(graph, out, processes, observer, command, engine, verify)
     return Evaluation(Path(out), study.name, refresh_page(out, study.name), summary)
 
 
 def _expect_networks(graph: Graph, store: Store) -> None:
     """Raise RequestError for a network that its library does not have, before it takes another one's page."""
-    from penultimate.networks.sources import read_source
-
     steps = graph.steps.values()
     sources = [step.config["source"] for step in steps if step.name == "given" and not store.holds(step.id)]
     for source in map(read_source, sources):
@@ -164,13 +177,3 @@ def _expect_networks(graph: Graph, store: Store) -> None:
             from penultimate.networks.architectures import expect_known
 
             expect_known(source.kind, source.name)
-
-
-def _source(name: str, what: str | nn.Module | Model, size: int | None, crop: float | None) -> str:
-    """The source of a network; a module is kept in this process, to be found by its own."""
-    if isinstance(what, str):
-        return what
-    from penultimate.networks.live import keep
-
-    said = {"crop": size, "share": None if crop is None else float(crop)}
-    return keep(name, what, {each: value for each, value in said.items() if value is not None})

@@ -1,0 +1,124 @@
+"""How a command names networks and data: NAME=WHAT, or by what each is called where it lies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from penultimate import registry
+from penultimate.data.entries import ENTRIES
+from penultimate.errors import RequestError, unknown
+from penultimate.networks.sources import KINDS, LIVE, read_source
+
+OF_TRAINING = "network.json"
+"""The file by which a folder holds a network that was trained here."""
+NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
+
+
+def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return networks by name, from what a command says of each: (model, file of weights or "").
+
+    A model is timm:NAME, torchvision:NAME, a Python file and the function in it that builds a module
+    (my_net.py:build), or a folder of networks that were trained here; NAME=MODEL gives it a name.
+
+    >>> networks_named([("timm:resnet50", ""), ("ours=timm:resnet50", "best.safetensors")])
+    {'resnet50': 'timm:resnet50', 'ours': "timm:resnet50(weights='best.safetensors')"}
+    """
+    named: dict[str, str] = {}
+    for model, weights in models:
+        said = NAMED.fullmatch(model)
+        own, text = (said["name"].strip(), said["what"]) if said else ("", model)
+        for called, source in _sources(text, weights).items():
+            name = own or called
+            if name in named:
+                raise RequestError(
+                    f"two networks are called '{name}': {named[name]} and {source}; name one of them,"
+                    f" such as --model 'another name={text}'"
+                )
+            named[name] = source
+    return named
+
+
+def _sources(text: str, weights: str) -> dict[str, str]:
+    """Return what a model is called unless it is named, and its source; for a folder, each network in it."""
+    kind = text.partition(":")[0]
+    if (kind in KINDS and kind != "folder") or ".py:" in text:
+        source = with_settings(text, weights=weights) if weights else text
+        name = read_source(source).name
+        name = Path(name.partition(".py:")[0]).name if ".py:" in name else name
+        return {f"{name} {Path(weights).stem}" if weights else name: source}
+    path = Path(text.removeprefix("folder:")).expanduser()
+    if weights:
+        raise RequestError(
+            f"--weights goes with a network of timm, torchvision or a Python file, not '{text}'"
+        )
+    if (path / OF_TRAINING).is_file():
+        return {_called(path): f"folder:{path}"}
+    inner = sorted(
+        file.parent for pattern in ("", "*/", "steps/train.*/") for file in path.glob(pattern + OF_TRAINING)
+    )
+    if not inner:
+        raise RequestError(
+            f"'{text}' is no network: write timm:NAME, torchvision:NAME, FILE.py:FUNCTION, or a folder of"
+            f" networks that were trained here (kinds: {', '.join(kind for kind in KINDS if kind != LIVE)})"
+        )
+    found = {_called(folder): f"folder:{folder}" for folder in inner}
+    if len(found) == len(inner):
+        return found
+    return {f"{_called(folder)} {folder.name[-4:]}": f"folder:{folder}" for folder in inner}
+
+
+def with_settings(text: str, **settings: Any) -> str:
+    """Return a source with further settings.
+
+    >>> with_settings("timm:resnet18(seed=1)", crop=96)
+    'timm:resnet18(seed=1, crop=96)'
+    """
+    listed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    if not text.endswith(")") or not listed:
+        return f"{text}({listed})" if listed else text
+    return f"{text[:-1]}{'' if text.endswith('()') else ', '}{listed})"
+
+
+def _called(folder: Path) -> str:
+    """Return what a trained network is called by its folder: train.softmax-s0.0f3c... is softmax-s0."""
+    parts = folder.resolve().name.split(".")
+    return parts[1] if len(parts) == 3 and parts[0] == "train" else folder.resolve().name
+
+
+def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
+    """Return data by name, each with its place: NAME=PLACE, a place, or a name that is known or below `root`.
+
+    A place is a folder or file of one's own or, under the name of a published data set, where that lies.
+
+    >>> data_named(["pets=/data/pets", "digits"])
+    {'pets': '/data/pets', 'digits': ''}
+    """
+    named: dict[str, str] = {}
+    for text in texts:
+        name, equals, where = (part.strip() for part in text.partition("="))
+        if not equals:
+            below = Path(root).expanduser() / name
+            if name in registry.names("dataset"):
+                where = ""
+            elif root and below.exists():
+                where = str(Path(root) / name)
+            elif root and name in ENTRIES:
+                where = root
+            elif Path(name).expanduser().exists():
+                place = Path(name).expanduser().resolve()
+                name, where = place.name if place.is_dir() else place.stem, name
+            else:
+                there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
+                what = ""  # of a path, only that it is not there
+                if name in ENTRIES:
+                    what = f"Where the images of '{name}' lie is not said. "
+                elif Path(name).name == name:
+                    what = f"{unknown('data set', name, (*registry.names('dataset'), *ENTRIES))} "
+                raise RequestError(f"{what}There is no folder '{name}'{there}. One's own: NAME=FOLDER.")
+        if name in named:
+            raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
+        named[name] = where
+    return named
