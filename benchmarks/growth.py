@@ -33,13 +33,14 @@ from penultimate.engine.execute import execute, row
 from penultimate.engine.local import LocalEngine
 from penultimate.engine.machine import machine
 from penultimate.engine.observer import Silent
+from penultimate.graph import Step
 from penultimate.measures.inputs import Number
 from penultimate.plugins import load_plugin
 from penultimate.records.archive import reference
 from penultimate.records.reading import STUDY_FILE
 from penultimate.records.table import ROWS, write_rows
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 from penultimate.study.unfold import unfold
 

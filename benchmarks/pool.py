@@ -26,9 +26,9 @@ from typing import Any
 
 from penultimate.engine.observer import Silent
 from penultimate.engine.run import run
+from penultimate.graph import Step
 from penultimate.records.reading import study_folder
 from penultimate.study import load_study
-from penultimate.study.graph import Step
 from penultimate.study.selection import restrict
 from penultimate.study.spec import MEASURE
 

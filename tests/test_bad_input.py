@@ -23,9 +23,9 @@ from penultimate.cli import main
 from penultimate.data.augmentation import Augmentation
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
+from penultimate.graph import Step
 from penultimate.plugins import load_plugin, told
 from penultimate.study import Given, Runs, Search, Study, load_study
-from penultimate.study.graph import Step
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 

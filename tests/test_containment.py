@@ -22,9 +22,9 @@ from PIL import Image
 from penultimate.containment import EndingError, contained
 from penultimate.engine.execute import execute
 from penultimate.errors import RequestError
+from penultimate.graph import Step
 from penultimate.plugins import load_plugin
 from penultimate.store import Store
-from penultimate.study.graph import Step
 from tests.plugged import plugged
 
 DIRT: dict[str, Callable[[], object]] = {

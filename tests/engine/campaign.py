@@ -38,11 +38,12 @@ from penultimate.engine import execute, local, worker
 from penultimate.engine.messages import Ready
 from penultimate.engine.observer import Observer, Silent, Summary
 from penultimate.engine.schedule import Schedule, carry_out
+from penultimate.graph import Step
 from penultimate.plugins import load_plugin
 from penultimate.records.reading import study_folder
 from penultimate.records.table import ROWS, read_rows
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.variables import ANYWAY, CHECKPOINT_SECONDS

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.engine.observer import Silent
-from penultimate.study.graph import Graph, Resources, Step
+from penultimate.graph import Resources, Step
+from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 
 PLUGIN = '''

@@ -23,9 +23,9 @@ from penultimate.engine import load_engine, ray
 from penultimate.engine.nodes import Node
 from penultimate.engine.observer import spans_machines
 from penultimate.errors import RequestError
+from penultimate.graph import Resources
 from penultimate.locks import FREE, _last, _read, lease_holder
 from penultimate.store import Store
-from penultimate.study.graph import Resources
 
 
 def test_a_cluster_is_named_by_its_address() -> None:
@@ -173,7 +173,7 @@ from pathlib import Path
 from penultimate.engine import load_engine, nodes
 from penultimate.plugins import load_plugin
 from penultimate.store import Store
-from penultimate.study.graph import Resources
+from penultimate.graph import Resources
 from tests.engine.chores import Notes, chore, graph_of
 
 nodes.PATIENCE = 20

@@ -20,9 +20,9 @@ from penultimate.engine.observer import Summary
 from penultimate.engine.process import prepare
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
+from penultimate.graph import Resources, Step
 from penultimate.store import Store
 from penultimate.study.blocks import Runs
-from penultimate.study.graph import Resources, Step
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold

@@ -10,10 +10,11 @@ import pytest
 from rich.console import Console
 
 from penultimate.engine.display import Display
+from penultimate.graph import Step
 from penultimate.records.table import ROWS, Row, write_rows
 from penultimate.store import Store
 from penultimate.study.blocks import Given, Runs
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe

@@ -21,6 +21,7 @@ from penultimate.engine.execute import DamagedParentError, execute
 from penultimate.errors import PenultimateError
 from penultimate.features.bank import FeatureBank
 from penultimate.files import file_name
+from penultimate.graph import Step
 from penultimate.measures import Arrays, Fact, Features, Inputs, Number, Undefined, Yield
 from penultimate.measures.declaration import Measurement
 from penultimate.metrics import UndefinedError
@@ -29,7 +30,7 @@ from penultimate.records.reading import study_folder
 from penultimate.store import Store
 from penultimate.study import Runs, Study
 from penultimate.study.blocks import runs_by_recipe
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 

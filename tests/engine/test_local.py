@@ -19,8 +19,8 @@ from tests.plugged import plugged
 from penultimate.engine import load_engine, local
 from penultimate.engine.observer import Summary
 from penultimate.errors import PenultimateError, RequestError
+from penultimate.graph import Step
 from penultimate.store import Store
-from penultimate.study.graph import Step
 
 
 def carried_out(root: Path, *steps: Step, processes: int = 1) -> tuple[Summary, Notes]:

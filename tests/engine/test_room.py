@@ -20,12 +20,12 @@ from penultimate.engine.forecast.room import BACKWARD, PROCESS, ROTATED, expect_
 from penultimate.engine.forecast.sizes import bytes_of
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
+from penultimate.graph import Resources, Step
 from penultimate.memory import Memory
 from penultimate.networks.trained import build
 from penultimate.probes.rows import LARGEST_IN_MEMORY
 from penultimate.store import Store
 from penultimate.study import Study, load_study
-from penultimate.study.graph import Resources, Step
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
 from penultimate.study.unfold import unfold

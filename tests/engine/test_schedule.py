@@ -16,7 +16,7 @@ from tests.engine.chores import Notes, graph_of
 from penultimate.engine.messages import Damaged, Died, Done, Failed, Lost
 from penultimate.engine.schedule import LOSSES, Schedule
 from penultimate.errors import DamagedFileError
-from penultimate.study.graph import Resources, Step
+from penultimate.graph import Resources, Step
 
 DONE, DIVERGED = Done({"status": "done"}), Done({"status": "diverged", "reason": "NaN"})
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from penultimate.engine.execute import Outcome, measure
 from penultimate.features.bank import FeatureBank
+from penultimate.graph import Step, Supply
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Inputs, Progress
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import Row
-from penultimate.study.graph import Step, Supply
 
 KEY = NetworkKey("softmax", "glyphnet(features=8, width=2)", seed=0, draw=0)
 

@@ -23,6 +23,7 @@ from penultimate.engine.execute import Outcome, execute
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.extraction import extract
+from penultimate.graph import Step
 from penultimate.layers.comparison import compare_networks
 from penultimate.measures.catalogue import requested
 from penultimate.measures.further_training import at_edge, validating
@@ -30,7 +31,7 @@ from penultimate.networks.trained import build, load_network, save_network
 from penultimate.probes.linear import LinearProbe
 from penultimate.store import Store
 from penultimate.study import Given, Runs, Study
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.unfold import unfold
 from penultimate.training import Recipe, Start, train
 from penultimate.variables import CHECKPOINT_SECONDS
@@ -216,7 +217,7 @@ def test_what_diverges_everywhere_has_no_value_and_says_so(parents: Parents) -> 
 
 def choice(root: Path, scores: dict[tuple[float, float], list[float | None]]) -> Outcome:
     """What is chosen of these cells; None: a network that diverged."""
-    from penultimate.study.graph import Supply
+    from penultimate.graph import Supply
 
     made = Parents(root, target="digits")
     for (rate, decay), values in scores.items():

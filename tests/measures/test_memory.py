@@ -17,8 +17,8 @@ from penultimate.data.listed import leave_listing
 from penultimate.data.located import located
 from penultimate.engine.execute import Outcome
 from penultimate.features.writing import BankWriter
+from penultimate.graph import Supply
 from penultimate.networks.key import NetworkKey
-from penultimate.study.graph import Supply
 from penultimate.training import Recipe, train
 
 pytestmark = pytest.mark.long

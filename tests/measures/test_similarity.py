@@ -18,12 +18,12 @@ from penultimate.data.images import load_images
 from penultimate.data.listed import leave_listing
 from penultimate.data.located import located
 from penultimate.engine.execute import Outcome
+from penultimate.graph import Step
 from penultimate.layers.comparison import at_initialisation, compare_networks
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.trained import CARD, load_network
 from penultimate.study import Study, load_study
-from penultimate.study.graph import Step
 from penultimate.study.unfold import unfold
 
 LAYERS = ["block1", "block2", "bottleneck1", "bottleneck2", PENULTIMATE]

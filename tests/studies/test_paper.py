@@ -19,9 +19,10 @@ from penultimate.data.entries import ENTRIES
 from penultimate.engine.forecast.sizes import NUMBERS, bytes_left
 from penultimate.errors import RequestError
 from penultimate.files import size_text
+from penultimate.graph import Step
 from penultimate.objectives.presets import resolve
 from penultimate.study import Runs, Study, load_study
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.selection import located_in
 from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold

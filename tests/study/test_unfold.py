@@ -15,11 +15,11 @@ import pytest
 
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError
+from penultimate.graph import Step
 from penultimate.measures.similarity import similarity
 from penultimate.networks.key import NetworkKey
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study import foundation as room
-from penultimate.study.graph import Step
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
 from penultimate.study.unfold import unfold

@@ -11,12 +11,12 @@ from pathlib import Path
 from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.engine.execute import execute
+from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement, several
 from penultimate.records.table import ROWS, Row, read_rows
 from penultimate.registry import Spec
 from penultimate.store import Store
 from penultimate.study.blocks import Runs
-from penultimate.study.graph import Step
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe

@@ -12,10 +12,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from penultimate.errors import shortened
 from penultimate.files import atomic_write
+from penultimate.graph import Step
 from penultimate.networks.key import NetworkKey
 from penultimate.records.table import ROWS, Row, read_rows
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 
 OWN = ("accuracy", "class_separation")
 """Measurements whose numbers on the source are told as soon as both are there."""

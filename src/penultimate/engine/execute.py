@@ -16,6 +16,7 @@ from penultimate.engine.machine import device_name, machine
 from penultimate.engine.sharing import trained_together
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.files import file_name
+from penultimate.graph import Step
 from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
@@ -23,7 +24,6 @@ from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, 
 from penultimate.metrics import UndefinedError
 from penultimate.records.table import ROWS, Row, encode_rows, setting_text
 from penultimate.store import META, Store
-from penultimate.study.graph import Step
 
 if TYPE_CHECKING:
     from penultimate.data.images import ImageSet

@@ -17,9 +17,10 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.process import sources, variables
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.errors import PenultimateError
+from penultimate.graph import Step
 from penultimate.processes import command, environment
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 
 GRACE = 1.0
 """Seconds that a process has to end once it has closed its socket."""

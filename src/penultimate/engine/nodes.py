@@ -16,8 +16,8 @@ from typing import Any
 
 from penultimate.engine.observer import Observer
 from penultimate.errors import RequestError
+from penultimate.graph import Resources
 from penultimate.store import Store
-from penultimate.study.graph import Resources
 
 PACKAGES = ("penultimate", "torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow")
 SOURCE, STORE = "the source of penultimate", "the store"

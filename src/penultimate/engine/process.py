@@ -20,9 +20,9 @@ from penultimate.engine.devices import VISIBLE
 from penultimate.engine.messages import Died, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
 from penultimate.files import FULL
+from penultimate.graph import Resources
 from penultimate.plugins import load_source, loaded, told
 from penultimate.store import SMALL
-from penultimate.study.graph import Resources
 from penultimate.userfile import first_line
 from penultimate.variables import CPU, CUDA, device
 

@@ -39,9 +39,10 @@ from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
+from penultimate.graph import Step
 from penultimate.processes import PATH, SAFE, command, environment
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.userfile import first_line
 from penultimate.variables import CUDA, DEVICE, device
 

@@ -18,13 +18,14 @@ from penultimate.engine.forecast.timing import given_seconds, training_seconds
 from penultimate.engine.forecast.timings import Timings
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.errors import DamagedFileError, RequestError, counted
+from penultimate.graph import Step
 from penultimate.locks import BusyError, said_of
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
 from penultimate.study.blocks import Given
 from penultimate.study.foundation import SECONDS
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold

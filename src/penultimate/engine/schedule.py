@@ -21,8 +21,9 @@ from penultimate.engine.forecast.room import expect_room
 from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
+from penultimate.graph import Step
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step, no_cycles
+from penultimate.study.graph import Graph, no_cycles
 
 ATTEMPTS = 2
 """How often a step is begun when its process dies under it, or when a child finds it damaged."""

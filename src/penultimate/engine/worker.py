@@ -12,8 +12,8 @@ from typing import Any
 
 from penultimate.engine.messages import Damaged, Done, EndedError, Ending, Ready
 from penultimate.engine.process import begin, ending_of, fitness, load, plain, prepare
+from penultimate.graph import Step
 from penultimate.store import Store
-from penultimate.study.graph import Step
 
 
 def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
     from penultimate.data.listed import ListedImages
     from penultimate.features.bank import FeatureBank
+    from penultimate.graph import Step, Supply
     from penultimate.networks.protocol import FileNetwork
-    from penultimate.study.graph import Step, Supply
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Setting: TypeAlias = Mapping[str, str | int | float]

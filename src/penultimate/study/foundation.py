@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate import registry
+from penultimate.graph import LATER, NEXT, NOW, Resources, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
@@ -17,7 +18,6 @@ from penultimate.networks.sources import fingerprint, read_source
 from penultimate.objectives.presets import Composition, resolve
 from penultimate.plugins import refuse_unshared
 from penultimate.study.blocks import Given, Runs
-from penultimate.study.graph import LATER, NEXT, NOW, Resources, Step, Supply
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 

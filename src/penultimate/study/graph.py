@@ -1,22 +1,14 @@
-"""The graph of a study: steps, each with an identity, its parents before it."""
+"""The graph of a study: its steps, parents before those that rest on them."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
-import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
-from penultimate.files import LONGEST_FILE_NAME, canonical_json
-from penultimate.networks.key import NetworkKey
+from penultimate.graph import Step
 from penultimate.study.spec import Study
-
-NOW, NEXT, LATER = 1, 2, 3
-"""Priorities: a new network's own numbers at once, then further networks; everything else fills in."""
 
 
 @contextlib.contextmanager
@@ -29,92 +21,6 @@ def no_cycles() -> Iterator[None]:
     finally:
         if searched:
             gc.enable()
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a step takes of a machine: recorded beside its result, not part of its identity.
-
-    threads   of each of its processes
-    gpus      a share of one, or how many, a process on each
-    on        the GPUs that an engine has given it
-    """
-
-    threads: int = 1
-    gpus: float = 0.0
-    on: tuple[str, ...] = ()
-
-    @property
-    def processes(self) -> int:
-        """How many share the work: one for each GPU."""
-        return max(1, round(self.gpus))
-
-    @property
-    def cores(self) -> int:
-        """Those of all its processes."""
-        return self.threads * self.processes
-
-
-@dataclass(frozen=True)
-class Supply:
-    """Something that a step is given by one of its parents.
-
-    kind      "features" and "images" (`name`: the split), "network", "made" (`name`: the stage)
-    of        the data set
-    network   whose features or which network; of a stage, the network that it was done for, if one
-    settings  of a stage that is repeated for several values
-    """
-
-    kind: str
-    parent: str
-    name: str = ""
-    of: str = ""
-    network: NetworkKey | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One unit of work. Its name, version, `identity` and parents make its id.
-
-    config    every setting, as the step's function is given it
-    identity  those of them that differ from their defaults
-    columns   what the step's rows have in common: the network's, the data's
-    supplies  what the parents are to it, in the order in which it asked
-
-    A step that `gathers` goes ahead without the parents that a diverged run left out; the engine lists these
-    as `absent`.
-    """
-
-    name: str
-    version: int
-    config: dict[str, Any]
-    identity: dict[str, Any]
-    parents: tuple[str, ...] = ()
-    supplies: tuple[Supply, ...] = ()
-    columns: dict[str, Any] = field(default_factory=dict)
-    label: str = ""
-    priority: int = LATER
-    gathers: bool = False
-    resources: Resources = Resources()
-    absent: tuple[str, ...] = ()
-
-    @cached_property
-    def id(self) -> str:
-        """A readable name and the first 16 digits of the identity's sha256: the step's folder."""
-        identity = {
-            "step": self.name,
-            "version": self.version,
-            "config": self.identity,
-            "parents": sorted(self.parents),
-        }
-        digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
-        room = LONGEST_FILE_NAME - len(f"{self.name}..{digest[:16]}".encode())
-        return f"{self.name}.{self.label[:room]}.{digest[:16]}"
-
-    def placed(self, gpus: tuple[str, ...]) -> Step:
-        """The same step on the GPUs that an engine has given it."""
-        return dataclasses.replace(self, resources=dataclasses.replace(self.resources, on=gpus))
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from penultimate.errors import RequestError
+from penultimate.graph import LATER, NOW, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.catalogue import Requested, measurement, several
 from penultimate.measures.declaration import Measurement, Scope
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Given
 from penultimate.study.foundation import Foundation, Group, filled
-from penultimate.study.graph import LATER, NOW, Graph, Step, Supply, no_cycles
+from penultimate.study.graph import Graph, no_cycles
 from penultimate.study.spec import Study
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from rich.markup import escape
 
 from penultimate.engine.display import Display
+from penultimate.graph import Step
 from penultimate.records.table import ROWS, read_rows
 from penultimate.store import Store
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.tuning.run import holdout_curve
 
 

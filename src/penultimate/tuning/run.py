@@ -20,6 +20,7 @@ from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans
 from penultimate.engine.run import exclusively, expect_located
 from penultimate.errors import DamagedFileError
 from penultimate.files import atomic_write, digest_file
+from penultimate.graph import Step
 from penultimate.records.reading import claim, write_study
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
 from penultimate.records.tuning import (
@@ -33,7 +34,7 @@ from penultimate.records.tuning import (
 )
 from penultimate.store import Meta, Store
 from penultimate.study.blocks import Runs
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe

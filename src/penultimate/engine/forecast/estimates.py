@@ -8,10 +8,11 @@ from typing import TypeAlias
 from penultimate.engine.forecast.sizes import NUMBERS, images_of
 from penultimate.engine.forecast.timing import DECODING, PROBING, neighbours_seconds, seconds_per_image
 from penultimate.engine.forecast.timings import Timings
+from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Runs
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 

@@ -19,8 +19,8 @@ from penultimate.engine.forecast.sizes import FLOAT, NUMBERS, RENDERED, bytes_of
 from penultimate.engine.forecast.timing import LARGE, SIDE
 from penultimate.errors import RequestError
 from penultimate.files import size_text, standing
+from penultimate.graph import Step
 from penultimate.memory import memory
-from penultimate.study.graph import Step
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.variables import ANYWAY, is_wanted

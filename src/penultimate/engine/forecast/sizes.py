@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
-from penultimate.study.graph import Graph, Step, Supply
+from penultimate.graph import Step, Supply
+from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 
 NUMBERS = {

@@ -14,11 +14,12 @@ from penultimate import registry
 from penultimate.data.catalog import DatasetCard
 from penultimate.engine.forecast.timings import Timings
 from penultimate.errors import PenultimateError, RequestError
+from penultimate.graph import Step
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.plugins import told
 from penultimate.study.blocks import Given, Runs
-from penultimate.study.graph import Graph, Step
+from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 
 if TYPE_CHECKING:
