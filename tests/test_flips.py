@@ -26,7 +26,8 @@ from penultimate.engine.run import run
 from penultimate.engine.schedule import Schedule
 from penultimate.errors import PenultimateError
 from penultimate.files import digest_bytes, digest_file
-from penultimate.records.archive import keep, read_kept
+from penultimate.records.archive import read_kept
+from penultimate.records.keeping import keep
 from penultimate.records.reading import read_study as read_folder
 from penultimate.records.reading import study_folder
 from penultimate.records.tracing import explain

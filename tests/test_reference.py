@@ -25,8 +25,9 @@ from penultimate.report import exhibit, read_reference
 from penultimate.study import load_study
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.unfold import unfold
+from penultimate.tuning.axes import kind_of
+from penultimate.tuning.chosen import chosen_source
 from penultimate.tuning.conduct import plan_tuning
-from penultimate.tuning.words import chosen_source, kind_of
 from tests.report.test_contract import IN_THE_PAPERS
 
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")

@@ -18,7 +18,7 @@ from penultimate.data.augmentation import Augmentation
 from penultimate.measures.catalogue import requested
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import PRESETS, resolve
-from penultimate.records.archive import _from_csv, _to_csv
+from penultimate.records.archive import from_csv, to_csv
 from penultimate.records.table import COLUMNS, INTEGERS, Row, Table, read_rows, setting_text, write_rows
 from penultimate.registry import Spec, parse, parse_sum
 from penultimate.report.networks import StudyNetworks
@@ -314,8 +314,8 @@ def test_a_kept_study_reads_back(count: int) -> None:
         )
         if made.unit != "points":
             rows.append(made)
-    content = _to_csv(rows, networks).encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
-    read = {one.epoch: one for one in _from_csv(content, networks, "glyphs")}
+    content = to_csv(rows, networks).encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
+    read = {one.epoch: one for one in from_csv(content, networks, "glyphs")}
     assert len(read) == len(rows)
     for one in rows:
         texts = {name: getattr(one, name) or None for name in COLUMNS if isinstance(getattr(one, name), str)}

@@ -26,6 +26,7 @@ from penultimate.measures import Arrays, Fact, Features, Inputs, Number, Undefin
 from penultimate.measures.declaration import Measurement
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
+from penultimate.records.provenance import provenance
 from penultimate.records.reading import study_folder
 from penultimate.store import Store
 from penultimate.study import Runs, Study
@@ -240,7 +241,7 @@ def test_a_network_that_diverged_is_left_out_of_what_gathers(diverged: tuple[Pat
             "squared_error(kappa=9, scale=10, target=60)",
         }
     assert {row.objective for row in done} == {"softmax", None}
-    told = study_folder(out).provenance()["diverged_networks"].values()
+    told = provenance(study_folder(out))["diverged_networks"].values()
     assert [(key["objective"].partition("(")[0], key["seed"]) for (key,) in told] == [
         ("squared_error", 0),
         ("squared_error", 1),

@@ -17,16 +17,9 @@ from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import write_sealed
 from penultimate.networks.key import NetworkKey
-from penultimate.records.archive import (
-    ARRAYS_FILE,
-    KEPT,
-    KEYS,
-    ROWS_FILE,
-    KeptStudy,
-    keep,
-    read_kept,
-    reference,
-)
+from penultimate.records.archive import ARRAYS_FILE, KEPT, KEYS, ROWS_FILE, KeptStudy, read_kept, reference
+from penultimate.records.keeping import keep
+from penultimate.records.provenance import provenance
 from penultimate.records.reading import StudyFolder, study_folder
 from penultimate.records.table import Row
 from penultimate.report import exhibit, read_study
@@ -47,7 +40,7 @@ def test_every_row_comes_back_to_nine_digits(finished_smoke: Path, tmp_path: Pat
     kept = read_kept(tmp_path)
     assert {place(row): row.value for row in kept.table} == pytest.approx(expected, rel=1e-8, nan_ok=True)
     assert len(expected) > 100
-    assert kept.provenance == json.loads(json.dumps(folder.provenance()))
+    assert kept.provenance == json.loads(json.dumps(provenance(folder)))
 
 
 def test_the_same_study_gives_the_same_bytes(finished_smoke: Path, tmp_path: Path) -> None:

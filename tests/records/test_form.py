@@ -17,8 +17,9 @@ from tests.records.stores import described, finished, prepared
 from penultimate.errors import DamagedFileError, PenultimateError
 from penultimate.files import digest_bytes, write_sealed
 from penultimate.networks.key import NetworkKey
-from penultimate.records.archive import ARRAYS_FILE, KEPT, ROWS_FILE, SCHEMA, keep, read_kept
+from penultimate.records.archive import ARRAYS_FILE, KEPT, ROWS_FILE, SCHEMA, read_kept
 from penultimate.records.joining import join
+from penultimate.records.keeping import keep
 from penultimate.report import exhibit
 from penultimate.report.base import StudyResults
 

@@ -19,8 +19,9 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
-from penultimate.records.archive import KeptStudy, keep, read_kept, write_kept
+from penultimate.records.archive import KeptStudy, read_kept
 from penultimate.records.joining import join
+from penultimate.records.keeping import keep, write_kept
 from penultimate.records.reading import study_folder
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit

@@ -16,6 +16,7 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import read_sealed, write_sealed
+from penultimate.records.provenance import provenance
 from penultimate.records.reading import StudyFolder, study_folder, study_folders
 from penultimate.records.table import ROWS
 from penultimate.store import SCHEMA
@@ -37,7 +38,7 @@ def made(root: Path) -> StudyFolder:
 
 def told(root: Path) -> tuple[object, ...]:
     folder = study_folder(root)
-    return folder.description, folder.order, folder.table(), folder.provenance()
+    return folder.description, folder.order, folder.table(), provenance(folder)
 
 
 def test_any_byte_of_a_description_that_says_something_is_seen(tmp_path: Path) -> None:
@@ -194,7 +195,7 @@ def test_changed_arrays_are_not_drawn(tmp_path: Path) -> None:
 
 
 def test_which_network_diverged_is_told_beside_its_step(tmp_path: Path) -> None:
-    told = made(tmp_path).provenance()
+    told = provenance(made(tmp_path))
     assert told["diverged"] == {GONE: "NaN"}
     spec = "cosine_softmax(scale=1, temperature=0.01)"
     assert told["diverged_networks"] == {
@@ -249,7 +250,7 @@ def test_steps_of_two_architectures_are_told_apart(tmp_path: Path) -> None:
     folder = twins(tmp_path)
     (gone,) = folder.diverged()
     assert folder.called(gone) == f"{gone} (plain)"
-    assert folder.provenance()["diverged_networks"][gone][0]["backbone"] == "plain"
+    assert provenance(folder)["diverged_networks"][gone][0]["backbone"] == "plain"
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.graph import Graph
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
+from penultimate.tuning.chosen import chosen_source
 from penultimate.tuning.conduct import conduct, plan_tuning
 from penultimate.tuning.run import TuningResult, record_of, tune
-from penultimate.tuning.words import chosen_source, result_lines, summary_lines
+from penultimate.tuning.words import result_lines, summary_lines
 
 # -- the record -------------------------------------------------------------------------------------------
 

@@ -37,10 +37,11 @@ from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import Axis, axes_of, make_axis, parse_grids
 from penultimate.tuning.choice import margin
+from penultimate.tuning.chosen import chosen_source
 from penultimate.tuning.conduct import Setting, SettingOutcome, conduct, plan_tuning
 from penultimate.tuning.run import TuningResult, cells_graph, holdout_curve, record_of, tune
 from penultimate.tuning.search import DIVERGED, Found, Point, search
-from penultimate.tuning.words import chosen_source, result_lines
+from penultimate.tuning.words import result_lines
 
 
 def answers(score: float) -> tuple[float, ...]:

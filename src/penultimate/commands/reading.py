@@ -168,7 +168,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _keep(options: argparse.Namespace) -> int:
-    from penultimate.records.archive import keep
+    from penultimate.records.keeping import keep
 
     say(f"Kept: {keep(folder_of(options.out, options.study), options.to)}")
     return 0

@@ -7,16 +7,14 @@ arrays.npz  what rows point to (densities, spectra, layer maps), to four digits;
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import io
-import json
 import lzma
 import math
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,12 +24,8 @@ from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import (
     OtherVersionError,
-    atomic_write,
     digest_bytes,
-    given_path,
-    make_folder,
     read_sealed,
-    write_sealed,
 )
 from penultimate.networks.key import NetworkKey
 from penultimate.records.form import expect_kept
@@ -40,8 +34,6 @@ from penultimate.records.tuning import searches_held
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from penultimate.records.reading import StudyFolder
 
 KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
 MAIN = "evidence"
@@ -112,86 +104,6 @@ class _Arrays(dict[str, Any]):
         raise DamagedFileError(f"'{self._place}' holds no array '{name}' where one belongs")
 
 
-def keep(folder: StudyFolder, to: Path | str) -> Path:
-    """Write a finished study's rows, arrays and provenance into a folder; the same study, the same bytes.
-
-    Numbers have nine significant digits, arrays four. Raises RequestError for a study that is not finished,
-    where there can be no such folder, and where that holds another study.
-    """
-    missing = {name: total - done for name, (done, total) in folder.counts().items() if done < total}
-    if missing:
-        listed = ", ".join(f"{count} {name}" for name, count in missing.items())
-        raise RequestError(
-            f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
-            f" {folder.command_for('', verify=False)}"
-        )
-    rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
-    description = {name: value for name, value in folder.described().items() if name not in OF_A_RUN}
-    return write_kept(to, [(row, folder) for row in rows], description, folder.provenance())
-
-
-def write_kept(
-    to: Path | str,
-    rows: Sequence[tuple[Row, StudyFolder | KeptStudy]],
-    description: Mapping[str, Any],
-    provenance: Mapping[str, Any],
-) -> Path:
-    """Write rows, each with the study that has the arrays it points to, into the three files of a folder."""
-    networks = list(dict.fromkeys(network_of(row) for row, _ in rows))
-    content = _to_csv((row for row, _ in rows), networks).encode("utf-8", "surrogatepass")
-    packed = _pack(_arrays(rows, networks))
-    card = {
-        "description": description,
-        "provenance": provenance,
-        "networks": [dataclasses.asdict(key) for key in networks],
-        "rows_sha256": digest_bytes(content),
-        **({"arrays_sha256": digest_bytes(packed)} if packed else {}),
-    }
-    to = given_path(to, "--to")
-    _expect_place(to, str(description["name"]))
-    make_folder(to)
-    atomic_write(to / ROWS_FILE, content)
-    if packed:
-        atomic_write(to / ARRAYS_FILE, packed)
-    else:
-        (to / ARRAYS_FILE).unlink(missing_ok=True)
-    write_sealed(to / KEPT, card, SCHEMA)
-    return to / KEPT
-
-
-def _expect_place(to: Path, study: str) -> None:
-    """Raise RequestError for a folder that holds another study, or rows or arrays that are no study's."""
-    there, beginning, present = "", b"", list[Path]()
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # what is damaged is kept again
-        there = json.loads((to / KEPT).read_bytes())["description"]["name"]
-    if there not in ("", study):
-        raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
-    with contextlib.suppress(OSError, ValueError):  # a place that can be no folder is named where it is made
-        present = [path for path in (to / ROWS_FILE, to / ARRAYS_FILE) if path.exists()]
-        with (to / ROWS_FILE).open("rb") as file:
-            beginning = file.read(200).replace(b'"', b"")
-    if present and not there and not beginning.startswith(",".join(KEYS).encode()):
-        raise RequestError(f"'{present[0]}' is no kept study's; give --to another folder")
-
-
-def _arrays(
-    rows: Iterable[tuple[Row, StudyFolder | KeptStudy]], networks: list[NetworkKey]
-) -> dict[str, npt.NDArray[Any]]:
-    """The arrays that rows point to, by place, metric and name."""
-    arrays, steps = {}, dict[str, str]()
-    for row, study in rows:
-        if row.unit == POINTING_UNIT and row.step:
-            place = f"{_place(row, networks)}|{row.metric}"
-            if steps.setdefault(place, row.step) != row.step:
-                raise RequestError(
-                    f"two arrays of one quantity: {row.metric} of '{network_of(row)}', {row.target},"
-                    f" {row.split}; Arrays(..., setting=...) tells apart what was taken under two conditions"
-                )
-            for name, values in study.arrays(row.step, row.metric).items():
-                arrays[f"{place}|{name}"] = values
-    return arrays
-
-
 def read_kept(folder: Path | str) -> KeptStudy:
     """The study that `keep` wrote into a folder.
 
@@ -207,7 +119,7 @@ def read_kept(folder: Path | str) -> KeptStudy:
         content = _verified(part, card["rows_sha256"])
         networks = [NetworkKey(**key) for key in card["networks"]]
         text = content.decode("utf-8", "surrogatepass")
-        table = Table(_from_csv(text, networks, card["description"]["source"]))
+        table = Table(from_csv(text, networks, card["description"]["source"]))
         part = folder / ARRAYS_FILE
         packed = _verified(part, card["arrays_sha256"]) if "arrays_sha256" in card else b""
         if packed:
@@ -258,7 +170,7 @@ def network_of(row: Row) -> NetworkKey:
     return NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
 
 
-def _place(row: Row, networks: list[NetworkKey]) -> str:
+def place_of(row: Row, networks: list[NetworkKey]) -> str:
     """The step that a row with arrays is read back with: its kind, its network, and the condition."""
     further = [row.target] if row.target and row.target != row.source else []
     further += [row.setting] if row.setting else []
@@ -266,7 +178,7 @@ def _place(row: Row, networks: list[NetworkKey]) -> str:
     return ".".join((f"{_kind(row)}.{networks.index(network_of(row))}", *further))
 
 
-def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     """One compressed archive that NumPy reads, the same bytes for the same arrays; nothing for none.
 
     Arrays that are equal stand there once: each further one is the name of the first.
@@ -297,7 +209,7 @@ def _as_npy(values: npt.NDArray[Any]) -> bytes:
     return file.getvalue()
 
 
-def _to_csv(rows: Iterable[Row], networks: list[NetworkKey]) -> str:
+def to_csv(rows: Iterable[Row], networks: list[NetworkKey]) -> str:
     lines: dict[tuple[Any, ...], dict[NetworkKey, float]] = {}
     for row in rows:
         quantity = (_kind(row), *(getattr(row, name) for name in KEYS[1:]))
@@ -319,7 +231,7 @@ def _kind(row: Row) -> str | None:
     return row.step.partition(".")[0] if row.step else None
 
 
-def _from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
+def from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
     rows = []
     reader = csv.reader(io.StringIO(text))
     if next(reader) != [*KEYS, *map(str, networks)]:
@@ -335,6 +247,6 @@ def _from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
             if cell:
                 row = Row(source=source, value=float(cell), **key.columns(), **quantity)
                 if row.unit == POINTING_UNIT:
-                    row = dataclasses.replace(row, step=_place(row, networks))
+                    row = dataclasses.replace(row, step=place_of(row, networks))
                 rows.append(row)
     return rows

@@ -14,7 +14,8 @@ from typing import Any
 from penultimate.errors import RequestError
 from penultimate.files import given_path
 from penultimate.networks.key import NetworkKey, grid
-from penultimate.records.archive import DIGITS, KEYS, KeptStudy, network_of, read_kept, write_kept
+from penultimate.records.archive import DIGITS, KEYS, KeptStudy, network_of, read_kept
+from penultimate.records.keeping import write_kept
 from penultimate.records.table import Row
 
 SHARED = ("source", "limited")

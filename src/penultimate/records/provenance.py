@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penultimate.networks.key import NetworkKey
+from penultimate.records.reading import StudyFolder
 
 if TYPE_CHECKING:
-    from penultimate.records.reading import StudyFolder
     from penultimate.store import Meta
 
 

@@ -210,12 +210,6 @@ class StudyFolder:
         steps = list(map(self.store.digest, self.description["steps"]))
         return digest_bytes(canonical_json([described, searches, steps]).encode()).encode()
 
-    def provenance(self) -> dict[str, Any]:
-        """Return where the rows come from: machine, packages, commit, data digests, durations."""
-        from penultimate.records.provenance import provenance
-
-        return provenance(self)
-
 
 def out_option(root: Path) -> str:
     """The option that names a folder of results, where it is not the usual one."""

@@ -47,12 +47,13 @@ def exhibit(
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     """What a study has left in its folder (or in that of all studies), for exhibits and the page."""
+    from penultimate.records.provenance import provenance
     from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
 
     folder = study_folder(path, study)
     return StudyResults(
-        folder.described(), folder.evidence(), folder.contact_sheet(), folder.provenance(), folder.arrays
+        folder.described(), folder.evidence(), folder.contact_sheet(), provenance(folder), folder.arrays
     )
 
 

@@ -54,6 +54,15 @@ RECIPE_SETTINGS = {
 """The settings of a recipe that can be tuned, with their ranges."""
 
 
+def kind_of(objective: str) -> tuple[str, ...]:
+    """What distinguishes objectives regardless of their hyperparameters: the names of their terms.
+
+    >>> kind_of("sigmoid + dropout(keep=0.8)")
+    ('dropout', 'sigmoid')
+    """
+    return tuple(term.name for term in resolve(objective).terms)
+
+
 @dataclass(frozen=True)
 class Axis:
     """One hyperparameter: the ascending grid of values that is tried first, and its starting value.

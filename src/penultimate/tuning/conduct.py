@@ -20,10 +20,18 @@ from penultimate.registry import parse_sum
 from penultimate.study.fields import expect_splits
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
-from penultimate.tuning.axes import Axis, Number, axes_of, check_names, recipe_with, settings_of, with_values
+from penultimate.tuning.axes import (
+    Axis,
+    Number,
+    axes_of,
+    check_names,
+    kind_of,
+    recipe_with,
+    settings_of,
+    with_values,
+)
 from penultimate.tuning.choice import Point
 from penultimate.tuning.search import REFINEMENT, Edge, Found, cells_of_grid, search
-from penultimate.tuning.words import kind_of
 
 ALL = "all"
 BUDGET = 9

@@ -38,9 +38,9 @@ from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
-from penultimate.tuning.axes import recipe_with
+from penultimate.tuning.axes import kind_of, recipe_with
+from penultimate.tuning.chosen import CHOSEN_FILE, chosen_source
 from penultimate.tuning.conduct import Setting, SettingOutcome, TuningPlan, conduct
-from penultimate.tuning.words import CHOSEN_FILE, chosen_source, kind_of
 
 KINDS = ("data", "train")
 """The steps of a tuning: it sees no test set and no transfer task."""
