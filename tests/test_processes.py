@@ -19,8 +19,8 @@ from penultimate.data.matlab import elements
 from penultimate.engine import load_engine, ray, sharing
 from penultimate.engine.local import _Worker
 from penultimate.engine.messages import Ready
+from penultimate.graph import Step
 from penultimate.store import Store
-from penultimate.study.graph import Step
 from tests.conftest import penultimate
 from tests.engine.chores import Notes, graph_of, rows_in
 from tests.plugged import plugged
