@@ -27,7 +27,9 @@ AHEAD = 60.0
 def look_at_store(
     root: Path, progressed: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Finding]:
-    """What is sound in a store and what is not: studies, steps, unfinished work, damaged and stray files."""
+    """Return what is sound in a store and what is not: studies, steps, unfinished work,
+    damaged and stray files.
+    """
     store = Store(root)
     folders = sorted(path for path in _inside(root / "studies") if path.is_dir())
     steps = sorted(path.name for path in _inside(root / "steps"))
@@ -43,7 +45,7 @@ def look_at_store(
 
 
 def look_at_data() -> list[Finding]:
-    """Whether the runs that come with the package are what was kept."""
+    """Return whether the runs that come with the package are what was kept."""
     findings = []
     for folder in references().values():
         try:
@@ -57,7 +59,7 @@ def look_at_data() -> list[Finding]:
 def _studies(
     store: Store, folders: Iterable[Path], present: set[str]
 ) -> tuple[list[StudyFolder], list[Finding]]:
-    """The studies that can be read, and what is to be said of each folder."""
+    """Return the studies that can be read, and what is to be said of each folder."""
     studies, findings = [], []
     for path in folders:
         command = _command(path.name)
@@ -91,7 +93,9 @@ def _studies(
 
 
 def _command(name: str) -> str:
-    """What runs a study by its folder; "" where that does not say it: a study file's, or a changed one's."""
+    """Return what runs a study by its folder; "" where that does not say it: a study file's,
+    or a changed one's.
+    """
     kind, dash, study = name.partition("-")
     if kind == "tune" and dash:
         return f"penultimate tune all --study {study}"
@@ -99,7 +103,7 @@ def _command(name: str) -> str:
 
 
 def _changed_beside(study: StudyFolder) -> Iterator[str]:
-    """The files in a study's folder that are not what was written."""
+    """Yield the files in a study's folder that are not what was written."""
     for name, digest in study.files.items():
         path = study.path / name
         if not path.is_file() or digest_file(path) != digest:
@@ -115,7 +119,7 @@ def _changed_beside(study: StudyFolder) -> Iterator[str]:
 def _steps(
     root: Path, steps: list[str], studies: list[StudyFolder], progressed: Callable[[int, int], None]
 ) -> list[Finding]:
-    """Every file of every step against its digest."""
+    """Return every file of every step against its digest."""
     damaged: dict[str, str] = {}
     others: list[str] = []
     files, size, latest = 0, 0, 0.0
@@ -163,7 +167,7 @@ def _steps(
 
 
 def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) -> list[Finding]:
-    """Every file of every prepared copy that studies here read, against its digest."""
+    """Return every file of every prepared copy that studies here read, against its digest."""
     places = {
         Path(where).expanduser() for study in studies for where in study.description.get("data", {}).values()
     }
@@ -190,7 +194,7 @@ def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) ->
 
 
 def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder], verify: bool = True) -> str:
-    """What computes a step anew, or goes on with it."""
+    """Return what computes a step anew, or goes on with it."""
     for study in studies:
         if step_id in study.description["steps"]:
             return study.command_for(step_id, verify)
@@ -224,7 +228,7 @@ def _unfinished(store: Store, studies: list[StudyFolder]) -> list[Finding]:
 
 
 def _lying_about(root: Path, is_running: bool) -> list[Finding]:
-    """What was set aside, and temporary files that killed processes have left."""
+    """Return what was set aside, and temporary files that killed processes have left."""
     findings = []
     damaged = list(_inside(root / "damaged"))
     if damaged:

@@ -83,7 +83,7 @@ def look_at_versions() -> list[Finding]:
 
 
 def _plain(requirement: object) -> str:
-    """A requirement without the extra that it belongs to."""
+    """Return a requirement without the extra that it belongs to."""
     return str(requirement).partition(";")[0].strip()
 
 

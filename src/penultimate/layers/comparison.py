@@ -141,7 +141,7 @@ def layer_grams(
     batch_size: int = 256,
     seed: int = 0,
 ) -> LayerGrams:
-    """What `compare_grams` compares of a network; settings as of `compare_networks`, in one pass.
+    """Return what `compare_grams` compares of a network; settings as of `compare_networks`, in one pass.
 
     With no layers, (), it is the output alone.
     """
@@ -189,7 +189,9 @@ def _sheets(
     seed: int,
     tokens: str,
 ) -> Iterator[tuple[int, _Sheet]]:
-    """The pass, and the Gram matrices, of every batch; the next batch takes the place of the one before."""
+    """Yield the pass, and the Gram matrices, of every batch; the next batch takes the place
+    of the one before.
+    """
     sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
     with torch.no_grad(), ExitStack() as modes:
         for network in watched:
@@ -273,7 +275,8 @@ def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
 def at_initialisation(
     network: TrainedNetwork, images: Images, seed: int = 0, batch_size: int = 256
 ) -> TrainedNetwork:
-    """The network as it was before training, drawn from `seed`, with batch-norm moments set on `images`.
+    """Return the network as it was before training, drawn from `seed`,
+    with batch-norm moments set on `images`.
 
     Networks trained from one seed share their start; another seed gives a separate control. Raises
     RequestError for fewer than 4 images.

@@ -100,7 +100,7 @@ class ObservedNetwork:
         return found.features
 
     def run(self, batch: Any) -> Any:
-        """The output of a forward pass on a batch as the loader yields it.
+        """Return the output of a forward pass on a batch as the loader yields it.
 
         Raises RequestError for a mapping with keys that the forward pass does not take; a single key is taken
         to be the image, whatever its name.
@@ -133,7 +133,9 @@ class ObservedNetwork:
 def observed(
     networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers, output: str = ""
 ) -> list[ObservedNetwork]:
-    """The networks of a list ("0", "1", ...) or a mapping; `layers` for all, or a mapping by network."""
+    """Return the networks of a list ("0", "1", ...) or a mapping; `layers` for all,
+    or a mapping by network.
+    """
     if isinstance(networks, nn.Module | Network | Model):
         raise RequestError("networks are a list or a mapping of networks; for a single one, pass [network]")
     if not isinstance(networks, Mapping):
@@ -151,13 +153,15 @@ def observed(
 
 
 def in_context(error: RequestError, where: str) -> RequestError:
-    """The error with where it was raised; that layers cannot be observed is still told from what is wrong."""
+    """Return the error with where it was raised; that layers cannot be observed is still told
+    from what is wrong.
+    """
     kind = UnobservableError if isinstance(error, UnobservableError) else RequestError
     return kind(f"{where}: {error}")
 
 
 def inputs(batch: Any) -> Tensor | dict[str, Any]:
-    """The part of a batch that a network is given: keyword arguments, or the first (or only) tensor.
+    """Return the part of a batch that a network is given: keyword arguments, or the first (or only) tensor.
 
     >>> inputs({"pixel_values": [[1.0]], "labels": [3]})
     {'pixel_values': [[1.0]]}
@@ -173,7 +177,7 @@ def inputs(batch: Any) -> Tensor | dict[str, Any]:
 
 
 def examples(batch: Any) -> int:
-    """The number of examples in a batch."""
+    """Return the number of examples in a batch."""
     values = inputs(batch)
     return len(next(iter(values.values()), ()) if isinstance(values, dict) else values)
 
@@ -224,7 +228,7 @@ def batches_of(
 
 
 def batches_at(images: Images, groups: Sequence[npt.NDArray[np.int64]]) -> Iterator[Tensor]:
-    """The images at the places of each group, in one pass over them; one group of them is in memory.
+    """Yield the images at the places of each group, in one pass over them; one group of them is in memory.
 
     >>> from penultimate.data.images import ImageSet
     >>> images = ImageSet(np.zeros((9, 2, 2, 3), np.uint8), np.zeros(9, int), np.arange(9), ("a",))

@@ -112,7 +112,9 @@ def profile_layers(
 
 
 def _watched(network: AnyNetwork, layers: str | Sequence[str] | None) -> tuple[ObservedNetwork, bool]:
-    """The network with the layers that are asked for, and whether its penultimate features are, too."""
+    """Return the network with the layers that are asked for, and whether its penultimate features are,
+    too.
+    """
     listed = [layers] if isinstance(layers, str) else layers
     if layers is not None and not (isinstance(listed, list | tuple) and PENULTIMATE in listed):
         return ObservedNetwork.of("0", network, layers), False

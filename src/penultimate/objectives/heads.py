@@ -21,7 +21,8 @@ HeadFunction = TypeVar("HeadFunction", bound=Callable[..., Any])
 
 
 def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], HeadFunction]:
-    """The decorator that sets the standard deviation of a head's initial weights, by the number of features.
+    """Return the decorator that sets the standard deviation of a head's initial weights,
+    by the number of features.
 
     >>> @starts_at(lambda num_features: 0.5)
     ... def halved(features, weight, bias):
@@ -38,13 +39,13 @@ def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], Hea
 
 
 def initial_deviation(head: Callable[..., Any], num_features: int) -> float:
-    """The standard deviation of a head's initial weights (the paper states none)."""
+    """Return the standard deviation of a head's initial weights (the paper states none)."""
     rule = getattr(head, "initial_deviation", None)
     return float(rule(num_features)) if rule is not None else 0.01
 
 
 def direction(vectors: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
-    """Every row divided by its Euclidean norm; a zero row stays zero and passes no gradient.
+    """Return every row divided by its Euclidean norm; a zero row stays zero and passes no gradient.
 
     A zero vector has no direction, and the limit of the gradient there is infinite: zero is the only value
     that cannot ruin an update when a single example of the batch has dead features.
@@ -60,7 +61,7 @@ def direction(vectors: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
 def linear(
     features: Float[Tensor, "n m"], weight: Float[Tensor, "k m"], bias: Float[Tensor, " k"]
 ) -> Float[Tensor, "n k"]:
-    """The ordinary final layer.
+    """Return the ordinary final layer.
 
     z = W x + b
 

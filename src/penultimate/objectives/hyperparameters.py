@@ -50,7 +50,8 @@ class Hyperparameter:
     form: Form = "number"
 
     def checked(self, value: Any, owner: str) -> Any:
-        """The value in canonical form (an integral float becomes an integer, so that 1.0 and 1 are equal).
+        """Return the value in canonical form (an integral float becomes an integer,
+        so that 1.0 and 1 are equal).
 
         >>> Hyperparameter("keep", 0.7, interval=Interval(0, 1, "right")).checked(1.0, "dropout")
         1
@@ -81,7 +82,7 @@ class Hyperparameter:
 def bind(
     owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any], called: str = "hyperparameter"
 ) -> dict[str, Any]:
-    """Every hyperparameter of `owner`, in declared order: the given value, checked, or the default.
+    """Return every hyperparameter of `owner`, in declared order: the given value, checked, or the default.
 
     `called` is what errors call one: those of measurements and architectures are settings. Raises
     RequestError for a name that `owner` does not have, a value of the wrong type or out of range, and a
@@ -112,7 +113,7 @@ def bind(
 
 
 def of_function(function: Callable[..., Any], inputs: int | None = None) -> tuple[Hyperparameter, ...]:
-    """The hyperparameters of a plug-in: the keyword-only arguments of its signature.
+    """Return the hyperparameters of a plug-in: the keyword-only arguments of its signature.
 
     If the number of its `inputs` is given, all arguments after them. A numeric default requires a number, an
     `int` annotation an integer; anything else is accepted as is.

@@ -43,7 +43,7 @@ class Reading:
 
 
 def reads(reading: Reading) -> Callable[[Loss], Loss]:
-    """The decorator that gives a loss its reading; the function stays an ordinary function.
+    """Return the decorator that gives a loss its reading; the function stays an ordinary function.
 
     >>> @reads(Reading(initial_bias=lambda num_classes: -1.0))
     ... def one_sided(logits, targets):
@@ -60,7 +60,7 @@ def reads(reading: Reading) -> Callable[[Loss], Loss]:
 
 
 def reading_of(loss: Callable[..., Any]) -> Reading:
-    """The reading of a loss; the softmax's if it declares none."""
+    """Return the reading of a loss; the softmax's if it declares none."""
     reading: Reading = getattr(loss, "reading", Reading())
     return reading
 

@@ -25,7 +25,7 @@ Array: TypeAlias = Tensor | npt.NDArray[Any]
 
 
 def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> Objective:
-    """The objective that a spec string names, with its own weight and bias.
+    """Return the objective that a spec string names, with its own weight and bias.
 
     `text` joins presets and plug-ins with `+`: one head, one loss, any penalties, dropout and a scale.
     Losses are not added up: `squared_error + sigmoid` is refused, and so is `softmax + squared_error`.
@@ -96,7 +96,9 @@ class Objective(nn.Module):
     def forward(
         self, features: Array, targets: Array | None = None
     ) -> Float[Tensor, "n k"] | Float[Tensor, " n"]:
-        """The logits [n k] of features [n m], always without dropout; with targets, their `loss` [n]."""
+        """Return the logits [n k] of features [n m], always without dropout; with targets,
+        their `loss` [n].
+        """
         if targets is not None:
             return self.loss(features, targets)
         features = self._checked_features(features)
@@ -104,7 +106,7 @@ class Objective(nn.Module):
             return self.head(features)  # type: ignore[no-any-return]
 
     def loss(self, features: Array, targets: Array, *, validate: bool = True) -> Float[Tensor, " n"]:
-        """The loss of every example.
+        """Return the loss of every example.
 
         scale * data_loss(z, t) + sum of penalties(z, head),   z = head(features)
 
@@ -132,7 +134,7 @@ class Objective(nn.Module):
         return per_example
 
     def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
-        """The logarithms of `probabilities`, finite no matter how small these are."""
+        """Return the logarithms of `probabilities`, finite no matter how small these are."""
         if not (isinstance(temperature, (int, float)) and 0 < temperature < math.inf):
             raise RequestError(f"temperature must be a number in (0, inf), got {temperature!r}")
         logits = _as_tensor(logits, self.head.weight.device)
@@ -141,7 +143,7 @@ class Objective(nn.Module):
             return (self._reading.log_scores(logits) / temperature).log_softmax(-1)
 
     def probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
-        """The class probabilities [n k] of logits [n k].
+        """Return the class probabilities [n k] of logits [n k].
 
         p = softmax(z / T);  for sigmoid losses p_k = s_k^(1/T) / sum_j s_j^(1/T), s = sigmoid(z)
 

@@ -15,7 +15,7 @@ from penultimate.objectives.heads import Head
 def squared_logits(
     logits: Float[Tensor, "n k"], head: Head, *, strength: float = 6e-4
 ) -> Float[Tensor, " n"]:
-    """The squared norm of the logits as the head returns them (temperature and dropout included).
+    """Return the squared norm of the logits as the head returns them (temperature and dropout included).
 
     P = strength ||z||^2
 
@@ -35,7 +35,7 @@ def squared_logits(
 def squared_weight(
     logits: Float[Tensor, "n k"], head: Head, *, strength: float = 8e-4
 ) -> Float[Tensor, " n"]:
-    """The squared Frobenius norm of the final layer's weight, the same for every example.
+    """Return the squared Frobenius norm of the final layer's weight, the same for every example.
 
     P = strength ||W||_F^2
 

@@ -36,7 +36,7 @@ class Component:
         return dict(self.arguments)
 
     def resolve(self) -> Any:
-        """The function itself (imports it, and with it the tensor library)."""
+        """Return the function itself (imports it, and with it the tensor library)."""
         return registry.entry(self.kind, self.name).resolve()
 
 
@@ -74,7 +74,7 @@ class Preset:
         return f"Kornblith et al., NeurIPS 2021, eq. {self.equation}"
 
     def slots(self, values: Mapping[Any, Any]) -> dict[str, Any]:
-        """What this preset sets, by slot, for these values of its hyperparameters."""
+        """Return what this preset sets, by slot, for these values of its hyperparameters."""
         slots: dict[str, Any] = {}
         for kind, part in (("head", self.head), ("loss", self.loss), ("penalty", self.penalty)):
             if part is not None:
@@ -251,7 +251,7 @@ class Composition:
 
 
 def resolve(text: str) -> Composition:
-    """The composition that a spec string names: presets and plug-ins, joined with `+` in any order.
+    """Return the composition that a spec string names: presets and plug-ins, joined with `+` in any order.
 
     One head, one loss, any penalties, dropout and a scale: a sum names the parts of one objective, and does
     not add losses up. Raises RequestError for an unknown name (with the nearest one), a hyperparameter that
@@ -305,7 +305,8 @@ def resolve(text: str) -> Composition:
 
 
 def few_classes(term: Spec, num_classes: int) -> str:
-    """What to set where squared error has the paper's values, chosen for 1000 classes, and few classes.
+    """Return what to set where squared error has the paper's values, chosen for 1000 classes,
+    and few classes.
 
     Its gradients go with 1/K: at K = 10 they are 100 times ImageNet's, and training ends at chance. '' for
     any other term, and from FEW classes up.
@@ -325,7 +326,7 @@ def few_classes(term: Spec, num_classes: int) -> str:
 
 
 def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
-    """A term with every hyperparameter filled in, and the slots that it sets."""
+    """Return a term with every hyperparameter filled in, and the slots that it sets."""
     preset = PRESETS.get(term.name)
     kinds = [kind for kind in COMPONENT_KINDS if term.name in registry.names(kind)]
     if preset is None and not kinds:

@@ -7,7 +7,7 @@ from penultimate.registry import Spec, parse_sum
 
 
 def swept(temperature: float) -> str:
-    """The spec of cosine softmax at a temperature as the paper's sweep has it: its loss scaled by it.
+    """Return the spec of cosine softmax at a temperature as the paper's sweep has it: its loss scaled by it.
 
     >>> swept(0.05)
     'cosine_softmax(scale=0.05, temperature=0.05)'
@@ -16,7 +16,7 @@ def swept(temperature: float) -> str:
 
 
 def temperature_of(spec: str) -> float | None:
-    """The temperature of a cosine softmax on its own; None for anything else.
+    """Return the temperature of a cosine softmax on its own; None for anything else.
 
     >>> temperature_of("cosine_softmax(scale=1, temperature=0.05)")
     0.05

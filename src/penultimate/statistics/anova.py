@@ -88,7 +88,7 @@ def two_way_anova(cells: Cells) -> Anova:
 
 
 def _runs(cells: Cells) -> dict[str, dict[str, list[float]]]:
-    """The cells as lists; every objective must have runs on every data set."""
+    """Return the cells as lists; every objective must have runs on every data set."""
     runs = {
         a: {d: numbers(values, f"runs of '{a}' on '{d}'") for d, values in row.items()}
         for a, row in cells.items()

@@ -56,7 +56,7 @@ class Bold:
 def bold(
     column: Mapping[str, Mapping[_Seed, float]], higher_is_better: bool = True, level: float = LEVEL
 ) -> Bold:
-    """The entries of a column that no other is better than beyond chance.
+    """Return the entries of a column that no other is better than beyond chance.
 
     `column` maps names to runs by seed. Two entries are compared within the seeds that both have, which
     share what the seed decides, such as a draw of the data:
@@ -108,7 +108,9 @@ def bold(
 
 
 def _p_above(better: Mapping[_Seed, float], worse: Mapping[_Seed, float]) -> float | None:
-    """The one-sided p that the first is no higher than the second; None where nothing can be tested."""
+    """Return the one-sided p that the first is no higher than the second;
+    None where nothing can be tested.
+    """
     seeds = [seed for seed in worse if seed in better]
     if len(seeds) < LEAST_RUNS:
         return None

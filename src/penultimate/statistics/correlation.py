@@ -39,7 +39,7 @@ class Correlation:
 def spearman(
     x: Iterable[float], y: Iterable[float], confidence: float = 0.95, exact: bool = True
 ) -> Correlation:
-    """The correlation of the ranks of x and y; equal values share the mean of their ranks.
+    """Return the correlation of the ranks of x and y; equal values share the mean of their ranks.
 
     rho = sum_i a_i b_i / sqrt(sum_i a_i^2 sum_i b_i^2),    a, b: the ranks less (n + 1)/2
     p_t: rho sqrt((n - 2)/(1 - rho^2)) under t with n - 2 degrees of freedom (n >= 3)
@@ -87,7 +87,8 @@ class WithoutTwo:
 
 
 def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
-    """How much of Spearman's rho any two pairs carry; None for fewer than five pairs, or without a rho.
+    """Return how much of Spearman's rho any two pairs carry; None for fewer than five pairs,
+    or without a rho.
 
     >>> leave_two_out([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8])
     WithoutTwo(low=0.0, high=0.8, pair=(4, 5), rho=0.0, ties=1)
@@ -136,7 +137,8 @@ def _interval(rho: float, n: int, confidence: float) -> tuple[float, float]:
 
 
 def _exact_p(a: list[int], b: list[int], observed: int) -> float:
-    """The share of orders pi with |sum_i a_i b_pi(i)| >= observed, counted without visiting all n! orders.
+    """Return the share of orders pi with |sum_i a_i b_pi(i)| >= observed,
+    counted without visiting all n! orders.
 
     Row s of `counts` is the distribution of the sum over the first |s| of a, matched to the set s of b in
     every order; adding an element j to a set shifts its distribution by a_i b_j.

@@ -45,7 +45,7 @@ class Answers:
             )
 
     def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
-        """The groups within which examples weigh the same, each with its weight."""
+        """Return the groups within which examples weigh the same, each with its weight."""
         import numpy as np
 
         if not self.per_class:
@@ -54,13 +54,13 @@ class Answers:
         return [(self.correct[:, self.strata == each], 1 / len(classes)) for each in classes]
 
     def accuracies(self) -> npt.NDArray[np.float64]:
-        """The accuracy of each network [networks]."""
+        """Return the accuracy of each network [networks]."""
         import numpy as np
 
         return np.asarray(np.sum([weight * part.mean(1) for part, weight in self.parts()], axis=0))
 
     def chance(self) -> float:
-        """The accuracy of always naming the same class, the most frequent one.
+        """Return the accuracy of always naming the same class, the most frequent one.
 
         >>> import numpy as np
         >>> Answers(np.ones((1, 4), bool), np.array([0, 0, 0, 1])).chance()
@@ -106,7 +106,7 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[Interval]:
 
 
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
-    """The two-sided p that two networks answer alike: signs of their differences flip at random.
+    """Return the two-sided p that two networks answer alike: signs of their differences flip at random.
 
     Exact where all examples weigh the same (McNemar's exact test), else from `FLIPS` random flips, which show
     no p below 1 / (1 + FLIPS), or by a bound where that is smaller, n_w the examples of weight w that differ:
@@ -159,7 +159,7 @@ class Pair:
 
 
 def compared(tasks: Sequence[Answers]) -> list[Pair]:
-    """Every two networks, the better one first; p is corrected for all pairs (Holm)."""
+    """Return every two networks, the better one first; p is corrected for all pairs (Holm)."""
     import numpy as np
 
     values = np.mean([task.accuracies() for task in tasks], axis=0)
@@ -194,7 +194,7 @@ def answers(
     truth: Mapping[int, int],
     per_class: bool,
 ) -> Answers:
-    """The answers of networks to the same examples, matched by their ids: {network: (ids, predicted)}.
+    """Return the answers of networks to the same examples, matched by their ids: {network: (ids, predicted)}.
 
     Raises RequestError for a network that was asked about other examples.
     """

@@ -15,7 +15,7 @@ MOST_SEEDS = 10_000
 
 
 def power(difference: float, spread: float, seeds: int, comparisons: int = 1, level: float = LEVEL) -> float:
-    """The probability that a difference between two objectives is found, compared within seeds.
+    """Return the probability that a difference between two objectives is found, compared within seeds.
 
     P(T > t), T noncentral t with n - 1 degrees of freedom and difference / spread * sqrt(n),
     t the quantile of Student's t at 1 - level / (2 comparisons)
@@ -55,7 +55,7 @@ def seeds_needed(
     aim: float = POWER,
     level: float = LEVEL,
 ) -> int | None:
-    """The smallest number of seeds with which `power` reaches the aim; None where ten thousand do not.
+    """Return the smallest number of seeds with which `power` reaches the aim; None where ten thousand do not.
 
     Raises RequestError for a difference that is not positive or an aim outside (0, 1), and as `power` does.
 
@@ -80,7 +80,7 @@ def seeds_needed(
 
 
 def pooled_spread(groups: Iterable[Iterable[float]]) -> float:
-    """The standard deviation within groups, such as of each alternative's differences from softmax.
+    """Return the standard deviation within groups, such as of each alternative's differences from softmax.
 
     s^2 = sum_g sum_i (d_gi - mean_g)^2 / sum_g (n_g - 1)
 

@@ -43,7 +43,8 @@ Runs: TypeAlias = Summary | Iterable[float]
 
 
 def summarise(values: Runs) -> Summary:
-    """The mean of the runs and its standard error s / sqrt(n) with s^2 = sum_i (x_i - mean)^2 / (n - 1).
+    """Return the mean of the runs and its standard error s / sqrt(n)
+    with s^2 = sum_i (x_i - mean)^2 / (n - 1).
 
     Raises RequestError when there is no value or one is not finite (leave out diverged runs, and say so).
 
@@ -75,7 +76,8 @@ def summarise(values: Runs) -> Summary:
 
 
 def unit_of(values: Iterable[float]) -> float:
-    """The power of two next to the largest size: dividing by it changes no digit, and squares stay floats.
+    """Return the power of two next to the largest size: dividing by it changes no digit,
+    and squares stay floats.
 
     >>> unit_of([-5e200, 3.0]) ** 0.5 > 1e100, unit_of([])
     (True, 0.5)
@@ -84,7 +86,7 @@ def unit_of(values: Iterable[float]) -> float:
 
 
 def numbers(values: Iterable[float], what: str) -> list[float]:
-    """The values as floats; raises RequestError for anything but numbers."""
+    """Return the values as floats; raises RequestError for anything but numbers."""
     try:
         return [float(value) for value in values]
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
@@ -92,7 +94,7 @@ def numbers(values: Iterable[float], what: str) -> list[float]:
 
 
 def mean(values: Runs) -> float:
-    """The mean of the runs.
+    """Return the mean of the runs.
 
     >>> mean([1.0, 2.0, 6.0])
     3.0
@@ -101,7 +103,7 @@ def mean(values: Runs) -> float:
 
 
 def standard_error(values: Runs) -> float:
-    """The standard error of the mean of the runs; NaN for one run.
+    """Return the standard error of the mean of the runs; NaN for one run.
 
     >>> standard_error([1.0, 3.0])
     1.0

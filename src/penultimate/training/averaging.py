@@ -50,5 +50,5 @@ def _integers(module: nn.Module) -> list[Tensor]:
 
 
 def _tensors(module: nn.Module) -> list[Tensor]:
-    """What a module consists of, each once, however many of its parts share it."""
+    """Return what a module consists of, each once, however many of its parts share it."""
     return list({id(value): value for value in module.state_dict(keep_vars=True).values()}.values())

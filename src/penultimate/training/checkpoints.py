@@ -62,7 +62,7 @@ class Checkpoints:
         atomic_write(target, with_digest(buffer.getvalue()))
 
     def load(self) -> dict[str, Any] | None:
-        """The newest state that can be read, or None; what cannot be is set aside."""
+        """Return the newest state that can be read, or None; what cannot be is set aside."""
         states = {}
         for path in self._paths():
             if os.path.lexists(path):
@@ -85,7 +85,7 @@ class Checkpoints:
 
 
 def _copied(state: Any) -> Any:
-    """A state that later steps do not change, in this machine's memory."""
+    """Return a state that later steps do not change, in this machine's memory."""
     if isinstance(state, Tensor):
         return state.detach().to("cpu", copy=True)
     if isinstance(state, dict):

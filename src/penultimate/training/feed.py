@@ -41,7 +41,7 @@ class Feed(Protocol):
     steps_per_epoch: int
 
     def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
-        """The batches `first` to `end` of an epoch."""
+        """Return the batches `first` to `end` of an epoch."""
 
 
 def feed(
@@ -52,7 +52,7 @@ def feed(
     device: torch.device,
     ranks: Ranks | None = None,
 ) -> Feed:
-    """The feed for images in memory, or for images on disk, which a recipe may hold `resident`.
+    """Return the feed for images in memory, or for images on disk, which a recipe may hold `resident`.
 
     Raises RequestError where these do not fit into memory, or the processes cannot share a batch evenly.
     """
@@ -91,11 +91,11 @@ class Batching:
         return normalise(images, self.statistics, torch.float32 if self.augmentation.mixup else self.dtype)
 
     def several(self, batches: int) -> Tensor:
-        """The rows of so many batches, one after another."""
+        """Return the rows of so many batches, one after another."""
         return (torch.arange(batches).view(-1, 1) * self.size + self.rows).view(-1)
 
     def mixed(self, images: Tensor, labels: Tensor, epoch: int, place: int) -> Batch:
-        """A batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
+        """Return a batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
         if not self.augmentation.mixup:
             return images, labels
         generator = derived_generator("mixup", self.seed, epoch, place)
@@ -107,7 +107,7 @@ class Batching:
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
-    """The images of an epoch, in the order in which they are shown."""
+    """Return the images of an epoch, in the order in which they are shown."""
     return torch.randperm(count, generator=derived_generator("order", seed, epoch))
 
 
@@ -150,7 +150,7 @@ class Whole:
         return self.images[0].numel()
 
     def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n h w c"]:
-        """The images at these places, the same in every epoch."""
+        """Return the images at these places, the same in every epoch."""
         return self.images.index_select(0, rows)
 
 
@@ -185,7 +185,7 @@ class DiskFeed:
             yield self.batch.mixed(images, self.labels[chosen], epoch, place)
 
     def _decoded(self, step: int) -> Iterator[UInt8[Tensor, "n size size 3"]]:
-        """The batches from a step on, epoch after epoch."""
+        """Yield the batches from a step on, epoch after epoch."""
         size, length = self.shown.geometry[1], len(self.batch.rows)
         pieces = in_order(self.shown, self._pieces(step), self.workers)
         while True:
@@ -230,7 +230,7 @@ def ahead(batches: Iterable[Tensor], device: torch.device) -> Iterator[Tensor]:
 
 
 def statistics_of(images: Examples) -> ChannelStatistics:
-    """The moments by which they are normalised."""
+    """Return the moments by which they are normalised."""
     return (
         images.preparation.statistics
         if isinstance(images, ListedImages)

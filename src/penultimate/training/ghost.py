@@ -28,7 +28,7 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
 
     @classmethod
     def of(cls, layer: nn.BatchNorm2d, size: int) -> GhostBatchNorm2d:
-        """The same layer, with the same parameters and moments, by parts of `size` images."""
+        """Return the same layer, with the same parameters and moments, by parts of `size` images."""
         made = cls(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
         made._parameters, made._buffers = layer._parameters, layer._buffers
         made.size = size

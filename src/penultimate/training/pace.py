@@ -18,7 +18,7 @@ LONG_ENOUGH = 2.0
 
 
 def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Recipe) -> float:
-    """The shortest of up to four training steps on a batch of these images, in processor time."""
+    """Return the shortest of up to four training steps on a batch of these images, in processor time."""
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         ghost = recipe.ghost_batch if recipe.ghost_batch and len(images) % recipe.ghost_batch == 0 else None

@@ -40,7 +40,8 @@ class Ranks:
         return self.index == 0
 
     def rows(self, batch: int, recipe: Recipe) -> Tensor:
-        """Those of a batch that are this process's: of all that go through the network together, a share.
+        """Return those of a batch that are this process's: of all that go through the network together,
+        a share.
 
         Raises RequestError where they cannot be shared evenly, in whole ghost batches if there are any.
         """
@@ -74,14 +75,14 @@ class Ranks:
             gradient.copy_(part.view_as(gradient))
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum of a value over the processes."""
+        """Return the sum of a value over the processes."""
         if self.count > 1:
             value = value.clone()
             dist.all_reduce(value)
         return value
 
     def any(self, flag: bool) -> bool:
-        """Whether any of the processes says so."""
+        """Return whether any of the processes says so."""
         if self.count == 1:
             return flag
         said = torch.tensor(int(flag))
@@ -89,7 +90,7 @@ class Ranks:
         return bool(said)
 
     def of_first(self, make: Callable[[], T]) -> T:
-        """What the first process makes, for all of them."""
+        """Return what the first process makes, for all of them."""
         if self.count == 1:
             return make()
         made = [make() if self.is_first else None]
@@ -106,7 +107,7 @@ class Ranks:
             value.div_(self.count)
 
     def whole(self, part: Tensor, rows: Tensor) -> Tensor:
-        """The batch of which every process has its `rows`."""
+        """Return the batch of which every process has its `rows`."""
         if self.count == 1:
             return part
         parts = [torch.empty_like(part) for _ in range(self.count)]

@@ -161,7 +161,7 @@ class Recipe:
         return self.stopping == "best" or self.patience > 0
 
     def steps_on(self, images: int) -> int:
-        """How many steps a run on so many images takes, of a batch each.
+        """Return how many steps a run on so many images takes, of a batch each.
 
         >>> Recipe(epochs=3, batch_size=64).steps_on(200), Recipe(steps=7).steps_on(200)
         (9, 7)
@@ -169,7 +169,8 @@ class Recipe:
         return self.steps or images // min(self.batch_size, images) * self.epochs
 
     def momentum_of_average(self, steps: int) -> float:
-        """The momentum of the average for a run of `steps` steps; 0 means that the average is the weights.
+        """Return the momentum of the average for a run of `steps` steps;
+        0 means that the average is the weights.
 
         >>> Recipe(averaging_window=0.15).momentum_of_average(4000) == 1 - 1 / 600
         True

@@ -29,7 +29,7 @@ class Regime:
 
 
 def regime(recipe: Recipe, steps: int) -> Regime:
-    """The regime of a recipe over `steps` steps.
+    """Return the regime of a recipe over `steps` steps.
 
     >>> constant = Recipe(learning_rate=1.0, warmup=0.0, schedule="constant", weight_decay=1e-4)
     >>> round(regime(constant, steps=1000).exposure, 6)
@@ -41,7 +41,8 @@ def regime(recipe: Recipe, steps: int) -> Regime:
 
 
 def weight_decay(recipe: Recipe, steps: int) -> float:
-    """The weight decay of a run of `steps` steps: given directly, or by the exposure that it amounts to.
+    """Return the weight decay of a run of `steps` steps: given directly,
+    or by the exposure that it amounts to.
 
     >>> recipe = Recipe(exposure=17.5)
     >>> round(weight_decay(recipe, 9000) / weight_decay(recipe, 18000), 2)
@@ -51,7 +52,9 @@ def weight_decay(recipe: Recipe, steps: int) -> float:
 
 
 def _reach(recipe: Recipe, steps: int) -> float:
-    """The sum of the learning rates over 1 - momentum: how far a constant gradient would carry a weight."""
+    """Return the sum of the learning rates over 1 - momentum: how far a constant gradient would carry a
+    weight.
+    """
     total = math.fsum(learning_rate(recipe, step, steps) for step in range(steps))
     return total / (1 - recipe.momentum)
 
@@ -62,7 +65,7 @@ weight decay 8e-5, momentum 0.9, averaging 0.9999."""
 
 
 def matched(recipe: Recipe) -> Recipe:
-    """The recipe in the paper's regime: its shares of warm-up, decay and averaging, and its exposure.
+    """Return the recipe in the paper's regime: its shares of warm-up, decay and averaging, and its exposure.
 
     Nothing of it depends on the number of steps or the learning rate: weight decay is given as exposure, so
     that a longer run, or an objective with a learning rate of its own, meets as much of it.

@@ -125,7 +125,7 @@ class Run:
         self.seen = 0
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The remaining batches of this epoch."""
+        """Return the remaining batches of this epoch."""
         before = self.epoch * self.feed.steps_per_epoch
         end = min(self.feed.steps_per_epoch, self.steps - before)
         return self.feed.batches(self.epoch, self.step - before, end)
@@ -155,7 +155,7 @@ class Run:
             self._check_loss()
 
     def _parts(self, images: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """What of a batch goes through the network together: `at_once` images in all processes."""
+        """Return what of a batch goes through the network together: `at_once` images in all processes."""
         size = self.recipe.at_once // self.ranks.count if self.recipe.at_once else len(labels)
         return zip(torch.split(images, size), torch.split(labels, size), strict=True)
 
@@ -221,7 +221,7 @@ class Run:
 
     @torch.inference_mode()
     def _evaluate(self, holdout: Examples) -> float:
-        """The top-1 accuracy of the averaged weights on the holdout."""
+        """Return the top-1 accuracy of the averaged weights on the holdout."""
         self._settle()
         body, head = self.average.module.backbone, self.average.module.objective
         correct = torch.zeros((), dtype=torch.int64, device=self.device)

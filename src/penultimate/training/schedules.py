@@ -8,7 +8,7 @@ from penultimate.training.recipe import Recipe
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """The rate of step 0 <= step < steps.
+    """Return the rate of step 0 <= step < steps.
 
     During the warm-up of w = round(warmup steps) steps: peak (step + 1) / w. Then, with f = final_fraction
     and t = (step - w) / (steps - w): peak f^t (exponential), peak (f + (1 - f) (1 + cos pi t) / 2) (cosine)

@@ -40,7 +40,9 @@ class Start:
         return self.network.preparation.statistics
 
     def body(self) -> GivenBody | None:
-        """A copy of the body of a network that was not trained here, to be trained; None for others."""
+        """Return a copy of the body of a network that was not trained here, to be trained;
+        None for others.
+        """
         return GivenBody(self.network) if isinstance(self.network, GivenNetwork) else None
 
     def copy_to(self, backbone: str, body: nn.Module, head: Objective) -> str:

@@ -55,7 +55,7 @@ RECIPE_SETTINGS = {
 
 
 def kind_of(objective: str) -> tuple[str, ...]:
-    """What distinguishes objectives regardless of their hyperparameters: the names of their terms.
+    """Return what distinguishes objectives regardless of their hyperparameters: the names of their terms.
 
     >>> kind_of("sigmoid + dropout(keep=0.8)")
     ('dropout', 'sigmoid')
@@ -103,7 +103,9 @@ class Axis:
         return (0.0, signs.pop()) if len(signs) == 1 and 0 not in signs else None
 
     def position(self, value: Number) -> float:
-        """The position of a value on a scale where equal steps are equal ratios; ascends with the value."""
+        """Return the position of a value on a scale where equal steps are equal ratios;
+        ascends with the value.
+        """
         if self._scale is None:
             return float(value)
         origin, sign = self._scale
@@ -115,7 +117,7 @@ class Axis:
         return min((b - a for a, b in itertools.pairwise(map(self.position, self.grid))), default=1.0)
 
     def between(self, one: Number, other: Number) -> Number | None:
-        """The value halfway between two, or None if it would be as good as one of them."""
+        """Return the value halfway between two, or None if it would be as good as one of them."""
         low, high = sorted((self.position(one), self.position(other)))
         if len(self.grid) < 2 or (high - low) / 2 < self.step / FINEST:
             return None
@@ -123,12 +125,14 @@ class Axis:
         return middle if middle is not None and min(one, other) < middle < max(one, other) else None
 
     def beyond(self, edge: Number, inner: Number) -> Number | None:
-        """The value as far outside `edge` as `inner` is inside it, or None if the range ends before."""
+        """Return the value as far outside `edge` as `inner` is inside it,
+        or None if the range ends before.
+        """
         further = self._value(2 * self.position(edge) - self.position(inner))
         return further if further is not None and (further - edge) * (edge - inner) > 0 else None
 
     def _value(self, position: float) -> Number | None:
-        """The rounded value at a position, or None outside the range."""
+        """Return the rounded value at a position, or None outside the range."""
         try:
             if self._scale is None:
                 value = float(f"{position:.6g}")
@@ -151,7 +155,7 @@ def make_axis(
     rungs: int = RUNGS,
     given: Sequence[Number] | None = None,
 ) -> Axis:
-    """An axis with a given grid or the default one: `rungs` values, spaced by RATIO, around the start.
+    """Return an axis with a given grid or the default one: `rungs` values, spaced by RATIO, around the start.
 
     A start from which no ratio leads anywhere (0, say) is a grid by itself. Raises RequestError for a given
     value that is out of range (with the range) or occurs twice.
@@ -172,7 +176,7 @@ def make_axis(
 
 
 def parse_grids(texts: Sequence[str]) -> dict[str, tuple[Number, ...]]:
-    """The grids of a command line: {name: values}, each name once.
+    """Return the grids of a command line: {name: values}, each name once.
 
     >>> parse_grids(["temperature=0.04,0.05", "recipe.learning_rate=1"])
     {'temperature': (0.04, 0.05), 'recipe.learning_rate': (1,)}
@@ -199,7 +203,7 @@ def _number(text: str, whole: str) -> Number:
 
 
 def hyperparameters_of(objective: str) -> dict[tuple[str, str], tuple[Hyperparameter, Number]]:
-    """The numeric hyperparameters of an objective: {(term, name): (hyperparameter, value)}.
+    """Return the numeric hyperparameters of an objective: {(term, name): (hyperparameter, value)}.
 
     >>> [(name, value) for (_, name), (_, value) in hyperparameters_of("dropout + logit_norm").items()]
     [('keep', 0.7), ('temperature', 0.04)]
@@ -219,7 +223,7 @@ def hyperparameters_of(objective: str) -> dict[tuple[str, str], tuple[Hyperparam
 
 
 def axes_of(objective: str, recipe: Recipe, grids: Mapping[str, Sequence[Number]]) -> tuple[Axis, ...]:
-    """Every axis of an objective: its hyperparameters, then the recipe's settings that have a grid.
+    """Return every axis of an objective: its hyperparameters, then the recipe's settings that have a grid.
 
     `grids` holds the given grids by name ("temperature", "dropout.keep", "recipe.learning_rate"); those of
     other objectives are ignored. Raises RequestError for a recipe setting that cannot be tuned.
@@ -265,7 +269,7 @@ def check_names(objectives: Sequence[str], grids: Mapping[str, Sequence[Number]]
 
 
 def with_values(objective: str, axes: Sequence[Axis], values: Sequence[Number]) -> str:
-    """The objective with these values on its axes, as its canonical string.
+    """Return the objective with these values on its axes, as its canonical string.
 
     >>> axes = axes_of("cosine_softmax", Recipe(), {})
     >>> with_values("cosine_softmax", axes, [0.1, 0.5])
@@ -282,7 +286,7 @@ def with_values(objective: str, axes: Sequence[Axis], values: Sequence[Number]) 
 def settings_of(
     recipe: Recipe, adjusted: Recipe, axes: Sequence[Axis], values: Sequence[Number]
 ) -> tuple[tuple[str, Number], ...]:
-    """What these values and the objective's own recipe change in the recipe.
+    """Return what these values and the objective's own recipe change in the recipe.
 
     Each value has its type in the recipe, so that 1 and 1.0 are one setting.
 
@@ -302,6 +306,6 @@ def settings_of(
 
 
 def recipe_with(recipe: Recipe, settings: Sequence[tuple[str, Number]]) -> Recipe:
-    """The recipe with some settings changed; raises RequestError if it refuses them."""
+    """Return the recipe with some settings changed; raises RequestError if it refuses them."""
     changes: dict[str, Any] = dict(settings)
     return dataclasses.replace(recipe, **changes)

@@ -33,7 +33,7 @@ EQUAL = 12
 
 
 def margin(accuracies: Sequence[Sequence[float]]) -> float | None:
-    """The standard error of the difference of two cells' means, seeds being blocks; None without any.
+    """Return the standard error of the difference of two cells' means, seeds being blocks; None without any.
 
     s^2 = sum_cs (a_cs - a_c. - a_.s + a_..)^2 / ((C - 1)(S - 1)), the margin is sqrt(2 s^2 / S).
 
@@ -58,7 +58,8 @@ def margin(accuracies: Sequence[Sequence[float]]) -> float | None:
 
 
 def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float | None]:
-    """The cells that cannot be told from the best, and the margin; `runs` holds accuracies by cell and seed.
+    """Return the cells that cannot be told from the best, and the margin;
+    `runs` holds accuracies by cell and seed.
 
     >>> tied({(1,): [0.80, 0.82], (2,): [0.81, 0.82], (4,): [0.70, 0.80]})[0] == {(1,), (2,)}
     True
@@ -71,7 +72,7 @@ def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float
 
 
 def middle(points: Sequence[Point], distance: Distance) -> Point:
-    """The point nearest to all others together; of several the one that is listed first.
+    """Return the point nearest to all others together; of several the one that is listed first.
 
     >>> middle([(8,), (1,), (2,)], lambda a, b: abs(a[0] - b[0]))
     (2,)

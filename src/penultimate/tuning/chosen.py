@@ -15,12 +15,12 @@ WIDTH = 108
 
 
 def commands_of(tuning: Tuning) -> tuple[str, ...]:
-    """The commands that made a tuning, each once."""
+    """Return the commands that made a tuning, each once."""
     return tuple(dict.fromkeys(tuned.command for tuned in tuning.objectives))
 
 
 def chosen_source(tuning: Tuning) -> str:
-    """The choices as a Python file: NINE as a study lists objectives, and RECIPE_CHANGES where needed.
+    """Return the choices as a Python file: NINE as a study lists objectives, and RECIPE_CHANGES where needed.
 
     Objectives of the study that were not tuned are included as they are there, and marked.
     """
@@ -40,7 +40,7 @@ def chosen_source(tuning: Tuning) -> str:
 
 
 def _header(tuning: Tuning) -> str:
-    """The docstring of the file: where the values come from."""
+    """Return the docstring of the file: where the values come from."""
     remarks = [remark for tuned in tuning.objectives for remark in tuned.remarks]
     lines = [
         f"The hyperparameters that a tuning chose for study {tuning.study}: import NINE, or paste it.",
@@ -58,7 +58,7 @@ def _header(tuning: Tuning) -> str:
 
 
 def _wrapped(text: str, first: str, further: str, end: str = "") -> list[str]:
-    """A text in lines of a page's width; `end` closes all lines but the last."""
+    """Return a text in lines of a page's width; `end` closes all lines but the last."""
     wrapper = textwrap.TextWrapper(WIDTH - len(end), first, further)
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     lines = wrapper.wrap(text)

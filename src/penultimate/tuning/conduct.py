@@ -72,11 +72,11 @@ class Candidate:
         return resolve(self.start).preset or " + ".join(kind_of(self.start))
 
     def most_cells(self, budget: int) -> int:
-        """The most cells that its search can take."""
+        """Return the most cells that its search can take."""
         return budget if any(len(axis.grid) > 1 for axis in self.axes) else 1
 
     def setting(self, point: Point) -> Setting:
-        """The setting that is trained at a point of the axes."""
+        """Return the setting that is trained at a point of the axes."""
         changes = settings_of(self.recipe, self.adjusted, self.axes, point)
         return with_values(self.start, self.axes, point), changes
 
@@ -102,7 +102,7 @@ def plan_tuning(
     expansions: int = EXPANSIONS,
     product: bool = False,
 ) -> TuningPlan:
-    """The searches for some objectives of a study, or for all of them (for a sweep, the first).
+    """Return the searches for some objectives of a study, or for all of them (for a sweep, the first).
 
     `names` are those of the study (which gives the starting values), presets or spec strings. Grids and
     budget default to those of the study's `search`; without one the budget is BUDGET, or what the largest
@@ -249,7 +249,7 @@ def at_chance(tuned: Tuned, described: DatasetCard) -> str:
 
 
 def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
-    """The sentence about a best value that is the outermost of those that were tried."""
+    """Return the sentence about a best value that is the outermost of those that were tried."""
     assert found.chosen is not None
     axis = candidate.axes[edge.axis]
     why = {

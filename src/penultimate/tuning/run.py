@@ -98,7 +98,7 @@ def tune(
 
 
 def _before(folder: Path, store: Store, observer: Observer) -> Tuning | None:
-    """What earlier commands have tuned; a record that was changed is named, and set aside."""
+    """Return what earlier commands have tuned; a record that was changed is named, and set aside."""
     try:
         return read_tuning(folder / TUNING_FILE)
     except DamagedFileError as error:
@@ -153,14 +153,16 @@ def holdout_curve(rows: Sequence[Row]) -> dict[int, float]:
 
 
 def _peak(curves: Sequence[Mapping[int, float]]) -> int | None:
-    """The first epoch with the highest mean, among those in which every run was evaluated."""
+    """Return the first epoch with the highest mean, among those in which every run was evaluated."""
     epochs = sorted(set.intersection(*map(set, curves))) if curves else []
     means = {epoch: round(math.fsum(curve[epoch] for curve in curves), 12) for epoch in epochs}
     return max(epochs, key=lambda epoch: (means[epoch], -epoch), default=None)
 
 
 def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> Study:
-    """The study of a tuning: networks of some objectives, of which nothing but their training is measured."""
+    """Return the study of a tuning: networks of some objectives,
+    of which nothing but their training is measured.
+    """
     main = study.main
     return dataclasses.replace(
         study,
@@ -176,7 +178,7 @@ def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> S
 
 
 def cells_graph(study: Study, settings: Sequence[Setting]) -> tuple[Graph, dict[tuple[Setting, int], Step]]:
-    """The data and training steps of some settings with every seed, and the step of each.
+    """Return the data and training steps of some settings with every seed, and the step of each.
 
     They are the steps of a study with these objectives and this recipe: same identity, same folder.
     """
@@ -196,7 +198,7 @@ def cells_graph(study: Study, settings: Sequence[Setting]) -> tuple[Graph, dict[
 
 
 def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
-    """The record of these searches alone, without what only a store knows about them."""
+    """Return the record of these searches alone, without what only a store knows about them."""
     study, main = plan.study, plan.study.main
     setting = (study.name, study.source, main.backbones[0], main.draws, main.seeds, study.threads)
     recipe = dataclasses.asdict(main.recipe)
@@ -205,7 +207,7 @@ def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
 
 
 def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:
-    """The record: these searches, and those of earlier commands with the same settings."""
+    """Return the record: these searches, and those of earlier commands with the same settings."""
     fresh = record_of(plan, tuned)
     earlier = before.objectives if before is not None and before.setting == fresh.setting else ()
     searches = {search.slug: search for search in (*earlier, *tuned)}.values()
@@ -216,7 +218,7 @@ def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, sto
 
 
 def _metas(searches: Iterable[Tuned], store: Store) -> dict[str, Meta]:
-    """Every step behind some searches: the data first, then the trainings."""
+    """Return every step behind some searches: the data first, then the trainings."""
     trained = [run.step for tuned in searches for cell in tuned.cells for run in cell.runs]
     metas = {step: meta for step in trained if (meta := store.meta(step)) is not None}
     parents = dict.fromkeys(parent for meta in metas.values() for parent in meta.content["parents"])

@@ -67,7 +67,9 @@ class Found:
 
 
 def cells_of_grid(axes: Sequence[Axis], product: bool = False) -> int:
-    """The number of cells of the first pass over the grids: a cross through the centre, or a product."""
+    """Return the number of cells of the first pass over the grids: a cross through the centre,
+    or a product.
+    """
     if product:
         return math.prod(len(axis.grid) for axis in axes)
     return 1 + sum(len(axis.grid) - 1 for axis in axes)
@@ -76,7 +78,8 @@ def cells_of_grid(axes: Sequence[Axis], product: bool = False) -> int:
 def search(
     axes: Sequence[Axis], budget: int, expansions: int, refine: bool = True, product: bool = False
 ) -> Rounds:
-    """The rounds of a search that measures at most `budget` cells, and exactly that many if it can refine.
+    """Return the rounds of a search that measures at most `budget` cells,
+    and exactly that many if it can refine.
 
     >>> from penultimate.tuning.axes import axes_of
     >>> from penultimate.training.recipe import Recipe
@@ -142,7 +145,7 @@ class _Search:
                 self.phases[point] = phase
 
     def expanded(self, place: int) -> list[Number]:
-        """The next value outwards, if the best is outermost and an expansion is left."""
+        """Return the next value outwards, if the best is outermost and an expansion is left."""
         further = self.outward(place, self.best) if self.expansions_left[place] else None
         if further is None or len(self.scores) >= self.budget:
             return []
@@ -159,31 +162,31 @@ class _Search:
         return -round(self.scores[point], EQUAL), round(self.distance(point, self.centre), EQUAL), point
 
     def distance(self, here: Point, there: Point) -> float:
-        """How far apart two cells are: the sum over axes, in steps of their grids."""
+        """Return how far apart two cells are: the sum over axes, in steps of their grids."""
         steps = zip(self.axes, here, there, strict=True)
         return math.fsum(abs(axis.position(a) - axis.position(b)) / axis.step for axis, a, b in steps)
 
     def along(self, place: int, values: Iterable[Number]) -> list[Point]:
-        """The cells that differ from the best (before there is one: from the centre) on one axis."""
+        """Return the cells that differ from the best (before there is one: from the centre) on one axis."""
         here = self.best or self.centre
         return [(*here[:place], value, *here[place + 1 :]) for value in values]
 
     def having(self, place: int, values: Iterable[Number]) -> Iterable[Point]:
-        """The cells to measure that have these values on one axis."""
+        """Return the cells to measure that have these values on one axis."""
         if not self.product:
             return self.along(place, values)
         others = [sorted(rungs) for rungs in self.rungs]
         return itertools.product(*others[:place], list(values), *others[place + 1 :])
 
     def end(self, place: int, point: Point | None) -> Literal["smallest", "largest"] | None:
-        """The end of its axis at which a cell lies; None if it is inside or the only value."""
+        """Return the end of its axis at which a cell lies; None if it is inside or the only value."""
         rungs = self.rungs[place]
         if point is None or len(rungs) < 2 or point[place] not in (min(rungs), max(rungs)):
             return None
         return "smallest" if point[place] == min(rungs) else "largest"
 
     def outward(self, place: int, point: Point | None) -> Number | None:
-        """The next value beyond the end at which a cell lies, if the range has one."""
+        """Return the next value beyond the end at which a cell lies, if the range has one."""
         end = self.end(place, point)
         if end is None:
             return None
@@ -191,7 +194,9 @@ class _Search:
         return self.axes[place].beyond(edge, inner)
 
     def halves(self, place: int) -> list[Number]:
-        """The values halfway to the neighbours of the best, the one towards the better neighbour first."""
+        """Return the values halfway to the neighbours of the best, the one towards the better neighbour
+        first.
+        """
         assert self.best is not None
         here = self.best[place]
         known = sorted({point[place] for point in self.scores})

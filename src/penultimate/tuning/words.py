@@ -15,7 +15,7 @@ HEADS = ("objective", "chosen", "holdout top-1, %", "at the start", "cells")
 
 
 def plan_lines(plan: TuningPlan) -> list[str]:
-    """What is about to be done, and its cost at most."""
+    """Return what is about to be done, and its cost at most."""
     study, main = plan.study, plan.study.main
     runs = sum(candidate.most_cells(plan.budget) for candidate in plan.candidates) * len(main.seeds)
     seeds = f"{counted(len(main.seeds), 'seed')} ({', '.join(map(str, main.seeds))})"
@@ -31,7 +31,7 @@ def plan_lines(plan: TuningPlan) -> list[str]:
 
 
 def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
-    """The result, and the errors: trainings that failed, objectives all of whose cells diverged."""
+    """Return the result, and the errors: trainings that failed, objectives all of whose cells diverged."""
     summary, tuning, root = result.summary, result.tuning, result.folder.parent.parent
     done = counted(summary.computed, "step")
     lines = [f"{done} in {summary.seconds:,.0f} s" if summary.computed else "Every cell was done already."]
@@ -59,7 +59,7 @@ def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
 
 
 def summary_lines(tuning: Tuning, only: Iterable[str] = ()) -> list[str]:
-    """The choices as a table for the terminal, then remarks on them; `only` selects slugs."""
+    """Return the choices as a table for the terminal, then remarks on them; `only` selects slugs."""
     wanted = set(only)
     listed = [tuned for tuned in tuning.objectives if not wanted or tuned.slug in wanted]
     lines = [HEADS]
