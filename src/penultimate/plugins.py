@@ -120,7 +120,8 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
                 )
             _refuse_ambiguous(name, entry)
         entries = tuple(
-            FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, digest) for e in fresh
+            FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, e.facts, digest)
+            for e in fresh
         )
         for entry in entries:
             registry._add(entry)

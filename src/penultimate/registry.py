@@ -70,7 +70,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of one kind. `location` is "module:attribute"; a plug-in carries its object as well."""
+    """One name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
+
+    `facts` are what it states about itself, which are known without importing it: the size of a backbone.
+    """
 
     name: str
     kind: str
@@ -78,6 +81,7 @@ class Entry:
     summary: str = ""
     paper: str = ""
     target: Any = field(default=None, compare=False)
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def resolve(self) -> Any:
         """The object itself; its module is imported on first use."""
@@ -143,9 +147,9 @@ def _add(new: Entry) -> None:
     _table[new.kind, new.name] = new
 
 
-def declare(kind: str, name: str, location: str, summary: str = "", paper: str = "") -> None:
+def declare(kind: str, name: str, location: str, summary: str = "", paper: str = "", **facts: Any) -> None:
     """Declare a built-in by its location "module:attribute", without importing it."""
-    _add(Entry(name, kind, location, summary, paper))
+    _add(Entry(name, kind, location, summary, paper, facts=facts))
 
 
 def forget(kind: str, name: str) -> None:
@@ -189,26 +193,30 @@ def entry(kind: str, name: str) -> Entry:
 class _Decorator:
     """`@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary function."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, *facts: str) -> None:
+        self.kind, self.facts = kind, facts
 
     @overload
     def __call__(self, function: Plugin) -> Plugin: ...
     @overload
-    def __call__(self, *, name: str = "", paper: str = "") -> Callable[[Plugin], Plugin]: ...
+    def __call__(self, *, name: str = "", paper: str = "", **facts: Any) -> Callable[[Plugin], Plugin]: ...
 
     def __call__(
-        self, function: Plugin | None = None, *, name: str = "", paper: str = ""
+        self, function: Plugin | None = None, *, name: str = "", paper: str = "", **facts: Any
     ) -> Plugin | Callable[[Plugin], Plugin]:
+        for fact in facts:
+            if fact not in self.facts:
+                raise TypeError(f"register.{self.kind}() got an unexpected keyword argument '{fact}'")
+
         def add(target: Plugin) -> Plugin:
             registered_name = name or getattr(target, "__name__", "")
             summary = (inspect.getdoc(target) or "").partition("\n")[0]
             location = f"{target.__module__}:{getattr(target, '__qualname__', registered_name)}"
             if target.__module__.startswith(OWN):
-                declare(self.kind, registered_name, location, summary, paper)
+                declare(self.kind, registered_name, location, summary, paper, **facts)
             else:
                 _open_room(self.kind)
-                _add(Entry(registered_name, self.kind, location, summary, paper, target))
+                _add(Entry(registered_name, self.kind, location, summary, paper, target, facts))
             return target
 
         return add if function is None else add(function)
@@ -262,7 +270,7 @@ class Register:
     head = _Decorator("head")
     penalty = _Decorator("penalty")
     dataset = _Decorator("dataset")
-    backbone = _Decorator("backbone")
+    backbone = _Decorator("backbone", "size")
     metric = _Decorator("metric")
     probe = _Decorator("probe")
     measurement = _Declaring("measurement")

@@ -14,9 +14,11 @@ import pytest
 import torch
 from tests.conftest import penultimate
 
+from penultimate import registry
+from penultimate.backbones.size import Size, size_of
 from penultimate.engine.execute import execute
 from penultimate.engine.forecast import room
-from penultimate.engine.forecast.room import BACKWARD, PROCESS, ROTATED, expect_room, held, held_on_gpu
+from penultimate.engine.forecast.room import PROCESS, ROTATED, expect_room, held, held_on_gpu
 from penultimate.engine.forecast.sizes import bytes_of
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
@@ -84,7 +86,7 @@ def test_a_run_is_refused_before_anything_is_computed(
 ) -> None:
     disk["free"] = 10**6
     with pytest.raises(
-        RequestError, match=r"'smoke' has about \d\.\d MB still to write, and 1\.0 MB are free"
+        RequestError, match=r"'smoke' has about \d+\.\d MB still to write, and 1\.0 MB are free"
     ):
         run("smoke", tmp_path)
     assert not list((tmp_path / "steps").iterdir())
@@ -233,7 +235,13 @@ def test_estimates_are_of_the_size_of_what_is_left_and_held(tmp_path: Path) -> N
     assert peak / 3 <= sum(held(train, study).values()) <= peak
 
 
-@pytest.mark.parametrize("name", [*BACKWARD])
+def kept_by(backbone: str) -> int:
+    size = size_of(backbone)
+    assert size is not None
+    return size.kept
+
+
+@pytest.mark.parametrize("name", [*registry.names("backbone"), "glyphnet(features=1024, width=32)"])
 def test_what_is_kept_for_the_way_back_is_what_autograd_keeps(name: str) -> None:
     side = {"resnet50": 64, "inception_v3": 149, "allcnnc": 32, "wrn16_8": 32}.get(name, 24)
     body, _ = build("softmax", name, 10, 0)
@@ -248,7 +256,7 @@ def test_what_is_kept_for_the_way_back_is_what_autograd_keeps(name: str) -> None
     images = torch.zeros(2, 3, side, side).contiguous(memory_format=torch.channels_last)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda value: value):
         body.train()(images)
-    assert sum(kept.values()) / 2 / side**2 / 4 == pytest.approx(BACKWARD[name], rel=0.2)
+    assert sum(kept.values()) / 2 / side**2 / 4 == pytest.approx(kept_by(name), rel=0.2)
 
 
 def test_a_probe_writes_a_file_from_the_size_that_is_reckoned_with() -> None:
@@ -259,7 +267,44 @@ def test_a_probe_writes_a_file_from_the_size_that_is_reckoned_with() -> None:
 def test_fine_tuning_on_images_on_disk_is_reckoned_with_its_batch() -> None:
     study = override(restrict(on_cpu("imagenet_transfer"), ("softmax",), (0,)), ("targets=pets",))
     cell = next(step for step in steps_of(study) if step.name == "fine_tune_cell")
-    assert held(cell, study)["batch"] == 256 * 224**2 * BACKWARD["resnet50"] * 2
+    assert held(cell, study)["batch"] == 256 * 224**2 * kept_by("resnet50") * 2
     on_gpu = dataclasses.replace(cell, resources=Resources(8, 1.0))
     assert "batch" not in held(on_gpu, study)
     assert held_on_gpu(on_gpu, study)["batch"] == held(cell, study)["batch"]
+
+
+def test_training_from_scratch_is_reckoned_with_its_batch_and_weights_as_fine_tuning_is() -> None:
+    measure = "measure=fine_tuning,from_scratch"
+    steps = {step.name: step for step in steps_of(override(briefly(), (measure, "targets=digits")))}
+    study = override(briefly(), (measure, "targets=digits"))
+    for cell, whole in (("fine_tune_cell", "scratch_cell"), ("fine_tuning", "from_scratch")):
+        tuned, fresh = (held(steps[name], study) for name in (cell, whole))
+        assert fresh["batch"] == tuned["batch"] > 0
+        assert fresh["weights"] == tuned["weights"] > 0
+
+
+@pytest.mark.parametrize("name", ["linear", "probed", "depth", "transfer_dynamics"])
+def test_every_linear_probe_is_reckoned_with_its_temporary_file(
+    name: str, disk: Counter[str], tmp_path: Path
+) -> None:
+    study = override(on_cpu("imagenet_transfer"), ("targets=birdsnap", "objectives=softmax", "seeds=0"))
+    runs = [dataclasses.replace(study.runs[0], measure=(name,))]
+    runs[0] = dataclasses.replace(runs[0], recipe=dataclasses.replace(runs[0].recipe, snapshot_every=10))
+    study = dataclasses.replace(study, networks=tuple(runs))
+    probe = next(step for step in steps_of(study) if step.name == name)
+    disk["free"] = 4 * 2048 * study.card("birdsnap").sizes["train"] - 1
+    with pytest.raises(RequestError, match="still to write"):
+        expect_room(study, [probe], tmp_path, 1)
+    disk["free"] += 1
+    expect_room(study, [probe], tmp_path, 1)
+
+
+def test_an_architecture_of_ones_own_states_its_size(tmp_path: Path) -> None:
+    stated = Size(900, 16, kept=30, layers=2)
+    registry.register.backbone(name="own_net", size=stated)(lambda: None)
+    try:
+        assert (size_of("own_net"), size_of("own_net(width=2)"), size_of("nobodys")) == (stated, None, None)
+    finally:
+        registry.forget("backbone", "own_net")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        registry.register.loss(name="own_loss", size=stated)

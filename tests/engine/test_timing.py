@@ -14,12 +14,16 @@ from tests.plugged import plugged
 
 from penultimate.cli import main
 from penultimate.data.images import ImageSet
+from penultimate.engine.forecast.estimates import guessed_seconds
+from penultimate.engine.forecast.timings import Timings
 from penultimate.engine.machine import machine
 from penultimate.engine.run import plan
 from penultimate.files import write_sealed
 from penultimate.measures.catalogue import measurement
 from penultimate.study import Study, load_study
+from penultimate.study.selection import restrict
 from penultimate.study.settings import override
+from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 
 FAILING = """
@@ -222,3 +226,18 @@ def test_a_plugin_that_cannot_be_trained_is_told_before_a_run(tmp_path: Path) ->
     answer = penultimate("plan", "smoke", "--plugin", "mine.py", "--set", "backbones=failing", cwd=tmp_path)
     assert answer.returncode == 2
     assert "cannot be trained: the plug-in 'mine.py', line 10: ValueError: not yet" in answer.stderr
+
+
+def test_every_probe_of_features_on_disk_is_told_by_its_operations() -> None:
+    """`probed` fits what `linear` and `knn` fit, and `depth` in each of the network's layers."""
+    study = restrict(load_study("imagenet_transfer"), ("softmax",), (0,))
+    runs = dataclasses.replace(study.runs[0], measure=("linear", "knn", "probed", "depth"))
+    graph = unfold(dataclasses.replace(study, networks=(runs,), targets=("pets",)))
+    timings = Timings()
+    timings.of = lambda what, key, take: 0.04  # type: ignore[method-assign,assignment]
+    guessed = guessed_seconds(graph, {}, timings)
+    seconds = {step.name: guessed.get(step.id) or 0 for step in graph.steps.values()}
+    both = seconds["linear"] + seconds["knn"]
+    assert both > 10
+    assert seconds["probed"] == pytest.approx(both)
+    assert seconds["depth"] > 16 * both

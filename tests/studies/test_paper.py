@@ -14,9 +14,11 @@ import pytest
 import torch
 
 from penultimate import registry
+from penultimate.backbones.size import size_of
+from penultimate.backbones.taps import taps
 from penultimate.cli import main
 from penultimate.data.entries import ENTRIES
-from penultimate.engine.forecast.sizes import NUMBERS, bytes_left
+from penultimate.engine.forecast.sizes import bytes_left
 from penultimate.errors import RequestError
 from penultimate.files import size_text
 from penultimate.graph import Step
@@ -339,12 +341,15 @@ def test_a_header_says_the_command_and_what_the_plan_costs(name: str) -> None:
 
 
 def test_what_networks_hold_on_disk_is_known_without_building_them() -> None:
-    for name, (numbers, width) in NUMBERS.items():
+    for name in (*registry.names("backbone"), "glyphnet(features=1024, width=32)", "glyphnet(width=8)"):
         spec = registry.parse(name)
         with torch.device("meta"):
             network = registry.entry("backbone", spec.name).resolve()(**spec.arguments)
         held = sum(value.numel() for value in network.state_dict().values())
-        assert (held, network.num_features) == (numbers, width), name
+        blocks = len(taps(network, None))
+        size = size_of(name)
+        assert size is not None
+        assert (size.numbers, size.features, size.layers) == (held, network.num_features, blocks), name
 
 
 def test_a_study_is_told_where_its_data_lie_by_name_or_by_a_root(tmp_path: Any) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from penultimate.data.prepared import expect_sound
 from penultimate.engine import load_engine
-from penultimate.engine.forecast.estimates import disk_seconds
+from penultimate.engine.forecast.estimates import guessed_seconds
 from penultimate.engine.forecast.sizes import bytes_left
-from penultimate.engine.forecast.timing import given_seconds, training_seconds
+from penultimate.engine.forecast.timing import training_seconds
 from penultimate.engine.forecast.timings import Timings
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.errors import DamagedFileError, RequestError, counted
@@ -23,7 +23,6 @@ from penultimate.locks import BusyError, said_of
 from penultimate.measures.catalogue import measurement
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
-from penultimate.study.blocks import Given
 from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
@@ -121,9 +120,7 @@ def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings |
     for step in graph.steps.values():
         if step.id in done or step.id not in over:
             kinds.setdefault(step.name, []).append(step.id)
-    guessed = disk_seconds(graph, over, timings)
-    if any(isinstance(block, Given) for block in graph.study.networks):
-        guessed |= given_seconds(graph, over, timings)
+    guessed = guessed_seconds(graph, over, timings)
     costs = []
     for name, ids in kinds.items():
         seconds = [done[step_id] for step_id in ids if step_id in done]

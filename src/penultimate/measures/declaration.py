@@ -14,10 +14,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from penultimate.errors import unknown
 from penultimate.objectives.hyperparameters import REQUIRED, Form, Hyperparameter, Interval, bind
+
+if TYPE_CHECKING:
+    from penultimate.data.catalog import DatasetCard
 
 Scope: TypeAlias = Literal["network", "pair", "objective", "start", "draw", "study"]
 
@@ -172,6 +175,24 @@ class Yield:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a step takes besides its `seconds`, as far as it does not follow from what it needs.
+
+    fits     the probes that it fits to the features of a target, or of each layer where it needs `Layers`
+    passes   how many times as long as features alone it takes to show a network an image
+    trains   whether it trains a network, in `steps` steps on `batch_size` images each
+    decoded  the splits whose images, where they lie on disk, it holds in memory all at once
+    images   how many images it leaves on disk, by the card of the source and the settings
+    """
+
+    fits: tuple[Literal["linear", "knn"], ...] = ()
+    passes: float = 1.0
+    trains: bool = False
+    decoded: tuple[str, ...] = ()
+    images: Callable[[DatasetCard, Mapping[str, Any]], int] | None = None
+
+
+@dataclass(frozen=True)
 class Measurement:
     """A measurement or a stage as it is declared.
 
@@ -184,7 +205,8 @@ class Measurement:
               refused before anything runs
     stage     leaves files for other measurements, and no rows; a study does not name it
     first     done before everything else that a network is measured by
-    seconds   of a step on one CPU core of a laptop
+    seconds   of a step on the embedded world's images, on one CPU core of a laptop
+    cost      what it takes besides
     """
 
     name: str
@@ -199,6 +221,7 @@ class Measurement:
     stage: bool = False
     first: bool = False
     seconds: float | None = None
+    cost: Cost = Cost()
     kind: str = "measurement"
     function: Callable[..., Any] | None = field(default=None, compare=False)
 
@@ -214,6 +237,11 @@ class Measurement:
     def runs_networks(self) -> bool:
         """Whether a network runs in it or is trained, for which a GPU is of use."""
         return any(isinstance(need, Layers | Weights | Snapshots | Trained) for need in self.needs)
+
+    @property
+    def of_snapshots(self) -> bool:
+        """Whether it is repeated for the network at earlier epochs."""
+        return any(isinstance(need, Snapshots) for need in self.needs)
 
     @property
     def several(self) -> tuple[str, ...]:

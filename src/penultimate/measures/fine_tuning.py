@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Features, Layers, Made, Pixels, Trained, Yield
+from penultimate.measures.declaration import Cost, Features, Layers, Made, Pixels, Trained, Yield
 from penultimate.measures.further_training import (
     BATCH_SIZE,
     DECAYS,
@@ -54,6 +54,7 @@ HEADS = (FRESH, PROBE)
     ranges={"head": HEADS, **OF_CELL},
     stage=True,
     seconds=8.0,
+    cost=Cost(trains=True),
 )
 def fine_tune_cell(
     inputs: Inputs,
@@ -106,6 +107,7 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
     each=("head",),
     ranges={"head": HEADS, **OF_CELL, "seeds": WHOLE, "images": Interval(4, closed="left")},
     seconds=10.0,
+    cost=Cost(trains=True),
     paper="Kornblith et al., 2021, section 3.1, appendices A.3 and D.4",
 )
 def fine_tuning(

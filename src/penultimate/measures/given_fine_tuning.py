@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Features, Made, Pixels, Weights, Yield
+from penultimate.measures.declaration import Cost, Features, Made, Pixels, Weights, Yield
 from penultimate.measures.further_training import (
     OF_CELL,
     PROBE,
@@ -46,6 +46,7 @@ PREDICTIONS = ("ids", "labels", "tuned")
     ranges=OF_CELL,
     stage=True,
     seconds=250.0,
+    cost=Cost(trains=True, decoded=("train",)),
 )
 def given_tune_cell(
     inputs: Inputs,
@@ -86,6 +87,7 @@ def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
     ),
     ranges=OF_CELL,
     seconds=300.0,
+    cost=Cost(trains=True, decoded=("train", "test")),
 )
 def given_fine_tuning(
     inputs: Inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Features, Layers, Pixels, Yield
+from penultimate.measures.declaration import Cost, Features, Layers, Pixels, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
@@ -19,6 +19,7 @@ PENULTIMATE = "penultimate"
     needs=(Layers(), Pixels("test"), Features("test")),
     yields=(Yield("nonzero_share", "fraction"), Yield("class_separation", "ratio")),
     seconds=1.1,
+    cost=Cost(passes=1.5),
     paper="Kornblith et al., 2021, figures 3 and 4",
 )
 def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:

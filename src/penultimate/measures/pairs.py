@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 
 from penultimate.measures.agreement import SHARES, alike
-from penultimate.measures.declaration import Layers, Logits, Made, Pixels, Yield
+from penultimate.measures.declaration import Cost, Layers, Logits, Made, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.metrics import UndefinedError
@@ -33,6 +33,7 @@ GRAMS = "grams.npz"
     ranges={"images": Interval(4, closed="left")},
     stage=True,
     seconds=4.0,
+    cost=Cost(passes=1.5),
 )
 def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
     """The Gram matrices of every layer on some test images, the same for all networks.

@@ -7,12 +7,13 @@ robustness  a network's errors on the first, its accuracies on the second and on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.errors import PenultimateError
-from penultimate.measures.declaration import Head, Layers, Made, Pixels, Shifted, Yield
+from penultimate.measures.declaration import Cost, Head, Layers, Made, Pixels, Shifted, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
@@ -21,6 +22,7 @@ from penultimate.registry import register
 if TYPE_CHECKING:
     import numpy as np
 
+    from penultimate.data.catalog import DatasetCard
     from penultimate.data.images import Images
     from penultimate.networks.protocol import Network
 
@@ -34,6 +36,12 @@ OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentatio
 """The network that chooses hard images: small, and briefly trained."""
 
 
+def _corrupted_images(source: DatasetCard, settings: Mapping[str, Any]) -> int:
+    """Return how many images `corrupted` leaves: a few of each class under each corruption and severity."""
+    chosen = min(source.sizes["test"], source.classes * int(settings["per_class"]))
+    return chosen * len(BENCHMARK) * len(SEVERITIES)
+
+
 @register.measurement(
     version=1,
     per="draw",
@@ -42,6 +50,7 @@ OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentatio
     ranges={"per_class": Interval(1, closed="left")},
     stage=True,
     seconds=2.0,
+    cost=Cost(images=_corrupted_images),
 )
 def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
     """The first test images of each class under each corruption, as NAME.npy [severities n h w 3].

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Pixels, Snapshots, Yield
+from penultimate.measures.declaration import Cost, Pixels, Snapshots, Yield
 from penultimate.measures.inputs import Inputs, Number, read_card
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -17,6 +17,7 @@ from penultimate.registry import register
     yields=(Yield("linear_top1", "fraction"), Yield("linear_mean_per_class", "fraction")),
     ranges={"every": Interval(1, closed="left")},
     seconds=8.0,
+    cost=Cost(fits=("linear",)),
     paper="Kornblith et al., 2021, figure D.2",
 )
 def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:

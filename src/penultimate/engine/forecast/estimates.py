@@ -1,100 +1,171 @@
-"""What the steps on images on disk cost on this machine: one small batch of each architecture, timed."""
+"""What steps on images on disk and steps of given networks cost here: a batch of each network, timed.
+
+How a step's seconds follow from those of its networks is what its measurement declares.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from penultimate.engine.forecast.sizes import NUMBERS, images_of
-from penultimate.engine.forecast.timing import DECODING, PROBING, neighbours_seconds, seconds_per_image
+from penultimate.backbones.size import Size, size_of
+from penultimate.engine.forecast.sizes import cost_of, images_of, is_on_disk, networks_of
+from penultimate.engine.forecast.timing import given_network, seconds_per_image
 from penultimate.engine.forecast.timings import Timings
 from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement
+from penultimate.measures.declaration import Layers
 from penultimate.networks.key import NetworkKey
-from penultimate.study.blocks import Runs
+from penultimate.study.blocks import Given, Runs
 from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
-BACKWARD = 3
+TRAINING = 3
 """How many times as long as features alone a step of training takes."""
 SMALLEST = 32
-USUAL = 20_480 * 256
+"""Pixels of a side; images on disk that are no larger, as CIFAR's, are arrays and are not decoded."""
+DECODING = 0.01
+"""Seconds for an image file."""
+USUAL_WIDTH = 256
+USUAL = 20_480 * USUAL_WIDTH
 """Numbers in the bank of training images for which measurements declare their seconds."""
-PROBES, FINE_TUNING = ("linear", "transfer_dynamics"), ("fine_tune_cell", "fine_tuning")
-THROUGH_TRAINING = ("dynamics", "transfer_dynamics")
-Timed: TypeAlias = dict[tuple[str, int], float | None]
-"""Seconds of a step of training for an image, by architecture and pixels of a side; None where not timed."""
+RATE = 2e10
+"""Floating-point operations of a core in a second."""
+PROBING = 4 * 45 * 6 / RATE
+"""Seconds for an example, a feature and a class: 45 strengths, some passes each."""
+OVERHEAD = 0.5
+"""Seconds of a linear probe, however few the images are."""
+Place: TypeAlias = tuple[str, int]
+"""An architecture and the pixels of a side of its images; of a given network its name, and 0."""
 
 
-def disk_seconds(graph: Graph, done: Mapping[str, float], timings: Timings) -> dict[str, float | None]:
+@dataclass(frozen=True)
+class Pace:
+    """What a network costs: the seconds to show it an image and to decode one, its features and layers."""
+
+    forward: float
+    decoding: float
+    width: int
+    layers: int
+
+
+def guessed_seconds(graph: Graph, done: Mapping[str, float], timings: Timings) -> dict[str, float | None]:
     """Return a guess of what the steps cost that are not done, by their ids, in seconds of one core.
 
-    What runs a network by a batch of its architecture, timed; probes and neighbours by their operations; the
-    other measurements by what they declare for the embedded world, in proportion to their features. Nothing
-    is timed for a study whose images are those of the embedded world. Where an architecture is neither kept
-    nor may be timed, the seconds of the steps that run it are None.
+    These are the steps on images on disk, and those of given networks. A batch of each network that is to run
+    is timed. Probes and neighbours are told by their operations; the other measurements by what they declare
+    for the embedded world, in proportion to their features. Where a network is neither kept nor may be timed,
+    the seconds of its steps are None; one that cannot be built is left out.
     """
     study = graph.study
-    if not (study.data or study.nowhere) or not study.runs:
-        return {}
-    left = {step_id: step for step_id, step in graph.steps.items() if step_id not in done}
-    blocks = {key: block for block in study.runs for key in block.keys()}
-    timed: Timed = {}
-    for key, block in blocks.items() if left else ():
-        place = key.backbone, block.recipe.size
-        if place not in timed:
-            timed[place] = seconds_per_image(study, block, key.backbone, timings)
-    of_ours = {step_id: step for step_id, step in left.items() if _is_of_ours(step, blocks)}
-    return {step_id: _guess(step, study, blocks, timed) for step_id, step in of_ours.items()}
+    left = [step for step_id, step in graph.steps.items() if step_id not in done]
+    blocks = {key: block for block in study.networks for key in block.keys()}
+    paces = _paces(study, blocks, left, timings)
+    guessed: dict[str, float | None] = {}
+    for step in left:
+        if step.name == "data":
+            name = str(step.config["name"])
+            if is_on_disk(name, study):
+                guessed[step.id] = study.card(name).images * DECODING
+            continue
+        places = {_place(key, blocks[key]) for key in networks_of(step)}
+        if step.name == "train":
+            places = {(str(step.config["backbone"]), step.config["recipe"]["size"])}
+        place = places.pop() if len(places) == 1 else None
+        if place not in paces or not (step.name == "train" or _runs(step) or _reads(step, place)):
+            continue
+        pace = paces[place]
+        guessed[step.id] = None if pace is None else _guess(step, study, pace)
+    return guessed
 
 
-def _is_of_ours(step: Step, blocks: Mapping[NetworkKey, Runs]) -> bool:
-    """Return whether a step takes only networks that the study trains."""
-    networks = {supply.network for supply in step.supplies if supply.network is not None}
-    return step.name in ("data", "train") or (bool(networks) and networks <= blocks.keys())
+def _paces(
+    study: Study, blocks: Mapping[NetworkKey, Runs | Given], left: Sequence[Step], timings: Timings
+) -> dict[Place, Pace | None]:
+    """Return what the networks cost of which steps are left; None for one that is not timed.
+
+    A given network is timed if it is to run. Nothing is timed for trainings on the embedded world.
+    """
+    running = {key for step in left if _runs(step) for key in networks_of(step)}
+    paces: dict[Place, Pace | None] = {}
+    for key, block in blocks.items():
+        place = _place(key, block)
+        if place in paces:
+            continue
+        if isinstance(block, Given):
+            if key in running:
+                found = given_network(block.networks[key.objective], timings)
+                if found is not None or not timings.may_take:
+                    paces[place] = None if found is None else Pace(found[0], DECODING, *found[1:])
+        elif left and (study.data or study.nowhere):
+            seconds = seconds_per_image(study, block, key.backbone, timings)
+            size = size_of(key.backbone) or Size(0, USUAL_WIDTH)
+            decoding = DECODING if block.recipe.size > SMALLEST else 0.0
+            paces[place] = (
+                None if seconds is None else Pace(seconds / TRAINING, decoding, size.features, size.layers)
+            )
+    return paces
 
 
-def _guess(step: Step, study: Study, blocks: Mapping[NetworkKey, Runs], timed: Timed) -> float | None:
-    """Return the seconds of a step; None where what they depend on is not timed."""
-    target = study.card(str(step.columns["target"] or study.source))
-    sizes = target.sizes
-    if step.name == "data":
-        return target.images * DECODING
+def _place(key: NetworkKey, block: Runs | Given) -> Place:
+    """Return what the pace of a network depends on: its architecture and its images, or its name."""
+    return (key.objective, 0) if isinstance(block, Given) else (key.backbone, block.recipe.size)
+
+
+def _runs(step: Step) -> bool:
+    """Return whether a step is given a network, to run it."""
+    return any(supply.kind == "network" for supply in step.supplies)
+
+
+def _reads(step: Step, place: Place) -> bool:
+    """Return whether a step's cost follows from the features that it reads.
+
+    Features of given networks are mostly few, and only probes of them take longer than is declared.
+    """
+    reads = any(supply.kind == "features" for supply in step.supplies)
+    return reads and (place[1] > 0 or bool(cost_of(step).fits))
+
+
+def _guess(step: Step, study: Study, pace: Pace) -> float:
+    """Return the seconds of a step that trains or runs a network, or reads its features."""
+    on = study.card(str(step.columns["target"] or study.source))
+    train, test = on.sizes.get("train", 0), on.sizes.get("test", 0)
     if step.name == "train":
         recipe = Recipe(**step.config["recipe"])
-        batch = min(recipe.batch_size, sizes["train"])
-        trained = recipe.steps_on(sizes["train"]) * batch
-        epochs = trained / sizes["train"]
-        evaluated = sizes.get("holdout", 0) * epochs / recipe.evaluate_every / BACKWARD
-        each = timed[step.config["backbone"], recipe.size]
-        return None if each is None else (trained + evaluated) * (each + _decoding(recipe))
-    networks = {supply.network for supply in step.supplies if supply.network is not None}
-    first = next(iter(networks))
-    recipe = blocks[first].recipe
-    each, width = timed[first.backbone, recipe.size], NUMBERS.get(first.backbone, (0, 256))[1]
-    if each is None:
-        return None
-    if step.name in FINE_TUNING:
-        return float(step.config["steps"] * step.config["batch_size"] * (each + _decoding(recipe)))
-    states = 1
-    if step.name in THROUGH_TRAINING:
-        kept = range(recipe.snapshot_every, recipe.epochs, recipe.snapshot_every or recipe.epochs)
-        states += sum(epoch % step.config["every"] == 0 for epoch in kept)
-    shown = sum(images_of(supply, study, step) for supply in step.supplies if supply.kind == "images")
-    passes: int = states * len(networks) * step.config.get("passes", 1)
-    ran: float = passes * shown * (each / BACKWARD + _decoding(recipe))
+        trained = recipe.steps_on(train) * min(recipe.batch_size, train)
+        evaluated = on.sizes.get("holdout", 0) * (trained / train) / recipe.evaluate_every / TRAINING
+        return (trained + evaluated) * (TRAINING * pace.forward + pace.decoding)
+    shown = [
+        (supply.name, images_of(supply, study, step)) for supply in step.supplies if supply.kind == "images"
+    ]
     if step.name == "extract":
-        return ran
-    train, test = sizes.get("train", 0), sizes.get("test", 0)
-    if step.name in PROBES:
-        return ran + states * PROBING * train * target.classes * width
-    if step.name == "knn":
-        return neighbours_seconds(train, test, width)
-    read = sum(images_of(supply, study, step) for supply in step.supplies if supply.kind == "features")
-    return ran + (measurement(step.name).seconds or 0) * read * width / USUAL
+        return sum(images for _, images in shown) * (pace.forward + pace.decoding)
+    what = measurement(step.name)
+    if what.cost.trains:
+        trained = step.config["steps"] * min(step.config["batch_size"], train)
+        tested = sum(images for split, images in shown if split == "test")
+        decoded = train if "train" in what.cost.decoded else trained
+        return float((TRAINING * trained + tested) * pace.forward + (decoded + tested) * pace.decoding)
+    states = 1 + (_snapshots(step, study) if what.of_snapshots else 0)
+    passes = states * len(networks_of(step)) * step.config.get("passes", 1) if _runs(step) else 0
+    each = what.cost.passes * pace.forward + pace.decoding
+    ran: float = passes * sum(images for _, images in shown) * each
+    if what.cost.fits:
+        layers = pace.layers if any(isinstance(need, Layers) for need in what.needs) else 1
+        linear = OVERHEAD + PROBING * train * on.classes * pace.width
+        neighbours = 2 * train * (train + test) * pace.width / RATE
+        probes = {"linear": linear, "knn": neighbours}
+        return ran + states * layers * sum(probes[probe] for probe in what.cost.fits)
+    banks = [supply for supply in step.supplies if supply.kind == "features"]
+    read = sum(images_of(supply, study, step) for supply in banks)
+    return ran + (what.seconds or 0) * read * pace.width / USUAL
 
 
-def _decoding(recipe: Recipe) -> float:
-    """Seconds for an image; as small as CIFAR's they are arrays."""
-    return DECODING if recipe.size > SMALLEST else 0.0
+def _snapshots(step: Step, study: Study) -> int:
+    """Return how many earlier states of its network a step looks at."""
+    block = next(block for block in study.runs if networks_of(step)[0] in {*block.keys()})
+    every, epochs = block.recipe.snapshot_every, block.recipe.epochs
+    kept = range(every, epochs, every) if every else range(0)
+    return sum(epoch % step.config.get("every", 1) == 0 for epoch in kept)

@@ -13,10 +13,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from penultimate.backbones.size import size_of
 from penultimate.engine.devices import gpu_memory, places_on_gpus
-from penultimate.engine.forecast.estimates import FINE_TUNING, PROBES
-from penultimate.engine.forecast.sizes import FLOAT, NUMBERS, RENDERED, bytes_of, images_of, weights
-from penultimate.engine.forecast.timing import LARGE, SIDE
+from penultimate.engine.forecast.sizes import (
+    FLOAT,
+    RENDERED,
+    SIDE,
+    backbone_of,
+    bytes_of,
+    cost_of,
+    images_of,
+    is_on_disk,
+    networks_of,
+    weights,
+    width_of,
+)
+from penultimate.engine.forecast.timing import LARGE
 from penultimate.errors import RequestError
 from penultimate.files import size_text, standing
 from penultimate.graph import Step
@@ -34,23 +46,6 @@ HELD, SAVED = 4, 9
 and on the host besides while a checkpoint is written."""
 CHECKPOINTS = 2 * 3
 """How many times it holds them on disk: in each of two files themselves, momentum and average."""
-BACKWARD = {
-    "resnet50": 431,
-    "inception_v3": 275,
-    "allcnnc": 680,
-    "wrn16_8": 1834,
-    "glyphnet": 62,
-    "glyphplain": 42,
-    "glyphmobile": 116,
-    "glyphwide": 40,
-}
-"""Of each architecture the numbers that are kept for the way back, for each pixel of an image."""
-IN_MEMORY = {
-    **dict.fromkeys(("given_tune_cell", "scratch_cell"), ("train",)),
-    **dict.fromkeys(("given_fine_tuning", "from_scratch"), ("train", "test")),
-    "similarity": ("test",),
-}
-"""Steps that hold images on disk decoded, and of which splits."""
 ROTATED, ASPECT = 1 << 28, 4 / 3
 """Bytes of features from which on a linear probe writes its copy to a temporary file; the longer side of an
 image, in shorter ones."""
@@ -107,12 +102,10 @@ def _written(root: Path, step_id: str) -> int:
 
 
 def _rotated(step: Step, study: Study) -> int:
-    """Bytes that a linear probe writes to a temporary file."""
-    if step.name not in PROBES:
+    """Return the bytes that a linear probe writes to a temporary file."""
+    if "linear" not in cost_of(step).fits:
         return 0
-    key = next(supply.network for supply in step.supplies if supply.network is not None)
-    width = NUMBERS.get(key.backbone, (0, 0))[1]
-    size = FLOAT * width * study.card(str(step.columns["target"])).sizes["train"]
+    size = FLOAT * width_of(backbone_of(step)) * study.card(str(step.columns["target"])).sizes["train"]
     return size if size > ROTATED else 0
 
 
@@ -192,17 +185,19 @@ def _smaller_batch(step: Step) -> str:
 
 def held(step: Step, study: Study) -> dict[str, int]:
     """The bytes that a step holds in its host's memory, as far as known, by what they are."""
-    on_disk = {*study.data, *study.nowhere}
-    listed = {supply.of for supply in step.supplies if supply.kind == "images" and supply.of in on_disk}
-    images = features = 0
+    decoded = cost_of(step).decoded
+    listed, images, features = set(), 0, 0
     for supply in step.supplies:
-        if supply.kind == "images" and supply.of not in on_disk:
-            images += RENDERED * images_of(supply, study, step)
-        elif supply.kind == "images" and supply.name in IN_MEMORY.get(step.name, ()):
-            images += 3 * _side(step, study) ** 2 * images_of(supply, study, step)
-        elif supply.kind == "features" and supply.network is not None and supply.of not in on_disk:
-            width = NUMBERS.get(supply.network.backbone, (0, 0))[1]
-            features += 2 * FLOAT * width * images_of(supply, study, step)
+        if supply.kind not in ("images", "features"):
+            continue
+        on_disk, count = is_on_disk(supply.of, study), images_of(supply, study, step)
+        if supply.kind == "images" and not on_disk:
+            images += RENDERED * count
+        elif supply.kind == "images":
+            listed.add(supply.of)
+            images += 3 * _side(step, study) ** 2 * count if supply.name in decoded else 0
+        elif supply.kind == "features" and supply.network is not None and not on_disk:
+            features += 2 * FLOAT * width_of(supply.network.backbone) * count
     return {
         "process": PROCESS,
         "listed": LISTED * sum(study.card(name).images for name in listed),
@@ -223,9 +218,9 @@ def held_on_gpu(step: Step, study: Study) -> dict[str, int]:
 
 def _computing(step: Step, study: Study) -> dict[str, int]:
     """What is held where a step computes that trains: of a batch what the way back needs, and the weights."""
-    backbone, on_disk = _backbone(step), {*study.data, *study.nowhere}
-    if backbone is None:
+    if not _trains(step):
         return {}
+    size = size_of(backbone_of(step))
     if step.name == "train":
         recipe, name = Recipe(**step.config["recipe"]), study.source
         batch, side = recipe.at_once or recipe.batch_size, recipe.size
@@ -233,17 +228,17 @@ def _computing(step: Step, study: Study) -> dict[str, int]:
     else:
         name, number = str(step.columns["target"]), FLOAT // 2
         batch, side = int(step.config["batch_size"]), _side(step, study)
-    pixels = (side if name in on_disk else SIDE) ** 2
+    pixels = (side if is_on_disk(name, study) else SIDE) ** 2
     images = min(batch, study.card(name).sizes["train"]) // step.resources.processes
     return {
-        "batch": number * BACKWARD.get(backbone, 0) * pixels * images,
+        "batch": number * size.kept * pixels * images if size else 0,
         "weights": HELD * _weights(step, study),
     }
 
 
 def _resident(step: Step, study: Study) -> int:
     """Images on disk that a training holds decoded."""
-    if step.name != "train" or study.source not in {*study.data, *study.nowhere}:
+    if step.name != "train" or not is_on_disk(study.source, study):
         return 0
     recipe, sizes = Recipe(**step.config["recipe"]), study.card(study.source).sizes
     whole = recipe.augmentation.crop is None
@@ -252,24 +247,18 @@ def _resident(step: Step, study: Study) -> int:
 
 
 def _weights(step: Step, study: Study) -> int:
-    """Bytes of the weights that a step trains."""
+    """Return the bytes of the weights that a step trains."""
     name = study.source if step.name == "train" else str(step.columns.get("target"))
-    backbone = _backbone(step)
-    return 0 if backbone is None else weights(backbone, study.card(name).classes)
+    return weights(backbone_of(step), study.card(name).classes) if _trains(step) else 0
 
 
-def _backbone(step: Step) -> str | None:
-    """The architecture of the network that a step trains, if it does."""
-    if step.name == "train":
-        return str(step.config["backbone"])
-    if step.name not in FINE_TUNING:
-        return None
-    return next(supply.network.backbone for supply in step.supplies if supply.network is not None)
+def _trains(step: Step) -> bool:
+    return step.name == "train" or cost_of(step).trains
 
 
 def _side(step: Step, study: Study) -> int:
     """Pixels of a side of the images that a step's network is shown."""
-    keys = {supply.network for supply in step.supplies if supply.network is not None}
+    keys = {*networks_of(step)}
     return max((block.recipe.size for block in study.runs if keys & {*block.keys()}), default=LARGE)
 
 

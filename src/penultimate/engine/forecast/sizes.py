@@ -4,73 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
+from penultimate.backbones.size import size_of
 from penultimate.graph import Step, Supply
+from penultimate.measures.catalogue import measurement
+from penultimate.measures.declaration import Cost
+from penultimate.networks.key import NetworkKey
+from penultimate.study.foundation import VERSIONS
 from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 
-NUMBERS = {
-    "resnet50": (23_561_205, 2048),
-    "inception_v3": (21_820_094, 2048),
-    "allcnnc": (1_371_560, 192),
-    "wrn16_8": (10_963_453, 512),
-    "glyphnet": (224_892, 256),
-    "glyphnet(features=1024, width=32)": (2_534_636, 1024),
-    "glyphplain": (154_359, 256),
-    "glyphmobile": (68_270, 256),
-    "glyphwide": (207_999, 128),
-}
-"""Of each architecture the weights and batch-norm moments up to its features, and these features."""
-PICTURE, RENDERED = 72 * 72 * 3, 24 * 24 * 3
+SIDE = 24
+"""Pixels of a side of the embedded world's images."""
+PICTURE, RENDERED = 72 * 72 * 3, SIDE * SIDE * 3
 """Bytes that are kept of an image on disk, to look at, and of one of the embedded world."""
 FLOAT, LABELS = 4, 16
 """Bytes of a number, and of a label and an id."""
 
 
+def cost_of(step: Step) -> Cost:
+    """Return what the measurement of a step declares that it takes; nothing for what is no measurement."""
+    return Cost() if step.name in VERSIONS else measurement(step.name).cost
+
+
+def networks_of(step: Step) -> list[NetworkKey]:
+    """Return the networks that a step runs, or whose features it reads."""
+    return list(dict.fromkeys(supply.network for supply in step.supplies if supply.network is not None))
+
+
+def backbone_of(step: Step) -> str:
+    """Return the architecture of a step's networks; empty where they were given, or where there are none."""
+    return str(step.config.get("backbone") or next((key.backbone for key in networks_of(step)), ""))
+
+
 def bytes_left(graph: Graph, done: Container[str]) -> tuple[int, bool]:
-    """The bytes that the remaining steps will take, and whether that is all of them.
+    """Return the bytes that the remaining steps will take, and whether that is all of them.
 
     Networks and features are counted, and images that are kept; rows and drawings are small beside them. Not
-    counted are networks that were given, and architectures that `NUMBERS` does not name.
+    counted are networks that were given, and architectures that do not state their size.
     """
     counts = [bytes_of(step, graph.study) for step_id, step in graph.steps.items() if step_id not in done]
     return sum(count or 0 for count in counts), None not in counts
 
 
 def bytes_of(step: Step, study: Study) -> int | None:
-    """The bytes that a step leaves; None where that is not known."""
+    """Return the bytes that a step leaves; None where that is not known."""
+    images = cost_of(step).images
+    if images is not None:
+        return RENDERED * images(study.card(study.source), step.config)
     if step.name == "data":
         name = str(step.config["name"])
-        on_disk = name in study.data or name in study.nowhere
-        return study.card(name).images * (PICTURE if on_disk else RENDERED)
-    if step.name == "corrupted":
-        card = study.card(study.source)
-        chosen = min(card.sizes["test"], card.classes * int(step.config["per_class"]))
-        return chosen * RENDERED * len(BENCHMARK) * len(SEVERITIES)
+        return study.card(name).images * (PICTURE if is_on_disk(name, study) else RENDERED)
     if step.name == "given":
         return None
     if step.name not in ("train", "extract"):
         return 0
-    key = next((supply.network for supply in step.supplies if supply.network is not None), None)
-    backbone = step.config["backbone"] if key is None else key.backbone
-    if backbone not in NUMBERS:
+    backbone, classes = backbone_of(step), study.card(study.source).classes
+    size = size_of(backbone)
+    if size is None:
         return None
-    width, classes = NUMBERS[backbone][1], study.card(study.source).classes
     if step.name == "extract":
         of = next(supply for supply in step.supplies if supply.kind == "images")
-        return study.card(of.of).sizes[of.name] * (FLOAT * (width + classes) + LABELS)
+        return study.card(of.of).sizes[of.name] * (FLOAT * (size.features + classes) + LABELS)
     every, epochs = step.config["recipe"]["snapshot_every"], step.config["recipe"]["epochs"]
     kept = 1 + ((epochs - 1) // every if every else 0)
     return weights(backbone, classes) * kept
 
 
 def weights(backbone: str, classes: int) -> int:
-    """The bytes of a network, its final layer included; 0 of an architecture that is not known."""
-    numbers, width = NUMBERS.get(backbone, (0, 0))
-    return FLOAT * (numbers + (width + 1) * classes)
+    """Return the bytes of a network with its final layer; 0 for an architecture that states no size."""
+    size = size_of(backbone)
+    return FLOAT * (size.numbers + (size.features + 1) * classes) if size else 0
+
+
+def width_of(backbone: str) -> int:
+    """Return how many features an architecture has; 0 for one that states no size."""
+    size = size_of(backbone)
+    return size.features if size else 0
+
+
+def is_on_disk(name: str, study: Study) -> bool:
+    """Return whether the images of a data set lie on disk, and are not those of the embedded world."""
+    return name in study.data or name in study.nowhere
 
 
 def images_of(supply: Supply, study: Study, step: Step) -> int:
-    """How many images a step is given by a parent, or takes of them."""
+    """Return how many images a step is given by a parent, or takes of them."""
     card = study.card(supply.of)
     return int(min(card.sizes.get(supply.name, card.images), step.config.get("images", card.images)))

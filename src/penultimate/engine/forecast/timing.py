@@ -5,44 +5,28 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard
+from penultimate.engine.forecast.sizes import SIDE
 from penultimate.engine.forecast.timings import Timings
 from penultimate.errors import PenultimateError, RequestError
-from penultimate.graph import Step
-from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.plugins import told
-from penultimate.study.blocks import Given, Runs
-from penultimate.study.graph import Graph
+from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 
 if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
 
-SIDE = 24
-"""Pixels of a side of the embedded world's images."""
 MOST_PIXELS = 2**20
 """Of the images of a training step that is timed; a larger batch takes as many times as long."""
 TIMED, LARGE, SMALL = 8, 224, 4
 """Images of a batch of which a given network's cost is guessed, and the pixels of their sides; images of a
 batch of which that of training on images on disk is."""
-DECODING = 0.01
-"""Seconds for an image file."""
-PASSES = {"extract": 1.0, "layers": 1.5, "grams": 1.5}
-"""Steps that run a network, and how many times as long as its features alone they take."""
-TUNING, STEP = ("given_tune_cell", "given_fine_tuning"), 3.0
-"""Steps that train a network further, and how many times as long as its features a step on an image takes."""
-MOST_GRAMS = 1024
-RATE = 2e10
-"""Floating-point operations of a core in a second."""
-PROBING = 4 * 45 * 6 / RATE
-"""Seconds for an example, a feature and a class: 45 strengths, some passes each."""
 
 
 def training_seconds(study: Study, timings: Timings) -> float | None:
@@ -127,63 +111,7 @@ def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
     return ImageSet(pixels, np.arange(count) % len(names), np.arange(count), names)
 
 
-def given_seconds(graph: Graph, done: Mapping[str, float], timings: Timings) -> dict[str, float | None]:
-    """Return a guess of what the steps of given networks cost that are not done, by their ids.
-
-    One batch of each network that is to run is timed, with first weights, so that nothing is downloaded. A
-    network that cannot be built is left out; of one that is neither kept nor may be timed the seconds are
-    None. Nothing is timed where no given network is to run.
-    """
-    study = graph.study
-    blocks = [block for block in study.networks if isinstance(block, Given)]
-    sources = {key: block.networks[key.objective] for block in blocks for key in block.keys()}
-    left = [(step, _network_of(step)) for step_id, step in graph.steps.items() if step_id not in done]
-    running = {
-        key for step, key in left if step.name in (*PASSES, *TUNING) and key is not None and key in sources
-    }
-    timed = {key: _timed(sources[key], timings) for key in running}
-    known = {key: each for key, each in timed.items() if each is not None}
-    guessed = {step.id: _guess(step, study, known.get(key) if key else None) for step, key in left}
-    untimed = {step.id for step, key in left if key in timed and key not in known and not timings.may_take}
-    return {
-        step_id: seconds for step_id, seconds in guessed.items() if seconds is not None or step_id in untimed
-    }
-
-
-def _network_of(step: Step) -> NetworkKey | None:
-    """The one network that a step runs or measures."""
-    keys = {supply.network for supply in step.supplies if supply.network is not None}
-    return next(iter(keys)) if len(keys) == 1 else None
-
-
-def neighbours_seconds(train: int, test: int, width: int) -> float:
-    """All distances among the training images, and from the test images to these."""
-    return 2 * train * (train + test) * width / RATE
-
-
-def _guess(step: Step, study: Study, timed: tuple[float, int, int] | None) -> float | None:
-    """The seconds of a step; None for what does not depend on the size of images and network."""
-    name = str(step.columns.get("target"))
-    if step.name == "data" and name in study.data:
-        return study.card(name).images * DECODING
-    if timed is None:
-        return None
-    each, width, layers = timed
-    known = study.card(name)
-    if step.name in ("probed", "depth"):
-        train, test = known.sizes["train"], known.sizes["test"]
-        probes = 0.5 + PROBING * train * known.classes * width + neighbours_seconds(train, test, width)
-        return probes if step.name == "probed" else layers * probes + each * (train + test)
-    if step.name in TUNING:
-        shown: int = step.config["steps"] * min(step.config["batch_size"], known.sizes["train"])
-        return each * (STEP * shown + known.sizes["test"])
-    if step.name not in PASSES:
-        return None
-    images = known.sizes[step.config["split"] if step.name == "extract" else "test"]
-    return PASSES[step.name] * each * (min(images, MOST_GRAMS) if step.name == "grams" else images)
-
-
-def _timed(text: str, timings: Timings) -> tuple[float, int, int] | None:
+def given_network(text: str, timings: Timings) -> tuple[float, int, int] | None:
     """Return seconds for an image, the number of features, and of layers; None for what cannot be built.
 
     What a user's files build is timed each time: the files may have changed.
