@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,6 +169,28 @@ def takes_no_timing(parser: argparse.ArgumentParser) -> None:
         help="plan without timing a batch of each architecture first: what it costs is then unknown, unless"
         " it was timed here before",
     )
+
+
+def takes_engine(parser: argparse.ArgumentParser) -> None:
+    """Give a command --on."""
+    engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
+    parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
+
+
+def takes_gpus(parser: argparse.ArgumentParser, usual: str = "what the study says") -> None:
+    """Give a command --gpus."""
+    parser.add_argument(
+        "--gpus",
+        type=float,
+        metavar="SHARE",
+        help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
+        f" each; 4 for four that share a training; 0 for the CPU (default: {usual})",
+    )
+
+
+def with_gpus(study: Study, options: argparse.Namespace) -> Study:
+    """Return a study whose steps take the share of a GPU that --gpus says, if it says one."""
+    return study if options.gpus is None else dataclasses.replace(study, gpus=options.gpus)
 
 
 def takes_processes(parser: argparse.ArgumentParser) -> None:

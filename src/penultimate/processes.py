@@ -47,12 +47,18 @@ def _is_current(folder: str) -> bool:
 
 
 @contextlib.contextmanager
-def safely() -> Iterator[None]:
-    """Have processes that others start in the block (a pool's, Ray's) begin without the current folder."""
-    before = os.environ.get(SAFE)
-    os.environ[SAFE] = "1"
+def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have this process, and those that it starts, see environment variables within the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        del os.environ[SAFE]
-        os.environ.update({} if before is None else {SAFE: before})
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({} if value is None else {name: value})
+
+
+def safely() -> contextlib.AbstractContextManager[None]:
+    """Have processes that others start in the block (a pool's, Ray's) begin without the current folder."""
+    return with_variables({SAFE: "1"})

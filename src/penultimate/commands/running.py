@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,6 +14,8 @@ from penultimate.command import (
     say,
     seeds,
     takes_data,
+    takes_engine,
+    takes_gpus,
     takes_no_timing,
     takes_out,
     takes_plugins,
@@ -23,6 +24,7 @@ from penultimate.command import (
     tell,
     tell_plan,
     verifies,
+    with_gpus,
 )
 from penultimate.errors import RequestError, counted, shortened
 
@@ -41,13 +43,7 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
     takes_data(parser)
     takes_processes(parser)
     takes_plugins(parser)
-    parser.add_argument(
-        "--gpus",
-        type=float,
-        metavar="SHARE",
-        help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
-        " each; 4 for four that share a training; 0 for the CPU (default: what the study says)",
-    )
+    takes_gpus(parser)
 
 
 def _takes_plan(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +54,7 @@ def _takes_plan(parser: argparse.ArgumentParser) -> None:
 def _takes_run(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
     verifies(parser)
-    engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
-    parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
+    takes_engine(parser)
 
 
 def _study(options: argparse.Namespace) -> Study:
@@ -76,7 +71,7 @@ def _study(options: argparse.Namespace) -> Study:
         told = few_classes(term, study.card(study.source).classes)
         if told:
             say(f"penultimate: {told}", file=sys.stderr)
-    return study if options.gpus is None else dataclasses.replace(study, gpus=options.gpus)
+    return with_gpus(study, options)
 
 
 def _tell_of_plugins(study: Study) -> None:

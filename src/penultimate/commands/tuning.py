@@ -12,11 +12,14 @@ from penultimate.command import (
     say,
     seeds,
     takes_data,
+    takes_engine,
+    takes_gpus,
     takes_out,
     takes_plugins,
     takes_processes,
     takes_settings,
     verifies,
+    with_gpus,
 )
 from penultimate.objectives.presets import SUM
 
@@ -46,6 +49,8 @@ def _takes(tune: argparse.ArgumentParser) -> None:
     takes_out(tune)
     verifies(tune)
     takes_processes(tune)
+    takes_engine(tune)
+    takes_gpus(tune)
     takes_plugins(tune)
 
 
@@ -62,7 +67,7 @@ def _tune(options: argparse.Namespace) -> int:
     check_processes(options)
     load_plugins(options)
     study = override(load_study(options.study), options.assignments)
-    study = located_in(study, options.data, options.root)
+    study = with_gpus(located_in(study, options.data, options.root), options)
     planned = plan_tuning(
         restrict(study, (), seeds(options.seeds)),
         options.objectives,
@@ -73,7 +78,7 @@ def _tune(options: argparse.Namespace) -> int:
     )
     say(*plan_lines(planned))
     display = TuningDisplay(Store(options.out))
-    result = tune(planned, options.out, options.processes, display, options.line, verify=options.verify)
+    result = tune(planned, options.out, options.processes, display, options.line, options.on, options.verify)
     lines, errors = result_lines(result)
     say(*lines)
     if errors:

@@ -118,9 +118,10 @@ def fitness() -> Ready | Unfit:
     except (ImportError, OSError) as error:
         return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
     if device(CPU) == CUDA and not torch.cuda.is_available():
-        gpu = os.environ.get(VISIBLE)
+        named = os.environ.get(VISIBLE)
+        which = f"GPU '{named}'" if named else "a GPU"
         return Unfit(
-            f"PyTorch {torch.__version__} cannot use GPU '{gpu}'; --gpus 0 runs the study on the CPU, and"
+            f"PyTorch {torch.__version__} cannot use {which}; --gpus 0 runs the study on the CPU, and"
             f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
         )
     return Ready()

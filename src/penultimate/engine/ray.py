@@ -40,7 +40,7 @@ from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
 from penultimate.files import atomic_write
 from penultimate.graph import Step
-from penultimate.processes import PATH, SAFE, command, environment
+from penultimate.processes import PATH, SAFE, command, environment, with_variables
 from penultimate.store import Store
 from penultimate.study.graph import Graph
 from penultimate.userfile import first_line
@@ -207,7 +207,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
     _probe(address)
     own = {name: value for name, value in os.environ.items() if name.startswith("PENULTIMATE_")}
     stop = signal.getsignal(signal.SIGTERM)
-    with _environment({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
+    with with_variables({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
         ray = _imported()
     try:
         ray.init(
@@ -300,7 +300,7 @@ def _started(places: int, threads: int) -> Iterator[Any]:
     safe = {SAFE: "1", PATH: environment()[PATH]}
     around = {**VARIABLES, **DEVICES, **_authentication(), **variables(threads), **safe}
     try:
-        with _environment(around):
+        with with_variables(around):
             ray = _imported()
             stop = signal.getsignal(signal.SIGTERM)
             try:
@@ -327,19 +327,6 @@ def _started(places: int, threads: int) -> Iterator[Any]:
 def _authentication() -> dict[str, str]:
     """A secret, one for all runs of this process, for Ray reads it once; none where Ray was there before."""
     return {} if "ray" in sys.modules else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-
-
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
 
 
 def _users(folder: str) -> set[int]:

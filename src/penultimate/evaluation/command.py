@@ -10,6 +10,8 @@ from penultimate.command import (
     Command,
     check_processes,
     say,
+    takes_engine,
+    takes_gpus,
     takes_no_timing,
     takes_out,
     takes_processes,
@@ -109,6 +111,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     takes_no_timing(parser)
     takes_out(parser)
     takes_processes(parser)
+    takes_engine(parser)
+    takes_gpus(parser, "0")
     verifies(parser)
 
 
@@ -129,6 +133,7 @@ def _request(options: argparse.Namespace) -> Request:
         class_order=options.class_order,
         copies=options.copies,
         name=options.name or NAME,
+        gpus=options.gpus or 0.0,
     )
 
 
@@ -143,7 +148,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.plan:
         return tell_plan(request.study(), options)
     display = Display(Store(options.out))
-    done = carry_out(request, options.out, options.processes, display, options.line, "local", options.verify)
+    done = carry_out(
+        request, options.out, options.processes, display, options.line, options.on, options.verify
+    )
     for name in ("ranking", "tableD1"):
         shown = exhibit(name, options.out, done.study)
         if shown.is_measured or name == "ranking" or not shown.missing:  # else it says why there is none

@@ -154,7 +154,8 @@ def plan_tuning(
         for axis in candidate.axes:
             for value in axis.grid:  # a recipe may refuse a combination of values that it allows one by one
                 point = tuple(value if other is axis else other.centre for other in candidate.axes)
-                recipe_with(candidate.recipe, candidate.setting(point)[1])
+                recipe = recipe_with(candidate.recipe, candidate.setting(point)[1])
+                recipe.expect_shared_by(round(study.gpus))
     refine = planned is None or planned.refine
     return TuningPlan(study, listed, candidates, budget, expansions, refine, product)
 
