@@ -13,7 +13,14 @@ from tests.data import published
 
 HEAVY = {"torch", "torchvision", "timm", "numpy", "scipy", "sklearn", "matplotlib", "pandas", "jinja2", "PIL"}
 LISTS = ("objectives", "datasets", "backbones", "measurements", "metrics", "probes", "studies", "exhibits")
-COMMANDS = [["--help"], ["--version"], ["status"], *(["list", kind] for kind in LISTS)]
+COMMANDS = [
+    ["--help"],
+    ["--version"],
+    ["status"],
+    ["evaluate", "--help"],
+    ["tune", "--help"],
+    *(["list", kind] for kind in LISTS),
+]
 LIGHT = {
     "registry": "import penultimate; from penultimate import registry\n"
     "for kind in registry.KINDS: registry.names(kind)",

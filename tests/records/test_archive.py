@@ -43,6 +43,18 @@ def test_every_row_comes_back_to_nine_digits(finished_smoke: Path, tmp_path: Pat
     assert kept.provenance == json.loads(json.dumps(provenance(folder)))
 
 
+def test_every_device_that_a_study_ran_on_is_told(
+    finished_smoke: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = study_folder(finished_smoke / "runs")
+    assert folder.provenance()["device"] == "cpu"
+    metas = folder.metas()
+    last = list(metas)[-1]
+    moved = dataclasses.replace(metas[last], content={**metas[last].content, "device": "a GPU"})
+    monkeypatch.setattr(StudyFolder, "metas", lambda self: {**metas, last: moved})
+    assert folder.provenance()["device"] == "a GPU, cpu"
+
+
 def test_the_same_study_gives_the_same_bytes(finished_smoke: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         keep(study_folder(finished_smoke / "runs"), tmp_path / name)

@@ -102,6 +102,13 @@ def test_a_kept_run_as_it_was_written_is_used(kept: Path, tmp_path: Path) -> Non
     used(kept, tmp_path / "to")
 
 
+@pytest.mark.parametrize("share", [0.1, 1.0, 4])
+def test_a_kept_run_on_shares_of_gpus_is_read(kept: Path, tmp_path: Path, share: float) -> None:
+    folder = copied(kept, tmp_path / "kept")
+    forge(folder, changed(card_of(kept), ("description", "gpus"), share))
+    assert read_kept(folder).description["gpus"] == share
+
+
 @pytest.mark.long
 def test_no_forged_field_ends_in_a_raw_error(kept: Path, tmp_path: Path) -> None:
     """Every field of kept.json, in turn of every wrong form, or missing."""

@@ -197,7 +197,7 @@ DESCRIPTION = Fields(
     },
     {
         **dict.fromkeys(("title", "question", "command", "tunes", "changed_from", "page"), text),
-        **{"layers": TEXTS, "num_features": whole, "threads": whole, "gpus": whole},
+        **{"layers": TEXTS, "num_features": whole, "threads": whole, "gpus": amount},
         "measure": TEXTS,
         "cards": ListOf(data_card),
         "tuned_by": Either((text, TEXTS)),
