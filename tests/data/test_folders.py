@@ -178,3 +178,72 @@ def test_classes_are_in_the_order_of_their_folders_names_on_disk(tmp_path: Path)
     assert names == tuple(
         unicodedata.normalize("NFC", name) for name in sorted(each.name for each in tmp_path.iterdir())
     )
+
+
+@pytest.mark.parametrize(
+    ("folders", "sizes", "said"),
+    [
+        (("{c}/train", "{c}/test"), [10, 10], "the splits are those of the folders within the class folders"),
+        (("data/{c}/Train", "data/{c}/valid", "data/{c}/TEST"), [20, 10], "10 validation images are trained"),
+        (
+            ("{c}/train/x", "{c}/test/y", "{c}/extra"),
+            [10, 10],
+            "left out: 2 folders ('ant/extra', 'bee/extra')",
+        ),
+    ],
+)
+def test_splits_within_class_folders(
+    folders: tuple[str, ...], sizes: list[int], said: str, tmp_path: Path
+) -> None:
+    root = lay(tmp_path, *(folder.format(c=name) for folder in folders for name in ("ant", "bee")))
+    opened = open_dataset(str(root))
+    assert found(opened) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
+    assert [len(listing) for listing in opened.splits.values()] == sizes
+    assert said in told(opened)
+    assert "without class folders" not in told(opened)
+    whole = open_dataset(f"{root}(split=None)")
+    assert "were drawn with seed 0" in told(whole)
+
+
+@pytest.mark.parametrize("folders", [("ant/train", "ant/test", "bee"), ("bee", "bee/train", "bee/test")])
+def test_splits_within_some_classes_only_are_refused(folders: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"images of 1 class \('bee'\) lie in none; put all"):
+        open_dataset(str(lay(tmp_path, *folders)))
+
+
+def test_parts_that_are_numbered_are_asked_for(tmp_path: Path) -> None:
+    root = lay(
+        tmp_path / "set", *(f"{fold}/{name}" for fold in ("fold1", "Fold_2", "fold3") for name in "ab")
+    )
+    with pytest.raises(RequestError, match=r"3 folders .* called like parts .*/set\(test='fold3'\)"):
+        open_dataset(str(root))
+    for test, sizes in (("'fold3'", [20, 10]), ("['fold1', 'Fold_2']", [10, 20])):
+        opened = open_dataset(f"{root}(test={test})")
+        assert found(opened) == {"train": ("a", "b"), "test": ("a", "b")}
+        assert [len(listing) for listing in opened.splits.values()] == sizes
+    with pytest.raises(RequestError, match=r"unknown folder with class folders .* 'fold_3'. Did you mean"):
+        open_dataset(f"{root}(test='fold_3')")
+    classes = open_dataset(f"{root}(split=None)")
+    assert classes.splits["train"].class_names == ("Fold_2", "fold1", "fold3")
+    flat = open_dataset(str(lay(tmp_path / "flat", "fold1", "fold2")))
+    assert "taken for a class, and not for the images of a split: 2 folders ('fold1', 'fold2')" in told(flat)
+
+
+def test_what_is_asked_of_folders_can_be_said(tmp_path: Path) -> None:
+    root = lay(tmp_path, *(f"{split}/{name}" for split in ("train", "holdout") for name in ("ant", "bee")))
+    with pytest.raises(RequestError, match=r"\(split=None\)\"; .* is tested on: .*\(test='holdout'\)"):
+        open_dataset(str(root))
+    assert found(open_dataset(f"{root}(test='holdout')")) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
+    assert open_dataset(f"{root}(split=None)").splits["test"].class_names == ("holdout", "train")
+    with pytest.raises(RequestError, match=r"label=\.\.\. is not said of class folders"):
+        open_dataset(f"{root}(label='x')")
+
+
+def test_where_no_image_is_found_what_lies_there_is_named(tmp_path: Path) -> None:
+    put(tmp_path / "ant/0.heic", b"x")
+    put(tmp_path / "labels.csv", "path,label")
+    with pytest.raises(
+        RequestError,
+        match=r"1 is no image by its name \('ant/0.heic'\); the table '.*/labels.csv' may be given",
+    ):
+        open_dataset(str(tmp_path))

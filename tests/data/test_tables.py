@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from tests.data.published import put, put_image
+from tests.data.test_published import assert_shows_its_labels
 
 from penultimate.data.opening import OpenedDataset, open_dataset
-from penultimate.errors import RequestError
+from penultimate.errors import DamagedFileError, RequestError
 
 CLASSES = ("ant", "bee", "wasp")
 
@@ -165,3 +169,234 @@ def test_one_image_under_two_paths_is_refused(kind: str, tmp_path: Path) -> None
     put(tmp_path / "t.csv", f"path,label,split\na/x.jpg,ant,train\n{other},ant,test")
     with pytest.raises(RequestError, match="are one file, which is listed twice"):
         open_dataset(str(tmp_path / "t.csv"))
+
+
+def table(root: Path, text: str, name: str = "t.csv", encoding: str = "utf-8") -> Path:
+    """Put a table beside twelve images."""
+    for number in range(12):
+        if not (root / f"{number}.jpg").exists():
+            put_image(root / f"{number}.jpg", number % 3, number)
+    put(root / name, text.encode(encoding))
+    return root / name
+
+
+def lines(header: str, row: Callable[[int], str], count: int = 12, separator: str = ",") -> str:
+    return "\n".join([header, *map(row, range(count))]).replace(",", separator)
+
+
+def classes(place: object) -> tuple[str, ...]:
+    return open_dataset(str(place)).splits["train"].class_names
+
+
+@pytest.mark.parametrize("column", ["usage", "phase", "dataset", "set", "Data Mode"])
+@pytest.mark.parametrize("values", ["Training PublicTest PrivateTest", "0 1 2", "train val test"])
+def test_columns_of_other_names_that_say_the_split(column: str, values: str, tmp_path: Path) -> None:
+    data = opened(tmp_path, column, [values.split()[place] for place in (0, 0, 0, 1, 1, 2, 2)])
+    assert marked(data) == [5, 6]
+    assert "the 2 validation images are trained on" in " ".join(data.notes)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "note"),
+    [
+        (
+            "fold",
+            "0123401234",
+            "numbers parts for cross-validation, and is not used; .*split='fold', test='4'",
+        ),
+        ("train_test_split", "1111111000", "may number the splits, and is not used"),
+        ("vehicle", ["train", "bus", "test"] * 3, "names splits in some of its cells only, and is not used"),
+    ],
+)
+def test_a_column_that_may_say_the_split_is_named(
+    column: str, cells: Sequence[str], note: str, tmp_path: Path
+) -> None:
+    assert re.search(f"the column '{column}' {note}", " ".join(opened(tmp_path, column, [*cells]).notes))
+
+
+def test_a_split_that_is_said(tmp_path: Path) -> None:
+    opened(
+        tmp_path,
+        "fold,kind",
+        [f"{n // 3 % 3 + 1},{'train' if n < 6 else 'test' if n < 9 else 'x'}" for n in range(10)],
+    )
+    file = tmp_path / "t.csv"
+    assert marked(open_dataset(f"{file}(split='fold', test=3)")) == [6, 7, 8]
+    assert marked(open_dataset(f"{file}(split='Fold', test=['2', '3'])")) == [3, 4, 5, 6, 7, 8]
+    said = open_dataset(f"{file}(split='kind')")
+    assert marked(said) == [6, 7, 8]
+    assert "of no split, and left out: 1 of 10 images" in said.notes
+    assert "were drawn" in " ".join(open_dataset(f"{file}(split=None)").notes)
+    for settings, message in (
+        ("split='fold', test=7", "unknown value of 'fold' .* '7'. Known: 1, 2, 3"),
+        ("split='fold'", r"no cell of 'fold' names a split; .*test='3'\)\" tests on"),
+        ("test=2", "goes with the column whose cells they are"),
+        ("splits='kind'", "unknown setting .*'splits'. Did you mean 'split'"),
+        ("split='knid'", "unknown column .*'knid'. Did you mean 'kind'"),
+        ("label=3", "label is a name, not 3"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            open_dataset(f"{file}({settings})")
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "message"),
+    [
+        (
+            "usage",
+            ["train", "test", "extra"],
+            "unknown split in line 4 .* To leave out what names no split: ",
+        ),
+        ("split", ["a", "a", "b"], r"unknown split in line 2 .*\(split='split', test='b'\)"),
+        ("split", ["1", "1", "0"], r"0, which is training elsewhere, is not the largest; .*test='1'\)"),
+        (
+            "usage,phase",
+            ["train,train", "test,train", "test,test"],
+            "'usage' and 'phase' name different splits",
+        ),
+    ],
+)
+def test_a_split_that_is_unclear_is_asked_for(
+    columns: str, cells: list[str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError, match=message):
+        opened(tmp_path, columns, cells)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["path,diagnosis", "path,dog breed", "path,class_id", "path,Species", "path,kind", "path,note,target"],
+)
+def test_the_column_of_labels_is_chosen(header: str, tmp_path: Path) -> None:
+    extra = "say {n}," if "note" in header else ""
+    file = table(tmp_path, lines(header, lambda n: f"{n}.jpg,{extra.format(n=n)}{CLASSES[n % 3]}"))
+    assert classes(file) == CLASSES
+
+
+@pytest.mark.parametrize("column", ["image_id", "img_path", "id", "name", "filepath", "File Name", "key"])
+@pytest.mark.parametrize("below", ["", "pictures/", "part{}/"])
+def test_images_are_found_by_names_without_endings(column: str, below: str, tmp_path: Path) -> None:
+    for number in range(12):
+        put_image(tmp_path / below.format(number % 2) / f"im{number}.jpg", number % 3, number)
+    put(tmp_path / "t.csv", lines(f"age,{column},sex,breed", lambda n: f"4{n % 2},im{n},f,{CLASSES[n % 3]}"))
+    data = open_dataset(f"{tmp_path / 't.csv'}")
+    assert sum(map(len, data.splits.values())) == 12
+    assert_shows_its_labels(data.splits["train"])
+    assert ("the images were found by their names, in" in " ".join(data.notes)) == bool(below)
+
+
+def test_classes_in_columns_of_0_and_1(tmp_path: Path) -> None:
+    def row(n: int) -> str:
+        return f"{n}.jpg,{float(n % 3 == 0)},{float(n % 3 == 1)},{float(n % 3 == 2)},{n % 2}"
+
+    file = table(tmp_path, lines("image,Wasp, Bee, Ant,odd", row))
+    with pytest.raises(
+        RequestError, match=r"4 columns .* are to mark one class for each image; row 2 marks 2"
+    ):
+        open_dataset(str(file))
+    data = open_dataset(f"{file}(label=('wasp', 'bee', 'Ant'))")
+    assert data.splits["train"].class_names == ("Wasp", "Bee", "Ant")
+    assert_shows_its_labels(data.splits["train"])
+    assert classes(f"{file}(label='odd')") == ("0", "1")
+    table(tmp_path, lines("image,Wasp,Bee,Ant", lambda n: row(n).rpartition(",")[0]))
+    whole = open_dataset(str(file))
+    assert "the class of an image is the one that its row marks: 3 columns" in " ".join(whole.notes)
+    assert whole.splits["train"].class_names == ("Wasp", "Bee", "Ant")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "path,category,species",
+            r"it may be 'category' or 'species'. Call it label, or say it: .*t.csv\(label=",
+        ),
+        ("path,red,round", r"it may be 'red' or 'round'"),
+        ("path,label,label", "2 columns|1 column .*of the same name"),
+        ("0.jpg,ant,bee", "its first line is that of an image, '0.jpg'"),
+    ],
+)
+def test_columns_that_are_unclear_are_asked_for(header: str, message: str, tmp_path: Path) -> None:
+    file = table(tmp_path, lines(header, lambda n: f"{n}.jpg,{n % 2},{n % 3}"))
+    with pytest.raises(RequestError, match=message):
+        open_dataset(str(file))
+
+
+def test_names_that_lead_to_two_images_are_asked_for(tmp_path: Path) -> None:
+    for name in ("a/x.jpg", "b/x.jpg", "y.jpg", "y.png"):
+        put_image(tmp_path / name, 1)
+    for rows, message in (
+        ("x,1", "'x' may be 'a/x.jpg' or 'b/x.jpg'"),
+        ("y,1", "'y' may be 'y.jpg' or 'y.png'"),
+    ):
+        put(tmp_path / "t.csv", f"image,label\n{rows}\n")
+        with pytest.raises(RequestError, match=message):
+            open_dataset(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32"])
+@pytest.mark.parametrize(
+    ("name", "separator"), [("t.txt", "\t"), ("t.tsv", "\t"), ("t.csv", "|"), ("t.txt", " ")]
+)
+def test_encodings_and_separators(encoding: str, name: str, separator: str, tmp_path: Path) -> None:
+    text = lines("path,label", lambda n: f"{n}.jpg,{'Bär' if n % 2 else 'Löwe'}", separator=separator)
+    assert classes(table(tmp_path, text, name, encoding)) == ("Bär", "Löwe")
+
+
+def test_another_encoding_is_named(tmp_path: Path) -> None:
+    text = lines("path,label", lambda n: f"{n}.jpg,{'Bär' if n % 2 else 'Löwe'}")
+    with pytest.raises(RequestError, match=r"is not in UTF-8 .*0xf6.*: save it as UTF-8, which Excel calls"):
+        open_dataset(str(table(tmp_path, text, encoding="cp1252")))
+    with pytest.raises(DamagedFileError, match="as UTF-16 without a byte order mark does"):
+        open_dataset(str(table(tmp_path, text.replace("ä", "a").replace("ö", "o"), encoding="utf-16-le")))
+
+
+def objects(*, label: Callable[[int], object], name: str = "file_name") -> str:
+    return "\n".join(json.dumps({name: f"{n}.jpg", "label": label(n)}) for n in range(12))
+
+
+def test_objects_of_json(tmp_path: Path) -> None:
+    assert classes(table(tmp_path, objects(label=lambda n: n % 3), "t.jsonl")) == ("0", "1", "2")
+    assert (
+        classes(table(tmp_path, objects(label=lambda n: CLASSES[n % 3], name="image"), "t.ndjson")) == CLASSES
+    )
+    data = open_dataset(str(table(tmp_path, objects(label=lambda n: n % 3 if n else None), "t.jsonl")))
+    assert "without a label (None), and left out: 1 of 12 images" in data.notes
+    for text, message in (
+        (objects(label=lambda n: [1, 2]), "several labels"),
+        ('{"image": "0.jpg"\n', "line 1: "),
+        ("[1]\n", "line 1: an object"),
+    ):
+        with pytest.raises((RequestError, DamagedFileError), match=message):
+            open_dataset(str(table(tmp_path, text, "t.jsonl")))
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "_classes.csv"])
+def test_tables_beside_their_images_in_folders_of_splits(name: str, tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        text = {
+            "metadata.csv": lines("file_name,label", lambda n: f"{n}.jpg,{CLASSES[n % 3]}"),
+            "metadata.jsonl": objects(label=lambda n: CLASSES[n % 3]),
+            "_classes.csv": lines(
+                "filename, ant, bee, wasp",
+                lambda n: f"{n}.jpg, {int(n % 3 == 0)}, {int(n % 3 == 1)}, {int(n % 3 == 2)}",
+            ),
+        }[name]
+        table(tmp_path / split, text, name)
+    data = open_dataset(str(tmp_path))
+    assert [len(listing) for listing in data.splits.values()] == [24, 12]
+    assert data.splits["test"].class_names == CLASSES
+    for listing in data.splits.values():
+        assert_shows_its_labels(listing)
+    assert data.splits["test"].name(0) == "test/0.jpg"
+
+
+def test_a_table_of_captions_leaves_class_folders_as_they_are(tmp_path: Path) -> None:
+    for number in range(8):
+        put_image(tmp_path / CLASSES[number % 2] / f"{number}.jpg", number % 2, number)
+    put(tmp_path / "metadata.csv", lines("file_name,text", lambda n: f"{CLASSES[n % 2]}/{n}.jpg,is {n}", 8))
+    assert classes(tmp_path) == ("ant", "bee")
+    put(
+        tmp_path / "metadata.csv", lines("file_name,label", lambda n: f"{CLASSES[n % 2]}/{n}.jpg,L{n % 2}", 8)
+    )
+    assert classes(tmp_path) == ("L0", "L1")

@@ -509,6 +509,11 @@ def test_a_wrong_request_is_answered_in_a_sentence(
 def test_named_data_lie_below_the_root(tmp_path: Path) -> None:
     (tmp_path / "pets").mkdir()
     assert data_named(["pets", "digits"], str(tmp_path)) == {"pets": str(tmp_path / "pets"), "digits": ""}
+    (tmp_path / "t.csv").touch()
+    said = f"{tmp_path}/t.csv(label='kind', split='a=b')"
+    assert data_named([said]) == {"t": said}
+    assert data_named([f"birds={said}"]) == {"birds": said}
+    assert data_named(["t.csv(label='kind')"], str(tmp_path)) == {"t.csv": f"{tmp_path}/t.csv(label='kind')"}
     with pytest.raises(RequestError, match="nor below"):
         data_named(["flowers"], str(tmp_path))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from penultimate.data.labels import Labels, read_labels
 from penultimate.data.listing import Listing, Source
+from penultimate.data.places import Place
 from penultimate.data.reading import SPAN, visible
 from penultimate.data.sources import Array, Arrow, arrow, image_column, label_column, read_array
 from penultimate.data.split_names import SPLITS, expect_one_each, part_of
@@ -65,8 +66,9 @@ def _column(path: Path, name: str, labels: np.ndarray) -> np.ndarray:
     return labels
 
 
-def hugging_face(path: Path) -> tuple[dict[str, Listing], list[str]]:
+def hugging_face(place: Place) -> tuple[dict[str, Listing], list[str]]:
     """Read what `save_to_disk` wrote: a DatasetDict of splits, or one Dataset."""
+    path = place.path
     folders, notes = {path: ""}, list[str]()
     if (path / "dataset_dict.json").is_file():
         entries = [entry for entry in visible(path) if entry.is_dir()]
@@ -81,8 +83,8 @@ def hugging_face(path: Path) -> tuple[dict[str, Listing], list[str]]:
     named: set[tuple[str, ...]] = set()
     for folder, part in folders.items():
         table = arrow(folder)
-        column = label_column(table, folder)
-        sources[part], columns[part] = Arrow(folder, image_column(table, folder)), list(table[column])
+        column = label_column(table, place)
+        sources[part], columns[part] = Arrow(folder, image_column(table, place)), list(table[column])
         named.add(tuple(getattr(_of_one(table.features[column]), "names", None) or ()))
     if len(named) > 1:
         raise RequestError(f"'{path}': its splits name their classes differently")

@@ -11,6 +11,7 @@ from penultimate.data.catalog import Accuracy
 from penultimate.data.entries import ENTRIES, Entry
 from penultimate.data.listing import Listing
 from penultimate.data.own import TEST_SHARE, read_own
+from penultimate.data.places import read_place
 from penultimate.data.prepared import Copy, expect_matching, read_copy
 from penultimate.errors import RequestError, nearest
 
@@ -78,8 +79,9 @@ def open_dataset(
 ) -> OpenedDataset:
     """A published data set in the folder `root`, or, under any other name, what a user has at `root`.
 
-    Without `root`, `name` is a path: a folder of images, a table (.csv) of paths and labels, arrays (.npz, or
-    a folder of .npy), a data set that Hugging Face's `save_to_disk` wrote. Where nothing in it says what is
+    Without `root`, `name` is a path: a folder of images, a table (.csv, .jsonl) of paths and labels, arrays
+    (.npz, or a folder of .npy), a data set that Hugging Face's `save_to_disk` wrote; which column means what
+    may stand behind it, "t.csv(label='species')" (see `data.places`). Where nothing in it says what is
     tested on, a `test_share` of each class is drawn with `seed`. Digests of images are kept in `cache`.
 
     Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
@@ -103,13 +105,14 @@ def open_dataset(
             return replace(listing, cache=cache)
 
         return OpenedDataset(name, card.title, card.accuracy, _Lazily(card.splits, read), (), entry)
-    path = Path(name if root is None else root).expanduser()
+    place = read_place(name if root is None else root)
+    path = place.path
     if root is None and not path.exists():
         raise RequestError(
             f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."
             f"{nearest(name, ENTRIES)}"
         )
-    splits, notes = read_own(path, seed, test_share)
+    splits, notes = read_own(place, seed, test_share)
     kept = {split: replace(listing, cache=cache) for split, listing in splits.items()}
     title = path.resolve().name if root is None else name
     return OpenedDataset(title, title, "top1", kept, tuple(notes))
@@ -122,7 +125,7 @@ def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: Entry | No
     if entry is not None and copy.name != name:
         raise RequestError(f"'{copy.folder}' is a prepared copy of '{copy.name}', not of '{name}'")
     entry = ENTRIES.get(copy.name)
-    where, notes = Path(copy.where), copy.told
+    where, notes = read_place(copy.where).path, copy.told
     is_empty = where.is_dir() and not any(where.iterdir())  # as where a disk is not mounted
     if where.exists() and not is_empty:
         source = open_dataset(copy.name, where) if entry is not None else open_dataset(copy.where)

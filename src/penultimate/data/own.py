@@ -16,7 +16,8 @@ import numpy as np
 from penultimate.data.arrays import arrays, hugging_face, names_in_archive
 from penultimate.data.folders import folders
 from penultimate.data.listing import Chain, Listing
-from penultimate.data.tables import table
+from penultimate.data.places import TABLES, Place
+from penultimate.data.tables import metadata, metadata_in, table
 from penultimate.data.walking import some
 from penultimate.errors import RequestError, counted
 
@@ -25,28 +26,36 @@ Splits = dict[str, Listing]
 Notes = list[str]
 
 
-def read_own(path: Path, seed: int = 0, test_share: float = TEST_SHARE) -> tuple[Splits, Notes]:
-    """The splits "train" and "test" of what lies at a path, and what a reader of results must know of them.
+def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tuple[Splits, Notes]:
+    """Return the splits "train" and "test" of what lies at a place, and what a reader of results must know.
 
     Raises RequestError for what holds no images, DamagedFileError for what cannot be read.
     """
     if not 0 < test_share < 1:
         raise RequestError(f"the share of test images lies between 0 and 1; got {test_share}")
+    path = place.path
     if path.is_dir():
         if (path / "dataset_dict.json").is_file() or (path / "state.json").is_file():
-            parts, notes = hugging_face(path)
+            place.expect_only("what save_to_disk wrote", "image", "label")
+            parts, notes = hugging_face(place)
         elif any(entry.suffix == ".npy" for entry in path.iterdir()):
+            place.expect_only("arrays")
             parts, notes = arrays(path, {entry.stem: entry for entry in sorted(path.glob("*.npy"))})
+        elif tables := metadata_in(path):
+            parts, notes = metadata(place, tables)
         else:
-            parts, notes = folders(path)
+            place.expect_only("class folders", "split", "test")
+            parts, notes = folders(place)
     elif path.suffix.lower() == ".npz" and path.is_file():
+        place.expect_only("arrays")
         parts, notes = arrays(path, dict.fromkeys(names_in_archive(path), path))
-    elif path.suffix.lower() in (".csv", ".tsv", ".txt") and path.is_file():
-        parts, notes = table(path)
+    elif path.suffix.lower() in TABLES and path.is_file():
+        parts, notes = table(place)
     elif path.exists():
         raise RequestError(
-            f"'{path}' is none of: a folder of images, a table (.csv, .tsv) of paths and labels, arrays"
-            " (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an archive first"
+            f"'{path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl) of paths and labels,"
+            " arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an archive"
+            " first"
         )
     else:
         raise RequestError(f"'{path}' does not exist")

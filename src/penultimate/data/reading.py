@@ -18,6 +18,9 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 """Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images."""
+MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32"}
+MARKS |= {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+"""The encodings that byte order marks name."""
 Rows = Sequence[tuple[str, int]]
 """Images by their path below a folder, with their labels."""
 SPAN = 1 << 32
@@ -145,13 +148,31 @@ def lines_of(path: Path) -> list[str]:
 
 
 def text_of(path: Path) -> str:
-    """A text file in UTF-8; raises RequestError where it is missing, DamagedFileError where it is no text."""
+    """Return a text file in UTF-8, or in the encoding that its byte order mark names (Excel's is UTF-16).
+
+    Raises RequestError where it is missing, or in another encoding; DamagedFileError where it is no text.
+    """
     try:
-        return path.read_text("utf-8-sig")
+        content = path.read_bytes()
+        encoding = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
+        text = content.decode(encoding)
     except FileNotFoundError:
         raise RequestError(f"'{path}' is missing; the data set is read by it") from None
-    except (UnicodeDecodeError, OSError) as error:
+    except UnicodeDecodeError as error:
+        if encoding == "utf-8" and b"\0" not in content:
+            raise RequestError(
+                f"'{path}' is not in UTF-8 (byte {error.start:,} is 0x{content[error.start]:02x}): save it as"
+                " UTF-8, which Excel calls 'CSV UTF-8'"
+            ) from None
         raise DamagedFileError(f"'{path}' is no list of images: {error}") from None
+    except OSError as error:
+        raise DamagedFileError(f"'{path}' is no list of images: {error}") from None
+    if "\0" in text:
+        raise DamagedFileError(
+            f"'{path}' is no list of images: it holds zero bytes, as UTF-16 without a byte order mark does;"
+            " save it as UTF-8"
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def rows_of(path: Path, delimiter: str, *needed: str) -> list[dict[str, str]]:

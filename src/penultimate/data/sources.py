@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from penultimate.data.places import Place
 from penultimate.data.unpacking import tar_members
 from penultimate.errors import DamagedFileError, RequestError, unknown
 
@@ -284,23 +285,40 @@ def arrow(folder: Path) -> Any:
         raise DamagedFileError(f"'{folder}' is not a whole data set of save_to_disk: {error}") from None
 
 
-def image_column(table: Any, folder: Path) -> str:
-    """The column of images; raises RequestError where there is none, or several."""
+def image_column(table: Any, place: Place) -> str:
+    """Return the column of images; raises RequestError where there is none, or several and none is said."""
     from datasets import Image
 
-    columns = [name for name, feature in table.features.items() if isinstance(feature, Image)]
-    if len(columns) != 1:
-        raise RequestError(f"'{folder}' has {len(columns)} columns of images; one is expected")
-    return str(columns[0])
+    columns = [str(name) for name, feature in table.features.items() if isinstance(feature, Image)]
+    if place.image and place.image not in columns:
+        raise unknown(f"column of images in '{place.path}'", place.image, columns)
+    if len(columns) > 1 and not place.image:
+        raise RequestError(
+            f"'{place.path}' has the columns of images {', '.join(columns)}; say which one is to be read:"
+            f" {place.with_setting('image', columns[0])}"
+        )
+    if not columns:
+        raise RequestError(
+            f"'{place.path}' has the columns {', '.join(table.features)}, and none of them holds images; in"
+            " Hugging Face's datasets: cast_column(COLUMN, datasets.Image())"
+        )
+    return place.image or columns[0]
 
 
-def label_column(table: Any, folder: Path) -> str:
-    """The column of labels: "label", or the only one of class labels."""
+def label_column(table: Any, place: Place) -> str:
+    """Return the column that is said, "label", or the only one of class labels."""
     from datasets import ClassLabel
 
-    if "label" in table.features:
-        return "label"
-    columns = [name for name, feature in table.features.items() if isinstance(feature, ClassLabel)]
+    said = "".join(place.label)
+    if said or "label" in table.features:
+        if said and said not in table.features:
+            raise unknown(f"column of '{place.path}'", said, table.features)
+        return said or "label"
+    columns = [str(name) for name, feature in table.features.items() if isinstance(feature, ClassLabel)]
     if len(columns) != 1:
-        raise unknown(f"column of '{folder}'", "label", table.features)
-    return str(columns[0])
+        known = columns or [*table.features]
+        raise RequestError(
+            f"'{place.path}': which column holds the labels is not clear; it may be"
+            f" {' or '.join(map(repr, known))}. Say it: {place.with_setting('label', known[0])}"
+        )
+    return columns[0]

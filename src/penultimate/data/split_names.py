@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable
 from penultimate.errors import RequestError
 
 TRAIN = ("train", "training", "trn")
-VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation")
-TEST = ("test", "testing", "tst")
+VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation", "publictest")
+TEST = ("test", "testing", "tst", "privatetest")
+"""With the usual names of Kaggle's two test sets, of which networks are chosen by the public one."""
 SPLITS = {
     name: part
     for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
@@ -27,13 +28,13 @@ def part_of(name: str, common: Collection[str] = ()) -> str:
 
     `common` are words that the names beside it have too, and which therefore tell nothing.
 
-    >>> [part_of(name) for name in ("Train", "test_set", "val2017", "bullet train", "trainer")]
-    ['train', 'test', 'validation', '', '']
+    >>> [part_of(name) for name in ("Train", "test_set", "val2017", "bullet train", "Private Test")]
+    ['train', 'test', 'validation', '', 'test']
     >>> part_of("seg_test", words_in_all(["seg_train", "seg_test"]))
     'test'
     """
     telling = [word for word in words_of(name) if word not in FILLERS and word not in common]
-    found = _GLUED.fullmatch(telling[0]) if len(telling) == 1 else None
+    found = _GLUED.fullmatch("".join(telling))
     return SPLITS[found[1]] if found else ""
 
 

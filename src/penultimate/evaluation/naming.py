@@ -9,6 +9,7 @@ from typing import Any
 
 from penultimate import registry
 from penultimate.data.entries import ENTRIES
+from penultimate.data.places import read_place
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.sources import KINDS, LIVE, read_source
 
@@ -99,16 +100,17 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
     named: dict[str, str] = {}
     for text in texts:
         name, equals, where = (part.strip() for part in text.partition("="))
+        if name.count("(") > name.count(")"):  # the "=" of a setting: t.csv(label='species')
+            name, equals, where = text.strip(), "", ""
         if not equals:
-            below = Path(root).expanduser() / name
+            below = read_place(Path(root) / name).path
             if name in registry.names("dataset"):
                 where = ""
             elif root and below.exists():
-                where = str(Path(root) / name)
+                name, where = read_place(name).path.name, str(Path(root) / name)
             elif root and name in ENTRIES:
                 where = root
-            elif Path(name).expanduser().exists():
-                place = Path(name).expanduser().resolve()
+            elif (place := read_place(name).path.resolve()).exists():
                 name, where = place.name if place.is_dir() else place.stem, name
             else:
                 there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"

@@ -1,0 +1,72 @@
+"""A place on disk with what is said of the data there: "birds.csv(label='species')"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penultimate.errors import RequestError, unknown
+from penultimate.registry import parse
+
+_SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
+TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
+SETTINGS = ("image", "label", "split", "test")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where data lie, and which columns or folders mean what, as far as that is said.
+
+    image   the column that names the images
+    label   the column of labels, or several columns of 0 and 1, one for each class
+    split   the column that says which images are tested on; None where no column is to say it
+    test    the cells of that column, or the folders, that are tested on; the others are trained on
+    """
+
+    path: Path
+    image: str = ""
+    label: tuple[str, ...] = ()
+    split: str | None = ""
+    test: tuple[str, ...] = ()
+
+    def expect_only(self, what: str, *settings: str) -> None:
+        """Raise RequestError if anything but these settings is said."""
+        for name in SETTINGS:
+            if name not in settings and getattr(self, name) not in ("", ()):
+                raise RequestError(f"'{self.path}': {name}=... is not said of {what}")
+
+    def with_setting(self, name: str, value: object) -> str:
+        """Return how a setting is said of this place, for an error message.
+
+        >>> Place(Path("a/birds.csv")).with_setting("label", "kind")
+        '"a/birds.csv(label=\\'kind\\')"'
+        """
+        return f'"{self.path}({name}={value!r})"'
+
+
+def read_place(text: str | Path) -> Place:
+    """Read a path, behind which settings may stand in parentheses; raises RequestError for unknown ones.
+
+    >>> read_place("birds.csv(label='species')").label
+    ('species',)
+    """
+    path = Path(text).expanduser()
+    said = _SAID.fullmatch(str(path))
+    if path.exists() or said is None:
+        return Place(path)
+    settings: dict[str, Any] = parse(f"place{said['listed']}").arguments
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            raise unknown(f"setting of '{text}'", name, SETTINGS)
+        of_test = name == "test" and isinstance(value, int)
+        of_several = name in ("label", "test") and isinstance(value, (tuple, list))
+        no_split = name == "split" and value is None
+        if not (isinstance(value, str) or of_test or of_several or no_split):
+            raise RequestError(f"'{text}': {name} is a name, not {value!r}")
+    for name in ("label", "test"):
+        if name in settings:
+            value = settings[name]
+            settings[name] = tuple(map(str, value)) if isinstance(value, (tuple, list)) else (str(value),)
+    return Place(Path(said["path"]), **settings)
