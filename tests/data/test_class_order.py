@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def test_an_order_is_called_by_the_most_usual_name() -> None:
         {"class_to_idx": {"a": 1, "b": 0, "c": 2}, "epoch": 3},
         {"id2label": {"0": "b", "1": "a", "2": "c"}, "label2id": {"a": 1}},
         {"names": ["b", "a", "c"]},
+        {"idx_to_class": {"00": "b", "01": "a", "02": "c"}},
     ],
 )
 def test_an_order_is_said_in_every_usual_form(said: Any, tmp_path: Path) -> None:
@@ -68,6 +70,14 @@ def test_names_that_are_numbers_are_names_and_not_places(tmp_path: Path) -> None
         assert read_class_order(said) == ("1", "10", "2")
     assert read_class_order({"2": 0, "0": 1, "1": 2}) == ("2", "0", "1")
     assert read_class_order({"0": "2", "1": "0", "2": "1"}) == ("2", "0", "1")
+    for names in (("-1", "-10", "0"), ("01", "1", "002"), ("CAT", "Cat", "cat")):
+        for said in (
+            list(names),
+            {n: k for k, n in enumerate(names)},
+            {str(k): n for k, n in enumerate(names)},
+        ):
+            put(tmp_path / "order.json", json.dumps(said))
+            assert read_class_order(tmp_path / "order.json") == names
     assert read_class_order("natural") == "natural"
 
 
@@ -108,3 +118,5 @@ def test_a_listing_is_renumbered_and_every_image_keeps_its_class(tmp_path: Path)
         assert np.array_equal(other.ids, listing.ids)
     with pytest.raises(RequestError, match=r"lacks 1 class \('2'\) of 'x', which has 3 classes"):
         in_class_order("x", listing, ("1", "10"))
+    with pytest.raises(RequestError, match=r"lacks 1 class \('ant'\) of .* Did you mean 'Ant'\?"):
+        in_class_order("x", replace(listing, class_names=("ant", "bee", "cow")), ("Ant", "bee", "cow"))

@@ -56,6 +56,7 @@ def test_near_copies_are_named_on_request(tmp_path: Path, capsys: pytest.Capture
             for number in range(first, first + 4):
                 photograph(number + 50 * (name == "bee")).save(tmp_path / split / name / f"{number}.png")
     photograph(1).resize((64, 64)).save(tmp_path / "test/bee/again.jpg")
+    photograph(52).resize((80, 80)).save(tmp_path / "train/ant/odd.jpg")
     Image.new("RGB", (9, 9)).save(tmp_path / "test/bee/black.png")
     Image.new("RGB", (8, 8)).save(tmp_path / "train/bee/black.png")
     assert "near copies" not in command(capsys, "data", "check", tmp_path)[1]
@@ -65,3 +66,4 @@ def test_near_copies_are_named_on_request(tmp_path: Path, capsys: pytest.Capture
         "near copies: 1 test image of 10 looks like train images: 'test/bee/again.jpg' and 'train/ant/1.png'"
     )
     assert found in out
+    assert "1 train image of 10 looks like one of another class: 'train/ant/odd.jpg' and 'train/bee/2." in out

@@ -509,6 +509,27 @@ def test_splits_that_hugging_face_has_besides_are_left_out_and_named(tmp_path: P
         open_dataset(str(_saved(tmp_path / "c", train=parts["train"], test=other)))
 
 
+def test_which_columns_of_hugging_face_hold_images_and_labels_can_be_said(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    fine, coarse = (datasets.ClassLabel(names=names) for names in (["bee", "ant"], ["wings", "none"]))
+    features = {"img": datasets.Image(), "mask": datasets.Image(), "fine": fine, "coarse": coarse}
+    images = [{"bytes": jpeg(number % 2, number), "path": None} for number in range(8)]
+    cells = {"img": images, "mask": images, "fine": [0, 1] * 4, "coarse": [1, 0] * 4}
+    made = datasets.Dataset.from_dict(cells, features=datasets.Features(features))
+    made.save_to_disk(str(tmp_path / "saved"))
+    with pytest.raises(RequestError, match=r"may be 'fine' or 'coarse'. Say it: .*saved\(label='fine'\)"):
+        open_dataset(str(tmp_path / "saved"))
+    with pytest.raises(RequestError, match=r"columns of images img, mask; .*saved\(image='img'\)"):
+        open_dataset(f"{tmp_path}/saved(label='fine')")
+    for label, names in (("fine", ("bee", "ant")), ("coarse", ("wings", "none"))):
+        opened = open_dataset(f"{tmp_path}/saved(image='img', label='{label}')")
+        assert opened.splits["train"].class_names == names
+    with pytest.raises(RequestError, match=r"unknown column .*'finer'. Did you mean 'fine'"):
+        open_dataset(f"{tmp_path}/saved(image='img', label='finer')")
+    with pytest.raises(RequestError, match=r"split=\.\.\. is not said of what save_to_disk wrote"):
+        open_dataset(f"{tmp_path}/saved(split='fine')")
+
+
 @pytest.mark.parametrize(
     ("kind", "labels"),
     [

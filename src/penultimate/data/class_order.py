@@ -15,9 +15,18 @@ import numpy as np
 from penultimate.data.listing import Listing
 from penultimate.data.reading import text_of
 from penultimate.data.walking import some
-from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
-WITHIN = ("class_to_idx", "id2label", "label2id", "class_names", "label_names", "classes", "names")
+WITHIN = (
+    "class_to_idx",
+    "idx_to_class",
+    "id2label",
+    "label2id",
+    "class_names",
+    "label_names",
+    "classes",
+    "names",
+)
 """The entries of a configuration that hold an order of classes."""
 ClassOrder: TypeAlias = str | tuple[str, ...]
 """The name of a usual order, or the names of the classes in theirs."""
@@ -139,7 +148,7 @@ def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listin
     if lacking:
         raise RequestError(
             f"the order of classes lacks {some(lacking, 'class', 'classes')} of '{where}', which has"
-            f" {some(old, 'class', 'classes')}"
+            f" {some(old, 'class', 'classes')}.{nearest(lacking[0], names)}"
         )
     moved = np.array([place.get(name, -1) for name in old], np.int64)
     return replace(listing, labels=moved[listing.labels], class_names=tuple(names))

@@ -145,8 +145,11 @@ def check(
             continue
         listings[split] = listing
         sound &= _check_split(opened, split, listing, say, progress)
-    for told in exact_copies(listings).told():
+    copies = exact_copies(listings).told()
+    for told in copies:
         say(f"copies: {told}")
+    if copies:
+        say("copies: penultimate evaluate --copies drop leaves out all but one of each")
     for told in near_copies(listings, progress) if near else ():
         say(f"near copies: {told}")
     for what, reasons in (("cannot be read", unreadable), ("not there", absent)):

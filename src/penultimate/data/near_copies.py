@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from PIL import Image
@@ -19,6 +20,8 @@ MOST = 4
 """Of the 64 signs of the frequencies, those by which two images may differ."""
 LEAST_CONTRAST = 2.0
 """The deviation, in levels of 255, below which an image is one colour, and its signs are rounding."""
+Hashes: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""The rows of a split whose images have signs, and these signs as a number each."""
 ROWS = 256
 """Images that are compared with all others at once."""
 
@@ -40,34 +43,54 @@ def perceptual_hash(image: Image.Image) -> np.ndarray | None:
 
 
 def near_copies(splits: Mapping[str, Listing], progress: Callable[[int], None] | None = None) -> list[str]:
-    """Return which images look like one of another split, in sentences; those that are equal do too.
+    """Return which images look like one of another split, or of another class of theirs, in sentences; those
+    that are equal do too.
 
-    Every image is decoded, and every two of different splits are compared.
+    Every image is decoded, and every two are compared.
     """
     hashes = {split: _hashes(splits[split], progress) for split in ORDER if split in splits}
     notes = []
-    for at, (split, (rows, codes)) in enumerate(hashes.items()):
-        for other, (others, known) in list(hashes.items())[at + 1 :]:
-            pairs = []
-            for start in range(0, len(rows) if len(others) else 0, ROWS):
-                differing = np.bitwise_count(codes[start : start + ROWS, None] ^ known[None])
-                nearest = differing.argmin(1)
-                for place in np.flatnonzero(differing.min(1) <= MOST):
-                    pairs.append((int(rows[start + place]), int(others[nearest[place]])))
+    for at, split in enumerate(hashes):
+        for other in list(hashes)[at:]:
+            pairs = _pairs(splits[split], splits[other], hashes[split], hashes[other], split == other)
             if pairs:
                 named = ", ".join(
                     f"'{splits[split].name(row)}' and '{splits[other].name(like)}'" for row, like in pairs[:3]
                 )
                 more = ", ..." if len(pairs) > 3 else ""
+                like = "one of another class" if split == other else f"{other} images"
                 notes.append(
                     f"{counted(len(pairs), f'{split} image')} of {len(splits[split]):,}"
-                    f" {'looks' if len(pairs) == 1 else 'look'} like {other} images: {named}{more}"
+                    f" {'looks' if len(pairs) == 1 else 'look'} like {like}: {named}{more}"
                 )
     return notes
 
 
-def _hashes(listing: Listing, progress: Callable[[int], None] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a split whose images have signs, and these signs as a number each."""
+def _pairs(
+    one: Listing, other: Listing, codes: Hashes, known: Hashes, of_other_classes: bool
+) -> list[tuple[int, int]]:
+    """Return the rows of a split that look like one of another, each with the row that it looks like most.
+
+    Within one split these are rows of other classes, and each pair is there once.
+    """
+    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    for start in range(0, len(codes[0]) if len(known[0]) else 0, ROWS):
+        rows = codes[0][start : start + ROWS]
+        differing = np.bitwise_count(codes[1][start : start + ROWS, None] ^ known[1][None])
+        if of_other_classes:
+            labels = one.labels[rows][:, None] == other.labels[known[0]][None]
+            differing[labels if labels.ndim == 2 else labels.all(2)] = 64
+        nearest = differing.argmin(1)
+        for place in np.flatnonzero(differing.min(1) <= MOST):
+            row, like = int(rows[place]), int(known[0][nearest[place]])
+            pairs.setdefault(
+                (min(row, like), max(row, like)) if of_other_classes else (row, like), (row, like)
+            )
+    return [*pairs.values()]
+
+
+def _hashes(listing: Listing, progress: Callable[[int], None] | None) -> Hashes:
+    """Return the signs of the images of a split, which has none of an image that cannot be read."""
     rows, codes = [], []
     for row in range(len(listing)):
         try:

@@ -107,7 +107,7 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
             if name in registry.names("dataset"):
                 where = ""
             elif root and below.exists():
-                name, where = read_place(name).path.name, str(Path(root) / name)
+                name, where = str(read_place(name).path), str(Path(root) / name)
             elif root and name in ENTRIES:
                 where = root
             elif (place := read_place(name).path.resolve()).exists():
