@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 import penultimate as pu
 from penultimate.backbones.ending import classifier, cut, ending
 from penultimate.errors import RequestError
+from penultimate.networks.given import network_of
 
 IMAGES = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
@@ -169,11 +171,61 @@ def test_values_that_are_not_numbers_are_told_when_features_are_extracted() -> N
         pu.extract(net, [(IMAGES, torch.arange(5))])
 
 
-def test_a_tuple_without_a_final_layer_is_refused_with_the_way_out() -> None:
-    net = Net(lambda net, x: (x, pooled(x)))
-    with pytest.raises(RequestError, match=r"the model gave none: name one of its layers, layer="):
+@dataclass
+class Given:
+    """An output with names, as networks of transformers have it."""
+
+    maps: Tensor
+    pooler_output: Tensor | None = None
+    loss: Tensor | None = None
+
+
+@pytest.mark.parametrize(
+    ("end", "layer"),
+    [
+        (lambda net, x: {"avgpool": pooled(x)}, "output.avgpool"),
+        (lambda net, x: {"avgpool": x.mean((2, 3), keepdim=True), "loss": x.mean()}, "output.avgpool"),
+        (lambda net, x: (x, pooled(x)), "output.1"),
+        (lambda net, x: [None, {"features": pooled(x)}], "output.1.features"),
+        (lambda net, x: Given(x, pooled(x)), "output.pooler_output"),
+    ],
+)
+def test_of_several_tensors_the_one_that_is_features_is_read(end: Callable[..., Any], layer: str) -> None:
+    net, batches = Net(end).eval(), [(IMAGES, torch.arange(5))]
+    with torch.no_grad():
+        expected = pooled(net.body(IMAGES))
+    np.testing.assert_allclose(pu.extract(net, batches).features, expected, rtol=1e-6)
+    np.testing.assert_allclose(pu.extract(net, batches, layer=layer).features, expected, rtol=1e-6)
+    np.testing.assert_allclose(network_of(pu.Model(net, size=8)).features(IMAGES), expected, rtol=1e-6)
+    plain = pu.extract(lambda batch: net(batch), batches)
+    np.testing.assert_allclose(plain.features, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("end", "answer"),
+    [
+        (lambda net, x: (pooled(x), pooled(x) - 1), r"name one of .*'output\.0'\)? or .*layer='output\.1'"),
+        (lambda net, x: {"maps": x}, r"a dict of maps: \[\d, 6, 4, 4\]; name one of .*layer='output\.maps'"),
+        (lambda net, x: Given(x), r"a Given of maps: .*layer='output\.maps'"),
+        (lambda net, x: x, r"nn\.Sequential\(net, nn\.AdaptiveAvgPool2d\(1\)\) averages over its positions"),
+        (lambda net, x: x.movedim(1, -1), r"net\(x\)\.mean\(\(1, 2\)\)"),
+        (lambda net, x: x.flatten(2).mT, r"net\(x\)\.mean\(1\), the average of its tokens"),
+        (
+            lambda net, x: {"logits": net.norm(net.fc(pooled(x))[:, :6])},
+            "the final layer of Net was not found",
+        ),
+    ],
+)
+def test_an_output_that_is_no_features_is_refused_with_the_way_out(
+    end: Callable[..., Any], answer: str
+) -> None:
+    net = Net(end)
+    with pytest.raises(RequestError, match=answer):
         pu.extract(net, [(IMAGES, torch.arange(5))])
-    assert pu.extract(net, [(IMAGES[:, :, :1, :1], torch.arange(5))], layer="body").features.shape == (5, 6)
+    with pytest.raises(RequestError, match=answer):
+        network_of(pu.Model(net, size=8))
+    with pytest.raises(RequestError, match=r"features are one tensor|there is no 'output\.none'"):
+        pu.extract(net, [(IMAGES, torch.arange(5))], layer="output.none")
 
 
 def test_a_module_without_classes_has_no_final_layer_whatever_its_output_repeats() -> None:
@@ -258,6 +310,7 @@ HEADLESS: dict[str, Callable[[], nn.Module]] = {
     "a residual sum": Residual,
     "an empty head": lambda: Wrapped(EMBEDDING, head=nn.Sequential()),
     "an empty projection": lambda: Wrapped(EMBEDDING, projector=nn.Sequential()),
+    "a head of one's own that passes on what it is given": lambda: Wrapped(EMBEDDING, head=Passes()),
     "a head of which a dropout is left": lambda: Wrapped(EMBEDDING, classifier=nn.Dropout()),
     "a head of which its first layers are left": lambda: Wrapped(
         EMBEDDING, fc=nn.Sequential(nn.Flatten(), nn.Dropout())
@@ -268,6 +321,13 @@ HEADLESS: dict[str, Callable[[], nn.Module]] = {
     ),
     "an average of squashed maps": lambda: nn.Sequential(nn.Conv2d(3, 9, 1), nn.Softplus(), *trunk()[-2:]),
 }
+
+
+class Passes(nn.Module):
+    """A head that does nothing."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
 
 
 def without(net: nn.Module, head: str) -> nn.Module:
@@ -342,15 +402,62 @@ def test_class_scores_of_which_it_is_not_known_how_they_are_made_are_refused() -
 @pytest.mark.parametrize(
     "end",
     [
-        lambda net, f: F.cosine_similarity(f[:, None], net.fc.weight[None], dim=-1),
         lambda net, f: torch.tanh(net.fc(f)),
+        lambda net, f: torch.tanh(f @ net.code),
         lambda net, f: torch.from_numpy(net.fc(f).detach().numpy()),
+        lambda net, f: net.bn(F.linear(f, net.code.T)),
+        lambda net, f: F.layer_norm(f @ net.code, (10,)),
+        lambda net, f: F.normalize(net.fc(f)),
+        lambda net, f: (z := net.fc(f)) - z.mean(1, keepdim=True),
+        lambda net, f: 2 * f @ net.code - (f**2).sum(1, keepdim=True) - (net.code**2).sum(0),
+        lambda net, f: torch.cat([f @ net.code[:, :4], f @ net.code[:, 4:]], 1),
+        lambda net, f: torch.stack([f @ column for column in net.code.T], 1),
+        lambda net, f: F.normalize((f @ net.code).softmax(1) ** 2, p=1),
     ],
 )
 def test_scores_that_may_be_of_classes_are_told(end: Callable[[Net, Tensor], Tensor]) -> None:
     net = Net(lambda net, x: end(net, pooled(x)))
+    net.register_buffer("code", torch.randn(6, 10))
+    net.bn = nn.BatchNorm1d(10)
     with pytest.warns(UserWarning, match=r"taken for the features; if it is class scores, name a layer"):
         assert pu.extract(net, [(IMAGES, torch.arange(5))]).features.shape == (5, 10)
+    with pytest.raises(RequestError, match=r"the final layer of Net was not found.*layer='output'"):
+        network_of(pu.Model(net, size=8))
+
+
+def test_an_embedding_that_is_normalised_is_features_without_a_word() -> None:
+    net = Wrapped(trunk(), neck=nn.Linear(9, 4)).eval()
+    unit = Wrapped(net, end=nn.Module())
+    unit.end.forward = F.normalize  # type: ignore[method-assign]
+    with torch.no_grad():
+        expected = F.normalize(net(IMAGES))
+    np.testing.assert_allclose(pu.extract(unit, [(IMAGES, torch.arange(5))]).features, expected, rtol=1e-5)
+
+
+class Tower(nn.Module):
+    """A tower of CLIP's: what it gives is projected by a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.proj = trunk(), nn.Parameter(torch.randn(9, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.trunk(x) @ self.proj
+
+
+@pytest.mark.parametrize(
+    ("net", "name"),
+    [
+        (Tower(), "proj"),
+        (Wrapped(trunk(), visual_embedding=nn.Linear(9, 4)), "visual_embedding"),
+        (without(Wrapped(trunk(), fc=nn.Linear(9, 4)), "classifier"), "fc"),
+    ],
+)
+def test_a_last_layer_that_may_be_an_embedding_is_told(net: nn.Module, name: str) -> None:
+    batches = [(IMAGES, torch.arange(5))]
+    with pytest.warns(UserWarning, match=rf"what '{name}' is given for its features; .*say layer='output'"):
+        assert pu.extract(net, batches).features.shape == (5, 9)
+    assert pu.extract(net, batches, layer="output").features.shape == (5, 4)
 
 
 # -- class scores that are a function of the final layer's output --------------------------------------------
@@ -375,6 +482,15 @@ FUNCTIONAL: dict[str, Callable[[Net, Tensor], Tensor]] = {
     ),
     "a class that is masked": lambda net, f: net.fc(f).masked_fill(torch.arange(10) == 3, -1e9),
     "squared distances": lambda net, f: -(torch.cdist(f, net.fc.weight) ** 2),
+    "cosine_similarity": lambda net, f: F.cosine_similarity(f[:, None], net.fc.weight, dim=-1),
+    "cosine_similarity of a temperature": lambda net, f: (
+        nn.CosineSimilarity(2)(net.fc.weight[None], f[:, None]) / 0.07
+    ),
+    "a sum of products": lambda net, f: (f[:, None] * net.fc.weight).sum(-1) + net.fc.bias,
+    "a sum of products over the first side": lambda net, f: (net.fc.weight.T * f[:, :, None]).sum(1),
+    "squared distances by hand": lambda net, f: -((f[:, None] - net.fc.weight) ** 2).sum(-1),
+    "distances by hand": lambda net, f: -(net.fc.weight - f[:, None]).norm(dim=-1),
+    "pairwise distances": lambda net, f: -F.pairwise_distance(f[:, None], net.fc.weight[None]),
     "distances to prototypes": lambda net, f: -torch.cdist(f, net.fc.weight),
 }
 

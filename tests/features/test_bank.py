@@ -127,7 +127,7 @@ def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
         (nn.Identity(), [(torch.ones(2, 3, 4), torch.zeros(2))], r"features are \[n m\]"),
         (nn.Identity(), squares(4, 0), "goes with a Network"),
         (nn.Identity(), [(torch.ones(2, 3),)], r"batch 0 must be \(images, labels\) or .* got a tuple of 1"),
-        (lambda batch: [batch], [(torch.ones(2, 3), torch.zeros(2))], "the model gave none: name one"),
+        (lambda batch: [batch] * 2, [(torch.ones(2, 3), [0, 1])], r"the model gave a list of \[2, 3\], "),
         (
             nn.Identity(),
             [(torch.ones(2, 3), torch.tensor([0, 1]), torch.tensor([5, 6])), (torch.ones(1, 3), [0])],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +17,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from penultimate.backbones.follows import Part, depends, features_of, parts_of
+from penultimate.backbones.follows import Part, behind, depends, features_of, is_normalised, parts_of
+from penultimate.backbones.outputs import (
+    OUTPUT,
+    described,
+    entries,
+    entry_of_features,
+    of_one_pixel,
+    tensors_of,
+)
 from penultimate.backbones.passes import as_written
 from penultimate.backbones.trace import (
     CONVOLUTIONS,
@@ -45,11 +53,9 @@ Form: TypeAlias = Literal[
 ]
 ENTANGLED = ("independent", "capped", "mixed", "rectified", "assisted")
 """Forms in which no linear layer takes the features to the logits of a softmax."""
-Doubt: TypeAlias = Literal["", "declared", "alike", "unseen"]
+Doubt: TypeAlias = Literal["", "declared", "scores", "embedding", "made", "unseen"]
 MOST_LAYERS = 4
 """More final layers than this have no network known to us."""
-OUTPUT = "output"
-"""The `layer` of a network whose own output are the features."""
 SAY = "layer='NAME'"
 LISTED = 5
 """How many layers an error names."""
@@ -57,10 +63,14 @@ HEADS = ("fc", "classifier", "head", "heads", "last_linear", "logits", "classifi
 """What networks call their final layer, or the part that it is in."""
 NO_HEAD = re.compile(r"act|drop|flat|norm|soft|pool|sigmoid|linearity|squash|scale|temp|quant|post|pre", re.I)
 """Names of an Identity that stands for no final layer that was removed."""
-PASSING = (nn.Identity, nn.Sequential, nn.Flatten, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout)
-"""What is left in a head whose layers were removed."""
-RECTIFYING = ("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswish", "mish", "_prelu_kernel")
-"""Operations whose output is no class scores, because a trainer of classes puts none of them there."""
+EMBEDDING = re.compile(r"emb|proj|neck|latent", re.I)
+"""Names of layers whose output may be the features themselves."""
+MAY_EMBED = (
+    "its output is taken for class scores, and what {} is given for its features; if the output itself is the"
+    " features, say layer='output'"
+)
+SCORES = re.compile(r"logit|score|prob|predict", re.I)
+"""Names of entries of an output that are class scores."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +90,11 @@ class Final:
 class Ending(NamedTuple):
     """The penultimate features [n ...] of a forward pass, and the logits [n k] if it has a final layer.
 
-    `calls` numbers the layers among all that ran, for `ending(..., among)`. `unclear` says why an output that
-    is taken for the features may be class scores: as many classes are declared as it has numbers, a layer of
-    HEADS has as many, or how it is made was not seen.
+    `calls` numbers the layers among all that ran, for `ending(..., among)`. `unclear` says why the features
+    may be others. An output that is taken for them may be class scores: as many classes are "declared" as it
+    has numbers, its name says "scores", it is "made" of a linear layer's output in a way that is not known,
+    or how was not seen ("unseen"). The output of a final layer may be an "embedding". `unsure` names the
+    layers, and `entry` the tensor of the output that is the features.
     """
 
     features: Tensor
@@ -90,16 +102,18 @@ class Ending(NamedTuple):
     final: Final | None = None
     calls: tuple[int, ...] = ()
     unclear: Doubt = ""
+    unsure: str = ""
+    entry: str = OUTPUT
 
 
 def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = ()) -> Ending | None:
     """Say how a forward pass of a module ends; `run` makes it and returns its output. None without a tensor.
 
-    Where the output [n k] follows from a final layer in one of the FORMS, what the layer was given are the
+    Where an output [n k] follows from a final layer in one of the FORMS, what the layer was given are the
     features, averaged over positions; those of several layers stand side by side. The output is the logits;
     of probabilities, it is what the softmax or sigmoid was given. Any other output is the features itself:
     so it is of a network whose final layer is an Identity or missing, and of a lone layer. Of a tuple or
-    mapping it is the first tensor of a final layer.
+    mapping it is the first tensor of a final layer, else the one that is [n m].
 
     `among` are the `calls` of an earlier batch: then only what they are given is kept, which costs less.
 
@@ -116,9 +130,7 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = (
         output = run()
     known = has_classifier(module)
     for tensor in tensors_of(output) if known else ():
-        node, values = trace.of(tensor), tensor
-        if values.ndim > 2 and values.shape[2:].numel() == 1:
-            values = values.flatten(1)
+        node, values = trace.of(tensor), of_one_pixel(tensor)
         if node is None or values.ndim != 2 or not values.is_floating_point():
             continue
         parts = parts_of(node, trace.ended)
@@ -127,13 +139,12 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = (
             if any(part.call.given is None for part in parts):  # the pass took another way than the earlier
                 return ending(module, run)
             return found
-    if not isinstance(output, Tensor):
-        output = getattr(output, "logits", None)
-    if not isinstance(output, Tensor):
+    name = entry_of_features(output)
+    if not name:
         return None
-    unclear = _unclear(module, output, trace) if known else ""
-    one_pixel = output.ndim > 2 and output.shape[2:].numel() == 1
-    return Ending(output.flatten(1) if one_pixel else output, None, unclear=unclear)
+    features = entries(output)[name]
+    unclear, layers = _unclear(module, features, trace, name) if known else ("", "")
+    return Ending(of_one_pixel(features), None, unclear=unclear, unsure=layers, entry=name)
 
 
 @contextlib.contextmanager
@@ -151,8 +162,11 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
         return lambda layer, inputs, output: trace.leave(name, layer, inputs[0] if inputs else None, output)
 
     def passed(part: nn.Module, inputs: Any, output: Any) -> None:
-        node = trace.of(output) if isinstance(output, Tensor) else None
-        if node is not None:
+        given = inputs[0] if inputs else None
+        if not isinstance(given, Tensor) or not isinstance(output, Tensor) or given.numel() != output.numel():
+            return
+        node = trace.of(output)
+        if node is not None and torch.equal(given.flatten(), output.flatten()):
             trace.ended.add(node)
 
     if isinstance(module, torch.jit.ScriptModule):  # which takes no hooks of its own
@@ -177,13 +191,14 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
 def _is_removed(name: str, layer: nn.Module) -> bool:
     """Return whether a layer stands where a head was removed.
 
-    That is an Identity, an empty Sequential, or a layer of HEADS in which only PASSING layers are left.
+    That is an Identity, an empty Sequential, or a part of HEADS without parameters. What it gives is to be
+    what it is given, besides.
     """
     own = name.rpartition(".")[2]
     if NO_HEAD.search(own):
         return False
     empty = isinstance(layer, nn.Identity) or (isinstance(layer, nn.Sequential) and not len(layer))
-    return empty or (own in HEADS and all(isinstance(part, PASSING) for part in layer.modules()))
+    return empty or (own in HEADS and not any(True for _ in layer.parameters()))
 
 
 def has_classifier(module: nn.Module) -> bool:
@@ -246,25 +261,6 @@ def classifier(module: nn.Module, final: Final) -> nn.Module | None:
     return linear
 
 
-def at_layer(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
-    """Make the module return what one of its layers gives, and return it; maps of one pixel are flattened."""
-    outputs: list[Tensor] = []
-
-    def remember(part: nn.Module, inputs: Any, output: Any) -> None:
-        outputs[:] = [output.clone() if isinstance(output, Tensor) else output]  # it may be overwritten
-
-    def features(part: nn.Module, inputs: Any, output: Any) -> Any:
-        if not outputs:
-            raise RequestError(f"layer '{name}' takes no part in the forward pass of {type(module).__name__}")
-        values = outputs.pop()
-        one_pixel = isinstance(values, Tensor) and values.ndim > 2 and values.shape[2:].numel() == 1
-        return values.flatten(1) if one_pixel else values
-
-    layer.register_forward_hook(remember)
-    module.register_forward_hook(features)
-    return module
-
-
 def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
     """Return the error for a network whose final layer is not known: what it gave, and what was looked at.
 
@@ -281,21 +277,6 @@ def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
         f" of none of its layers in a way that is known; looked at from the end: {names or 'no layer'}{more}."
         f" Name the layer whose output are the features: {say}, or {own} for its own"
     )
-
-
-def described(output: Any) -> str:
-    """What a network returned, in a few words.
-
-    >>> described((torch.ones(2, 3), {"boxes": None}))
-    'a tuple of [2, 3], a dict of boxes: None'
-    """
-    if isinstance(output, Tensor):
-        return str(list(output.shape))
-    if isinstance(output, Mapping):
-        return f"a dict of {', '.join(f'{key}: {described(value)}' for key, value in output.items())}"
-    if isinstance(output, tuple | list):
-        return f"a {type(output).__name__} of {', '.join(map(described, output))}"
-    return "None" if output is None else f"a {type(output).__name__}"
 
 
 def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | None:
@@ -327,14 +308,21 @@ def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | Non
     factor = 1.0 if form in ENTANGLED or math.isclose(share, 1) else share
     final = Final(tuple(part.call.name for part in parts), form, shared, factor)
     numbers = tuple(call.number for call in calls)
+    embeds = len(parts) == 1 and _may_embed(module, parts[0], classes)
+    doubt: Doubt = "embedding" if embeds else ""
+    name = f"'{parts[0].call.name or parts[0].call.weight}'" if embeds else ""
     if len(values) < len(parts):  # none was kept, or of other examples
-        return Ending(output, None, final, numbers) if any(call.given is None for call in calls) else None
-    return Ending(_side_by_side(values, shared), logits, final, numbers)
+        return (
+            Ending(output, None, final, numbers, doubt, name)
+            if any(call.given is None for call in calls)
+            else None
+        )
+    return Ending(_side_by_side(values, shared), logits, final, numbers, doubt, name)
 
 
 def _form(module: nn.Module, part: Part, classes: int) -> Form | None:
     through = {*part.through} - {"average"}
-    shown = _declares(module, classes) or {*part.call.name.split(".")} & {*HEADS}
+    shown = _declares(module, classes) or _is_head(part.call.name)
     squashed = "average" in part.through and part.through[-1] not in ("average", "softmax")
     if part.call.convolves and squashed and not shown:
         return None  # what is averaged was squashed at every position, as in many a trunk without its head
@@ -367,34 +355,38 @@ def _declares(module: nn.Module, classes: int) -> bool:
     return type(said := getattr(module, "num_classes", None)) is int and said == classes > 0
 
 
-def _unclear(module: nn.Module, output: Tensor, trace: Trace) -> Doubt:
-    """Why an output that is taken for the features may be class scores."""
+def _unclear(module: nn.Module, output: Tensor, trace: Trace, name: str) -> tuple[Doubt, str]:
+    """Why an output that is taken for the features may be class scores, and of which layers."""
     node = trace.of(output)
+    if SCORES.search(name.removeprefix(OUTPUT)):
+        return "scores", ""
     if node is None:
-        return "unseen"
-    if node in trace.ended or output.ndim < 2 or node.operation in RECTIFYING:
-        return ""
-    classes = output.shape[-1]
+        return "unseen", ""
+    calls = behind(node, trace.ended)
+    if calls is None:
+        return "", ""
+    if _declares(module, of_one_pixel(output).shape[-1]):
+        return "declared", ""
+    if calls and not any(depends(call.operand, calls) for call in calls):
+        shown = any(_is_head(call.name) for call in calls)
+        if shown or (all(call.is_of_vectors() for call in calls) and not is_normalised(node)):
+            return "made", " and ".join(dict.fromkeys(f"'{call.name or call.weight}'" for call in calls))
+    return "", ""
+
+
+def _may_embed(module: nn.Module, part: Part, classes: int) -> bool:
+    """Whether the output of a final layer may be the features: by its name, or since another head is None."""
+    name = part.call.name or part.call.weight
     if _declares(module, classes):
-        return "declared"
-    heads = [module._modules.get(name) for name in HEADS]
-    widths = [len(head.weight) for head in heads if isinstance(head, FINAL)]
-    return "alike" if classes in widths else ""
+        return False
+    if _is_head(name):
+        return any(getattr(module, other, name) is None for other in HEADS)
+    return bool(EMBEDDING.search(name.rpartition(".")[2]))
+
+
+def _is_head(name: str) -> bool:
+    return bool({*name.split(".")} & {*HEADS})
 
 
 def _side_by_side(parts: list[Tensor], shared: bool) -> Tensor:
     return parts[0] if shared or len(parts) == 1 else torch.cat(parts, 1)
-
-
-def tensors_of(output: Any) -> Iterator[Tensor]:
-    """The tensors of an output, those called logits first."""
-    if isinstance(output, Tensor):
-        yield output
-    elif isinstance(output, Mapping):
-        for _, value in sorted(output.items(), key=lambda item: item[0] != "logits"):
-            yield from tensors_of(value)
-    elif isinstance(output, tuple | list):
-        for value in output:
-            yield from tensors_of(value)
-    elif isinstance(getattr(output, "logits", None), Tensor):
-        yield output.logits

@@ -44,6 +44,11 @@ REDUCING = (
 """Operations that a norm is computed with."""
 
 
+RECTIFYING = ("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswish", "mish", "_prelu_kernel")
+"""Operations whose output is no class scores, because a trainer of classes puts none of them there."""
+ARITHMETIC = ("add", "sub", "rsub", "mul", "div")
+
+
 class Part(NamedTuple):
     """A layer that an output follows from: times what, through which operations, and the logits if known."""
 
@@ -140,6 +145,37 @@ def features_of(call: Call) -> tuple[Tensor | None, Node]:
             break
         node = first
     return call.given, call.operand
+
+
+def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
+    """The layers that an output is made of in whatever way, each the nearest of its way.
+
+    None where a non-linearity or a removed head is nearer. A number for each example counts for nothing.
+    """
+    waiting, seen, calls = [node], {node}, []
+    while waiting:
+        one = waiting.pop()
+        if one in ended or one.operation in RECTIFYING:
+            return None
+        if one.call is not None:
+            calls.append(one.call)
+            continue
+        for parent in one.parents():
+            each = parent.shape[:1] == node.shape[:1] and math.prod(parent.shape[1:]) == 1 < _numbers(one)
+            if parent not in seen and not (each and one.operation in ARITHMETIC):
+                seen.add(parent)
+                waiting.append(parent)
+    return calls
+
+
+def is_normalised(node: Node) -> bool:
+    """Whether a node was divided by a norm of its own, as embeddings are."""
+    while node.operation in PASSED and isinstance(node.inputs[0], Node):
+        node = node.inputs[0]
+    one, other = (*node.inputs, None, None)[:2]
+    if node.operation != "div" or not isinstance(one, Node) or not isinstance(other, Node):
+        return False
+    return one.operation != "pow" and _measures(other, one)  # powers of probabilities are made to sum to 1
 
 
 def depends(node: Node, on: Collection[Call]) -> bool:

@@ -6,6 +6,7 @@ as a function, in a scripted network too, and what is written into a tensor late
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,11 +28,30 @@ OPERANDS = {
     "linear": (0, 1),
     "addmm": (1, 2),
     "baddbmm": (1, 2),
+    "mv": (0, 1),
     "_cdist_forward": (0, 1),
 }
 """The places of the two operands of every product of matrices, and of distances to prototypes."""
 PACKED = ("linear_dynamic", "linear_dynamic_fp16")
 """Products whose weight is packed away (dynamic quantisation)."""
+REDUCING = ("sum", "mean", "linalg_vector_norm", "norm")
+SPREADING = ("expand", "mul", "sub")
+"""What holds features against the vectors of all classes at once; their sum over the features is a layer."""
+ELEMENTWISE = (
+    "mul",
+    "sub",
+    "add",
+    "div",
+    "abs",
+    "pow",
+    "square",
+    "neg",
+    "clone",
+    "view",
+    "unsqueeze",
+    "expand",
+)
+"""Operations that may stand between SPREADING and REDUCING."""
 SQUASHING = ("_softmax", "_log_softmax", "sigmoid", "hardsigmoid", "log_sigmoid_forward", "softplus", "exp")
 """Operations whose inputs, where they are [n k], are kept: they may be the logits."""
 
@@ -49,7 +69,7 @@ class Node:
     inputs: tuple[Any, ...] = ()
     call: Call | None = None
     kept: Tensor | None = None
-    """The input of an operation that is SQUASHING, or that may be a division by a norm."""
+    """The input of an operation that is SQUASHING or SPREADING, or that may be a division by a norm."""
     stamp: int = 0
 
     def parents(self) -> Iterator[Node]:
@@ -65,7 +85,8 @@ class Call:
     """A linear layer applied to what depends on the input: given features [n m], it gave `outputs` numbers.
 
     `given` is averaged over positions, and None where nobody asked for it. `name` is "" for a layer that is
-    no module of FINAL; `plain` says that its weight is a tensor of the network's own and not computed.
+    no module of FINAL; `plain` says that its weight is a tensor of the network's own and not computed, and
+    `weight` what that is called there.
     """
 
     number: int
@@ -75,6 +96,11 @@ class Call:
     outputs: int
     convolves: bool = False
     plain: bool = True
+    weight: str = ""
+
+    def is_of_vectors(self) -> bool:
+        """Whether the layer is given one vector for each example, not one at each of several positions."""
+        return not self.convolves and sum(size > 1 for size in self.operand.shape[1:]) <= 1
 
 
 @dataclass(eq=False)
@@ -84,8 +110,8 @@ class Trace:
     `wanted` are the numbers of the calls whose features are kept; None keeps all.
     """
 
-    own: frozenset[int] = frozenset()
-    """The storages of the module's parameters and buffers."""
+    own: Mapping[int, str] = field(default_factory=dict)
+    """The module's parameters and buffers: their names by their storages."""
     wanted: Collection[int] | None = None
     ended: set[Node] = field(default_factory=set)
     """The nodes that a removed head (an Identity in its place) was given."""
@@ -175,7 +201,7 @@ class Trace:
     def _seen(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             node = self.of(value)
-            return node if node is not None else value if value.numel() == 1 else None
+            return node if node is not None else value.detach() if value.numel() == 1 else None
         return [self._seen(one) for one in value] if isinstance(value, list | tuple) else value
 
     def _next(self) -> int:
@@ -186,7 +212,19 @@ class Trace:
         return self.wanted is None or number in self.wanted
 
     def _kept(self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...]) -> Tensor | None:
-        """A copy of the first input, if it is [n k] and the operation SQUASHING or one that may normalise."""
+        """A copy of the first input, if it is [n k] and the operation SQUASHING or one that may normalise.
+
+        Of one that is SPREADING, that of the input that is spread.
+        """
+        if name in SPREADING and len(inputs) > 1:
+            place = 0 if isinstance(inputs[0], Node) else 1
+            other = arguments[1 - place]
+            shape = arguments[1] if name == "expand" else getattr(other, "shape", ())
+            if isinstance(inputs[place], Node) and not isinstance(inputs[1 - place], Node):
+                spread = arguments[place]
+                wide = torch.broadcast_shapes(spread.shape, [1 if size < 0 else size for size in shape])
+                if math.prod(wide) > spread.numel() and len(spread) == self._examples:
+                    return spread.clone()
         first = arguments[0] if arguments else None
         if not isinstance(first, Tensor) or first.ndim != 2 or not isinstance(inputs[0], Node):
             return None
@@ -207,7 +245,17 @@ class Trace:
             if arguments[6] or not _convolves_to_classes(values, weight, output, groups, any(padding)):
                 return None
             kept = _over_map(values, weight.shape[2:]).clone() if self._wants(number) else None
-            return Call(number, "", kept, operand, weight.shape[0], True, self._is_own(weight))
+            own = self.own.get(_storage(weight), "")
+            return Call(number, "", kept, operand, weight.shape[0], True, bool(own), own)
+        if name in REDUCING and output.ndim == 2 and isinstance(inputs[0], Node):
+            spread = _spread(inputs[0])
+            if spread is None or spread.kept is None:
+                return None
+            if spread.kept.numel() * output.numel() != math.prod(inputs[0].shape) * self._examples:
+                return None
+            operand = next(one for one in spread.inputs if isinstance(one, Node))
+            given = spread.kept.reshape(len(output), -1)
+            return Call(self._next(), "", given, operand, output.shape[1], plain=False)
         if name in PACKED:
             values, operand, weight, first = arguments[0], inputs[0], None, True
         elif name in OPERANDS:
@@ -224,14 +272,15 @@ class Trace:
             return None
         width = values.shape[-1] if values.ndim > 1 else 0
         rows = values.numel() // width if width else 0
-        if not isinstance(operand, Node) or not rows or rows % self._examples or output.ndim < 2:
+        if not isinstance(operand, Node) or not rows or rows % self._examples:
             return None
-        number, outputs = self._next(), output.shape[-1] if first else output.shape[-2]
+        if output.ndim < 2 and name != "mv":
+            return None
+        number = self._next()
+        outputs = 1 if name == "mv" else output.shape[-1] if first else output.shape[-2]
         kept = values.reshape(self._examples, -1, width).mean(1) if self._wants(number) else None
-        return Call(number, "", kept, operand, outputs, plain=weight is None or self._is_own(weight))
-
-    def _is_own(self, weight: Tensor) -> bool:
-        return _storage(weight) in self.own
+        own = self.own.get(_storage(weight), "") if weight is not None else ""
+        return Call(number, "", kept, operand, outputs, plain=weight is None or bool(own), weight=own)
 
 
 class Observing(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -268,9 +317,9 @@ def may_be_final(layer: nn.Module, values: Tensor, output: Tensor) -> bool:
     return _convolves_to_classes(values, layer.weight, output, layer.groups, padded)
 
 
-def storages(module: nn.Module) -> frozenset[int]:
-    """The storages of a module's parameters and buffers."""
-    return frozenset(_storage(tensor) for tensor in (*module.parameters(), *module.buffers()))
+def storages(module: nn.Module) -> dict[int, str]:
+    """The names of a module's parameters and buffers by their storages."""
+    return {_storage(each): name for name, each in (*module.named_buffers(), *module.named_parameters())}
 
 
 def averaged(layer: nn.Module, values: Tensor) -> Tensor:
@@ -288,6 +337,25 @@ def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups
     if set(kernel) == {1} and output.shape[2:] == values.shape[2:]:
         return True
     return kernel == tuple(values.shape[2:]) and output.shape[2:].numel() == 1 and not padded
+
+
+def _spread(node: Node) -> Node | None:
+    """The operation that spread the one vector which all numbers of a node are made of, elementwise."""
+    found, waiting, seen, size = None, [node], {node}, math.prod(node.shape)
+    while waiting:
+        one = waiting.pop()
+        if one.operation in SPREADING and one.kept is not None:
+            if found not in (None, one):
+                return None
+            found = one
+        elif one.operation not in ELEMENTWISE:
+            return None
+        else:
+            for parent in one.parents():  # smaller ones are norms
+                if math.prod(parent.shape) == size and parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+    return found
 
 
 def _over_map(values: Tensor, kernel: Sequence[int]) -> Tensor:

@@ -12,7 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import OUTPUT, Ending, described, ending, not_found
+from penultimate.backbones.ending import MAY_EMBED, SAY, Ending, ending, not_found
+from penultimate.backbones.outputs import (
+    described,
+    entries,
+    entry,
+    entry_of_features,
+    is_entry,
+    made_features,
+    of_one_pixel,
+)
 from penultimate.backbones.passes import FEW, difference, plainly
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
@@ -26,11 +35,13 @@ from penultimate.networks.told import preparer
 
 Batches = Iterable[tuple[Any, ...]]
 DOUBTS = {
-    "alike": "the model's output has as many numbers as its head gives, but how it is made is not known: it"
-    " is taken for the features",
-    "unseen": "how the model's output is made cannot be seen, so it is taken for the features",
+    "made": "the model's output is made of what {} gives, in a way that is not known: it is taken for the"
+    " features; if it is class scores, name a layer: layer='NAME'",
+    "unseen": "how the model's output is made cannot be seen, so it is taken for the features; if it is class"
+    " scores, name a layer: layer='NAME'",
+    "embedding": f"whether the model ends in a classifier is not certain: {MAY_EMBED}",
 }
-"""Why features may be class scores, where nothing says for certain that they are."""
+"""Why the features may be others, where nothing says for certain what they are."""
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
 """What a forward pass raises for input that it was not made for."""
 
@@ -52,10 +63,10 @@ def extract(
     A module whose output follows from that of a final layer (see `backbones.ending.FORMS`) is a classifier:
     the features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor
     of a final layer counts. The output of any other model is taken for the features, [n m]: so it is where
-    the head was removed, or is an Identity. `layer` names another layer whose output is meant: "avgpool",
-    say, "fc" for that of a final linear layer, or "output" for the model's own. Maps of one pixel are
-    flattened. `pu.Model(module, layer=..., mean=..., size=...)` says more of a module, and goes with an
-    ImageSet too.
+    the head was removed, or is an Identity. A warning says where that is not certain. `layer` names another
+    layer whose output is meant: "avgpool", say, "fc" for that of a final linear layer, "output" for the
+    model's own, or "output.pooler_output" for an entry of it. Maps of one pixel are flattened.
+    `pu.Model(module, layer=..., mean=..., size=...)` says more of a module, and goes with an ImageSet too.
 
     A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
     without gradients and autocast; the batch size changes features by no more than float32 rounding. A model
@@ -167,7 +178,7 @@ def _from_batches(
                 if targets.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(targets):
                     raise RequestError(
                         f"features are [n m] for labels [n]; {_said(layer)} gave {list(features.shape)} for"
-                        f" {list(targets.shape)}"
+                        f" {list(targets.shape)}{made_features(features, SAY) if features.ndim != 2 else ''}"
                     )
                 parts.append((features, logits))
                 labels.append(targets.cpu().numpy())
@@ -241,37 +252,36 @@ class _Reading:
             return _single(self._at_layer(batch, self.layer), "features"), None
         if not isinstance(self.model, nn.Module):
             output = self.model(batch)
-            found = Ending(output, None) if isinstance(output, Tensor) else None
+            name = entry_of_features(output)
+            found = Ending(of_one_pixel(entry(output, name)), None) if name else None
         else:
             found = ending(self.model, lambda: self.model(batch), self.calls)
         if found is None:
-            raise RequestError(
-                "features are a tensor [n m]; the model gave none: name one of its layers, layer=..."
-            )
-        if found.unclear == "declared":
+            output = self.model(batch)
+            how = made_features(output, SAY) if isinstance(self.model, nn.Module) else ""
+            raise RequestError(f"features are one tensor [n m]; the model gave {described(output)}{how}")
+        if found.unclear in ("declared", "scores"):
             raise not_found(self.model, found.features)
         if found.unclear and not self.warned:
             self.warned = True
-            warn(f"{DOUBTS[found.unclear]}; if it is class scores, name a layer: layer='NAME'", stacklevel=5)
+            warn(DOUBTS[found.unclear].format(found.unsure), stacklevel=5)
         self.calls = found.calls
         logits = None if found.logits is None else _single(found.logits, "logits")
         return _single(found.features, "features"), logits
 
     def _at_layer(self, batch: Tensor, layer: str) -> Tensor:
-        if layer == OUTPUT and layer not in dict(self.model.named_modules()):
-            return self._own_output(batch)
+        if is_entry(self.model, layer):
+            output = self.model(batch)
+            if layer not in entries(output):
+                how = made_features(output, SAY)
+                raise RequestError(f"features are one tensor [n m]; '{layer}' is {described(output)}{how}")
+            return of_one_pixel(entry(output, layer))
         outputs: list[Tensor] = []
         with tapped(taps(self.model, layer), lambda name, output: outputs.append(output.clone())):
             self.model(batch)
         if len(outputs) > 1:
             raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
-        return _of_one_pixel(outputs[0])
-
-    def _own_output(self, batch: Tensor) -> Tensor:
-        output = self.model(batch)
-        if not isinstance(output, Tensor):
-            raise RequestError(f"features are a tensor [n m]; the model gave {described(output)}")
-        return _of_one_pixel(output)
+        return of_one_pixel(outputs[0])
 
 
 def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) -> None:
@@ -290,11 +300,6 @@ def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) ->
             " forward pass, say), and these are the features of one pass",
             stacklevel=4,
         )
-
-
-def _of_one_pixel(features: Tensor) -> Tensor:
-    """Features with maps of one pixel flattened."""
-    return features.flatten(1) if features.ndim > 2 and features.shape[2:].numel() == 1 else features
 
 
 def _single(values: Tensor, what: str) -> Tensor:

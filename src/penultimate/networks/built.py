@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import tensors_of
+from penultimate.backbones.outputs import tensors_of
 from penultimate.containment import contained
 from penultimate.data.preparation import Preparation
 from penultimate.data.seeding import derived_generator, seed_all

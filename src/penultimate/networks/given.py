@@ -19,16 +19,24 @@ from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import (
-    OUTPUT,
+    MAY_EMBED,
     SAY,
     Final,
-    at_layer,
     classifier,
     cut,
-    described,
     ending,
     has_classifier,
     not_found,
+)
+from penultimate.backbones.outputs import (
+    OUTPUT,
+    at_entry,
+    at_layer,
+    described,
+    entry_of_features,
+    is_entry,
+    made_features,
+    of_one_pixel,
     tensors_of,
 )
 from penultimate.backbones.passes import difference, plainly
@@ -133,8 +141,7 @@ class GivenNetwork:
         """The penultimate features, float32."""
         with plainly(device_of(self.body)):
             features: Tensor = self.body(self.prepared(images))
-        one_pixel = features.ndim > 2 and features.shape[2:].numel() == 1
-        return (features.flatten(1) if one_pixel else features).float()
+        return of_one_pixel(features).float()
 
     @torch.inference_mode()
     def logits(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
@@ -169,7 +176,7 @@ def fetch(
     prepared, origin = preparation(source, module)
     single = in_single(module, noise(prepared))
     of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
-    end = _end(text, source, module, prepared)
+    end, doubt = _end(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
     if source.kind == "file":
@@ -178,15 +185,10 @@ def fetch(
     if others := packed_others(module):
         atomic_write(folder / OTHERS, others)
     found = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
-    made_with = {
-        "options": options(source),
-        "preparation": asdict(prepared),
-        "single": bool(single),
-        **of_file,
-    }
-    _write_card(folder, source, class_names, **made_with, **found)
-    own = "" if end != OUTPUT or "layer" in source.settings else OWN_OUTPUT
-    remarks = {"left out": left_out, "made float32": single, "no final layer": own}
+    card = {"options": options(source), "preparation": asdict(prepared), "single": bool(single)}
+    _write_card(folder, source, class_names, **card, **of_file, **found)
+    own = OWN_OUTPUT if isinstance(end, str) and "layer" not in source.settings else ""
+    remarks = {"left out": left_out, "made float32": single, "no final layer": own, "may embed": doubt}
     remarks["not deterministic"] = _chance(text, module, prepared)
     return {**_facts(folder / WEIGHTS, prepared, origin), **noted(remarks)}
 
@@ -197,9 +199,10 @@ def network_of(model: Model) -> GivenNetwork:
     source = Source(LIVE, "the module", dict(model.settings))
     prepared, _ = preparation(source, module)
     text = f"{LIVE}:{type(module).__name__}"
-    end = _end(text, source, module, prepared)
+    end, _ = _end(text, source, module, prepared)
     if isinstance(end, str):
-        return GivenNetwork(module if "layer" in source.settings else _up_to(module, end), None, prepared, ())
+        body = module if source.settings.get("layer") == end else _up_to(module, end)
+        return GivenNetwork(body, None, prepared, ())
     last = classifier(module, end)
     return GivenNetwork(cut(module, end), last, prepared, ())
 
@@ -248,8 +251,11 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
     return cut(module, final), last
 
 
-def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> Final | str:
-    """The final layers, found on two images of noise; or the layer whose output are the features."""
+def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> tuple[Final | str, str]:
+    """The final layers, found on two images of noise; or the layer whose output are the features.
+
+    Also what to note if that is not certain.
+    """
     layer: str | None = source.settings.get("layer")
     if layer is None and not has_classifier(module):
         layer = OUTPUT
@@ -257,31 +263,36 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
     say = f"pu.Model(module, {SAY})" if source.kind == LIVE else SAY
     if layer is not None:
         features = _run(text, _up_to(module, layer), images)
-        if isinstance(features, Tensor) and features.ndim > 2 and features.shape[2:].numel() == 1:
-            features = features.flatten(1)
-        if not isinstance(features, Tensor) or features.ndim != 2:
-            raise RequestError(f"'{text}': features are [n m]; layer '{layer}' gives {described(features)}")
-        return layer
+        if layer == OUTPUT and not isinstance(features, Tensor) and (name := entry_of_features(features)):
+            return name, ""
+        if not isinstance(features, Tensor) or of_one_pixel(features).ndim != 2:
+            how = made_features(features, say)
+            raise RequestError(
+                f"'{text}': features are [n m]; layer '{layer}' gives {described(features)}{how}"
+            )
+        return layer, ""
     found = ending(module, lambda: _run(text, module, images))
     if found is not None and found.final is not None:
         if not all(found.final.layers):
             raise RequestError(
                 f"'{text}': its output is that of a linear layer which is applied as a function, not called"
                 f" as a module of {type(module).__name__}. Name the layer whose output are the features:"
-                f" {say}"
+                f" {say}, or {say.replace('NAME', OUTPUT)} for the network's own"
             )
-        return found.final
-    output = _run(text, module, images)
-    features = None if found is None or found.unclear else found.features
-    if features is None or features.ndim != 2 or not isinstance(output, Tensor):
-        raise RequestError(f"'{text}': {not_found(module, output, say)}")
-    return OUTPUT
+        return found.final, MAY_EMBED.format(found.unsure) if found.unclear else ""
+    if found is None or found.features.ndim != 2:
+        output = _run(text, module, images)
+        how = made_features(output, say)
+        raise RequestError(f"'{text}': features are [n m]; its output is {described(output)}{how}")
+    if found.unclear:
+        raise RequestError(f"'{text}': {not_found(module, found.features, say)}")
+    return found.entry, ""
 
 
 def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
     """Return what to note if two passes over a few images of noise differ."""
     images = noise(prepared, 4)
-    found = difference(lambda: list(tensors_of(_run(text, module, images))), device_of(module))
+    found = difference(lambda: tensors_of(_run(text, module, images)), device_of(module))
     return (
         f"{found}: the network is not deterministic, and its numbers are those of one pass" if found else ""
     )
@@ -304,8 +315,8 @@ def _run(text: str, module: nn.Module, images: Tensor) -> Any:
 
 
 def _up_to(module: nn.Module, layer: str) -> nn.Module:
-    if layer == OUTPUT and layer not in dict(module.named_modules()):
-        return module
+    if is_entry(module, layer):
+        return module if layer == OUTPUT else at_entry(module, layer)
     found = taps(module, layer)
     if len(found) > 1:
         raise RequestError(f"layer='{layer}' is {len(found)} layers; features are the output of one")

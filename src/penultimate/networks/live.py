@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from penultimate.backbones.ending import tensors_of
+from penultimate.backbones.outputs import tensors_of
 from penultimate.backbones.passes import aside, plainly
 from penultimate.backbones.taps import unwrapped
 from penultimate.data.seeding import derived_generator
@@ -100,6 +100,6 @@ def _outputs(module: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
     torch.set_num_threads(1)
     try:
         with plainly(), aside(seed=0):
-            return list(tensors_of(module(images)))
+            return tensors_of(module(images))
     finally:
         torch.set_num_threads(threads)
