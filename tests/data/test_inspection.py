@@ -166,6 +166,7 @@ def test_copies_are_named_and_counted(tmp_path: Path, capsys: pytest.CaptureFixt
     assert code == 0
     found = "copies: 2 test images of 10 are exact copies of train images: 'test/bee/6.jpg' and"
     assert f"{found} 'train/bee/1.jpg'" in out
+    assert "copies: penultimate evaluate --copies drop leaves out all but one of each" in out
 
 
 def _turned() -> Any:

@@ -149,7 +149,10 @@ def check(
     for told in copies:
         say(f"copies: {told}")
     if copies:
-        say("copies: penultimate evaluate --copies drop leaves out all but one of each")
+        say(
+            "copies: penultimate evaluate --copies drop leaves out all but one of each, and keeps none of"
+            " several classes"
+        )
     for told in near_copies(listings, progress) if near else ():
         say(f"near copies: {told}")
     for what, reasons in (("cannot be read", unreadable), ("not there", absent)):

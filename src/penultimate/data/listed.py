@@ -177,7 +177,9 @@ def leave_listing(
     notes = copies.told()
     if dropped and notes:
         count = sum(map(len, dropped.values()))
-        notes.append(f"of these copies {count:,} are left out, and one image of each class is kept")
+        notes.append(
+            f"of these copies {count:,} are left out: all but one of each, and all of several classes"
+        )
     return Left(manifest, named, {split: these for split, these in remarked.items() if these}, notes, counts)
 
 
