@@ -100,6 +100,7 @@ def test_several_columns_of_true_and_false(tmp_path: Path) -> None:
         ("fold", [*"012012012"]),
         ("is_blurred", ["1", "0", "1"] * 3),
         ("vehicle", ["train", "bus", "test"] * 3),
+        ("stage", [*"012012012"]),
         ("vehicle", ["train"] * 9),
     ],
 )
@@ -188,7 +189,7 @@ def classes(place: object) -> tuple[str, ...]:
     return open_dataset(str(place)).splits["train"].class_names
 
 
-@pytest.mark.parametrize("column", ["usage", "phase", "dataset", "set", "Data Mode"])
+@pytest.mark.parametrize("column", ["usage", "phase", "dataset", "set", "Data Usage"])
 @pytest.mark.parametrize("values", ["Training PublicTest PrivateTest", "0 1 2", "train val test"])
 def test_columns_of_other_names_that_say_the_split(column: str, values: str, tmp_path: Path) -> None:
     data = opened(tmp_path, column, [values.split()[place] for place in (0, 0, 0, 1, 1, 2, 2)])
@@ -204,6 +205,7 @@ def test_columns_of_other_names_that_say_the_split(column: str, values: str, tmp
             "0123401234",
             "numbers parts for cross-validation, and is not used; .*split='fold', test='4'",
         ),
+        ("split_number", "1112222333", "may number the splits, and is not used; .*test='3'"),
         ("train_test_split", "1111111000", "may number the splits, and is not used"),
         ("vehicle", ["train", "bus", "test"] * 3, "names splits in some of its cells only, and is not used"),
     ],

@@ -17,7 +17,7 @@ from penultimate.data.reading import text_of
 from penultimate.data.walking import some
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
-WITHIN = (
+WITHIN: tuple[str, ...] = (
     "class_to_idx",
     "idx_to_class",
     "id2label",

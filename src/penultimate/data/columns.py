@@ -16,16 +16,20 @@ from penultimate.data.split_names import SPLITS, part_of, words_of
 from penultimate.data.walking import some
 from penultimate.errors import RequestError, unknown
 
-PATHS = ("path", "file", "filename", "file_name", "filepath", "file_path", "image", "image_path", "img")
-PATHS += ("img_path", "image_file", "image_filename", "image_name", "img_name", "image_id", "img_id")
+PATHS: tuple[str, ...] = (
+    *("path", "file", "filename", "file_name", "filepath", "file_path", "image", "image_path", "img"),
+    *("img_path", "image_file", "image_filename", "image_name", "img_name", "image_id", "img_id"),
+)
 PLURAL = ("labels", "classes", "categories", "tags")
-LABELS = ("class", "class_name", "classname", "label_name", "target", "category", "species", "breed")
-LABELS += ("diagnosis", "dx", "y", *PLURAL, "tag", "class_id", "label_id", "category_id", "target_id")
+LABELS = (
+    *("class", "class_name", "classname", "label_name", "target", "category", "species", "breed"),
+    *("diagnosis", "dx", "y", *PLURAL, "tag", "class_id", "label_id", "category_id", "target_id"),
+)
 WORDS = frozenset(("label", "class", "category", "target", "species", "breed", "diagnosis"))
 """Words that tell a column of labels from others whose values recur."""
 PARTITIONS = ("split", "data_split", "dataset_split", "subset", "partition")
 """Columns that say the split by their names: a cell that names none is an error."""
-PHASES = frozenset(("split", "subset", "partition", "usage", "phase", "stage", "mode", "dataset", "set"))
+PHASES = frozenset(("split", "subset", "partition", "usage", "phase", "dataset", "set"))
 """Words in the names of columns that may number the splits."""
 NUMBERED = {"0": "train", "1": "validation", "2": "test"}
 """The splits that numbers stand for, as in CelebA and WILDS."""

@@ -41,9 +41,9 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
                 continue
             if entry.name in JUNK or entry in left:
                 continue
-            its = [(of, seen.images(below)) for below, of in within.get(entry, {entry: part}).items()]
+            of_parts = [(of, seen.images(below)) for below, of in within.get(entry, {entry: part}).items()]
             name = class_of(entry)
-            for of, images in its:
+            for of, images in of_parts:
                 if images is None:
                     continue
                 if name in here and entry not in within:
@@ -75,11 +75,11 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
                     f" among the training images'.{nearest(new[0], classes['train'])}"
                 )
     names = sorted(set().union(*classes.values()), key=lambda name: spelt[name])  # as trainers list them
-    place = {name: label for label, name in enumerate(names)}
+    label_of = {name: label for label, name in enumerate(names)}
     parts = {}
     for number, (part, each) in enumerate(found.items()):
         paths = tuple(image for _, images in each for image in images)
-        labels = np.repeat([place[name] for name, _ in each], [len(images) for _, images in each])
+        labels = np.repeat([label_of[name] for name, _ in each], [len(images) for _, images in each])
         order = np.arange(len(paths))
         parts[part] = Listing(Files(path, paths), order, labels, number * SPAN + order, tuple(names))
     notes = []
