@@ -31,6 +31,7 @@ from penultimate.metrics.inputs import as_tensor, items, whole_number
 from penultimate.networks.given import network_of
 from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network
+from penultimate.networks.state import single_of
 from penultimate.networks.told import preparer
 
 Batches = Iterable[tuple[Any, ...]]
@@ -68,9 +69,10 @@ def extract(
     model's own, or "output.pooler_output" for an entry of it. Maps of one pixel are flattened.
     `pu.Model(module, layer=..., mean=..., size=...)` says more of a module, and goes with an ImageSet too.
 
-    A module is put into evaluation mode for the duration, and its mode is then restored. Computed in float32,
-    without gradients and autocast; the batch size changes features by no more than float32 rounding. A model
-    whose passes over the same images differ is warned of.
+    A module is put into evaluation mode for the duration, and its mode is then restored. It is computed in
+    float32, as a copy where its weights are of another kind, without gradients and autocast; the batch size
+    changes features by no more than float32 rounding. A model whose passes over the same images differ is
+    warned of.
 
     Raises RequestError if features are not [n m] or not finite, if there are no batches, and for a layer that
     the model does not have (with the nearest names).
@@ -165,11 +167,13 @@ def _from_batches(
                 batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
                 batch = batch if device is None else batch.to(device)
                 batch = batch if prepare is None else prepare(batch)
+                batch = batch.float() if module is not None and batch.is_floating_point() else batch
                 if batch.is_inference() and not torch.is_inference_mode_enabled():
                     batch = batch.clone()  # a network may write into its input
-                if not parts:
-                    _warn_of_chance(of, batch, device)
                 try:
+                    if not parts:
+                        of.model = model if module is None else single_of(module, batch.clone())
+                        _warn_of_chance(of, batch, device)
                     features, logits = of(batch)
                 except PenultimateError:
                     raise
@@ -207,8 +211,6 @@ def _refusal(number: int, batch: Tensor, error: Exception) -> str:
     hint = ""
     if not batch.is_floating_point():
         hint = "; most models take float32 from 0 to 1: images.float() / 255"
-    elif batch.dtype != torch.float32:
-        hint = "; most models take float32: images.float()"
     elif batch.ndim == 3:
         hint = "; a batch is [n c h w]: give a data set to a DataLoader, one image as images[None]"
     elif batch.ndim == 4 and batch.shape[-1] in (1, 3) and batch.shape[1] not in (1, 3):

@@ -23,7 +23,7 @@ from penultimate.files import digest_arrays, digest_bytes
 from penultimate.networks.architectures import preparation
 from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
-from penultimate.networks.state import in_single, other_kinds, parts_to_digest, tensors_of_state
+from penultimate.networks.state import parts_to_digest, single_of, tensors_of_state
 from penultimate.userfile import first_line
 
 _KEPT: dict[str, nn.Module] = {}
@@ -53,7 +53,7 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
         prepared, _ = preparation(Source(LIVE, name, dict(settings)), copied)
         channels, side = len(prepared.statistics.mean), prepared.crop
         images = torch.randn(2, channels, side, side, generator=derived_generator("live"))
-        found = [value.float().numpy() for value in _outputs(_in_single(copied, images), images)]
+        found = [value.float().numpy() for value in _outputs(single_of(copied, images), images)]
         for part in parts_to_digest(copied):
             state.update(part)
     except RequestError:
@@ -81,14 +81,6 @@ def kept(name: str) -> nn.Module:
             " it there again, or give a Python file that builds it, 'FILE.py:build', with weights='FILE'"
         )
     return copy.deepcopy(_KEPT[name])
-
-
-def _in_single(module: nn.Module, images: torch.Tensor) -> nn.Module:
-    """The module, or, where it has to be computed in float32, a copy that is."""
-    if not other_kinds(module):
-        return module
-    single = copy.deepcopy(module)
-    return single if in_single(single, images) else module
 
 
 def _outputs(module: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:

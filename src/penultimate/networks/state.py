@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -147,6 +148,14 @@ def in_single(module: nn.Module, images: Tensor) -> str:
         module.float()
         return f"its weights are {' and '.join(kinds)}: they were made float32, in which it is computed"
     return ""
+
+
+def single_of(module: nn.Module, images: Tensor) -> nn.Module:
+    """Return the module, or, where it has to be computed in float32, a copy that is."""
+    if not other_kinds(module):
+        return module
+    single = copy.deepcopy(module)
+    return single if in_single(single, images) else module
 
 
 def _has_place(tensor: Tensor) -> bool:
