@@ -69,6 +69,91 @@ def test_names_are_the_classes_in_sorted_order(name: str, kind: str) -> None:
     np.testing.assert_array_equal(OF_LABELS[name](KINDS[kind]), OF_LABELS[name](RANKS))
 
 
+def some(values: Any, row: int, one: Any) -> list[Any]:
+    """The values as a list, of which one row is replaced."""
+    return [one if place == row else value for place, value in enumerate(np.asarray(values).tolist())]
+
+
+PACKED = np.zeros(60, [("pad", "i1"), ("y", "<i8")])
+PACKED["y"] = RANKS
+READ = {
+    "objects": RANKS.astype(object),
+    "nullable integers": pandas.Series(RANKS, dtype="Int64"),
+    "nullable text": pandas.Series(NAMES, dtype="string"),
+    "categories": pandas.Categorical(NAMES),
+    "categories of numbers": pandas.Categorical(RANKS),
+    "a packed field": PACKED["y"],
+    "bytes": NAMES.astype("S"),
+    "dates": np.datetime64("2020-01-01") + RANKS,
+    "big-endian": RANKS.astype(">i4"),
+    "beyond 2^53": RANKS + 2**53,
+}
+REFUSED: dict[str, tuple[Any, str]] = {
+    "None among names": (some(NAMES, 3, None), "no label for 1 of 60 examples .None or NaN in row 3"),
+    "NaN among names": (some(NAMES, 3, float("nan")), "no label for 1 of 60 .*row 3"),
+    "nullable text": (pandas.Series(some(NAMES, 3, None), dtype="string"), "no label for 1 of 60 .*row 3"),
+    "nullable integers": (pandas.Series(some(RANKS, 3, None), dtype="Int64"), "no label for 1 of 60 .*row 3"),
+    "NaT": (np.array(["2020-01-01", "NaT"], "M8[D]")[RANKS % 2], "no label for .*NaT in rows"),
+    "an empty name": (some(NAMES, 3, ""), "no label for 1 of 60 .*an empty name in row 3"),
+    "NaN": (np.where(RANKS == 1, np.nan, RANKS), "no label for .* leave those examples out"),
+    "masked": (np.ma.masked_array(RANKS, RANKS == 1), "masked places"),
+    "a number among names": (some(NAMES, 3, 7), "row 3 holds 7 where others hold names"),
+    "dictionaries": ([{"y": 1}] * 60, "row 0 holds a dict"),
+    "sets": ([{1}] * 60, "row 0 holds a set: several labels of an example go to MultiLabelProbe"),
+    "ragged": ([[0, 1] if rank else [0] for rank in RANKS], "one rectangular array"),
+    "records": (PACKED, r"records of pad, y are no labels; pass one field, \w+\['pad'\]"),
+    "a generator": ((rank for rank in RANKS), "got a generator"),
+    "a word": ("abc", "got a str"),
+    "2^63 in a list": (some(RANKS, 3, 2**63), "64 bits at most; got 9223372036854775808"),
+    "2^70": (some(RANKS, 3, 2**70), "64 bits at most; got 1180591620717411303424"),
+    "1e19": (RANKS * 1e19, "floats from 2\\^53 up in rows .* may stand for several whole numbers"),
+    "infinity": (np.where(RANKS == 1, np.inf, RANKS), "infinity in rows"),
+    "a name that ends in 0": (some(NAMES, 3, "ant\0"), "end in the character 0"),
+    "fractions": (RANKS + 0.5, "hold"),
+    "one-hot": (np.eye(K)[RANKS], r"for one-hot rows pass their argmax\(1\)"),
+    "several labels": (np.ones((60, K), int), "several labels of an example go to MultiLabelProbe"),
+    "one row": (RANKS[None], "for a single column or row pass numpy.ravel"),
+    "sparse": (torch.from_numpy(RANKS).to_sparse(), "sparse_coo"),
+    "nested": (torch.nested.nested_tensor([torch.ones(2), torch.ones(1)], layout=torch.jagged), "nested"),
+    "meta": (torch.from_numpy(RANKS).to("meta"), "holds no numbers"),
+    "complex": (RANKS.astype(complex), "got complex128: pass them as text"),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize("name", ["class_separation", "logme", "knn"])
+def test_labels_of_any_kind_are_the_same_classes(name: str, kind: str) -> None:
+    np.testing.assert_array_equal(OF_LABELS[name](READ[kind]), OF_LABELS[name](RANKS))
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("name", ["class_separation", "leep", "knn", "linear"])
+def test_what_is_no_label_is_refused_in_a_sentence(name: str, kind: str) -> None:
+    labels, answer = REFUSED[kind]
+    with pytest.raises(RequestError, match=answer):
+        OF_LABELS[name](labels)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "nested", "meta", "NaN", "masked", "ragged", "dictionaries"])
+def test_several_labels_are_read_in_the_same_place(kind: str) -> None:
+    labels, answer = REFUSED[kind]
+    if isinstance(labels, np.ndarray):
+        labels, answer = labels[:, None], answer.replace("leave those examples out", "uncertain label")
+    with pytest.raises(RequestError, match=answer):
+        pu.MultiLabelProbe([1.0]).fit(X, labels)
+
+
+def test_half_precision_and_gradients_are_read() -> None:
+    two = (RANKS > 0).astype(float)
+    labels = torch.tensor(two, dtype=torch.bfloat16, requires_grad=True)
+    assert pu.auc(Z[:, 0], labels) == pu.auc(Z[:, 0], two)
+    assert KNNProbe(max_k=5).fit(X, labels).k_ == KNNProbe(max_k=5).fit(X, two).k_
+    probe = pu.MultiLabelProbe([1.0]).fit(X, labels[:, None])
+    assert probe.score(X, labels[:, None]) == probe.score(X, two[:, None])
+    with pytest.raises(RequestError, match=r"labels are integers \[n\]"):
+        FeatureBank(X, labels)
+
+
 def test_predictions_and_labels_may_both_be_names() -> None:
     guessed = np.array(["ant", "bee", "cat"])[GUESS]
     assert accuracy(guessed, NAMES) == accuracy(GUESS, RANKS)

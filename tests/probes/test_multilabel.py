@@ -98,7 +98,7 @@ def test_a_label_without_an_example_and_uncertain_ones_are_named() -> None:
     rare[:, 0] = np.arange(300) < 2
     with pytest.raises(RequestError, match="label 0 has 2 examples of one kind, too few for any to be"):
         pu.MultiLabelProbe(validation_fraction=0.01).fit(features, rare)
-    with pytest.raises(RequestError, match="with a 0 or 1 in every place"):
+    with pytest.raises(RequestError, match="must be one rectangular array"):
         pu.MultiLabelProbe().fit(features, [["a"], ["b", "c"]] * 150)
     fitted = pu.MultiLabelProbe().fit(features, labels)
     with pytest.raises(UndefinedError, match="label 2: there is no positive example among 300"):

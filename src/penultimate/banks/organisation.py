@@ -79,8 +79,8 @@ def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Org
     reasons = []
     r2: float | None = None
     try:
-        counts = np.bincount(column.codes)
-        several = counts[column.codes] > 1  # a class of one example has no distance within
+        _, places, counts = np.unique(column.codes, return_inverse=True, return_counts=True)
+        several = counts[places] > 1  # a class of one example has no distance within
         r2 = class_separation(bank.features[several], column.codes[several], unbiased=True)
     except UndefinedError as error:
         reasons.append(str(error))

@@ -19,6 +19,7 @@ from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.memory import memory
 from penultimate.metrics.inputs import as_tensor
+from penultimate.metrics.labels import read_labels
 
 Read: TypeAlias = Callable[[str], np.ndarray]
 """The array of a name in a file; one of strings, or of numbers [n] or [n m]."""
@@ -148,30 +149,13 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
     """Strings, or whole numbers, as classes."""
     if values.shape != (examples,):
         raise RequestError(f"labels are one of each of {examples} examples; '{name}' is {list(values.shape)}")
-    if values.dtype.kind == "O":
-        missing = np.flatnonzero([value is None for value in values])
-    else:
-        missing = np.flatnonzero(np.isnan(values)) if values.dtype.kind == "f" else np.empty(0, int)
-    if missing.size:
-        rows = ", ".join(map(str, missing[:5])) + (", ..." if missing.size > 5 else "")
-        raise RequestError(f"'{name}' has no label for {missing.size} of {examples} examples (rows {rows})")
-    if values.dtype.kind == "f" and not (np.isfinite(values) & (values == np.round(values))).all():
+    exact = values.dtype.kind == "f" and np.isfinite(values).all()  # taken as the file has them
+    labels = values if exact else np.asarray(read_labels(values, f"'{name}'"))
+    if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
         raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
-    if values.dtype.kind in "OS":
-        values = np.array([_text(name, row, value) for row, value in enumerate(values)])
-    found, codes = np.unique(values, return_inverse=True)
-    classes = [str(int(one)) if values.dtype.kind == "f" else str(one) for one in found]
+    found, codes = np.unique(labels, return_inverse=True)
+    classes = [str(int(one)) if labels.dtype.kind == "f" else str(one) for one in found]
     return LabelColumn(codes.astype(np.int64), tuple(classes))
-
-
-def _text(name: str, row: int, value: object) -> str:
-    """Return a label as text; bytes, as some writers store strings, are read as UTF-8."""
-    try:
-        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
-    except UnicodeDecodeError:
-        raise RequestError(
-            f"'{name}' holds bytes that are no UTF-8 text in row {row}; labels are strings or whole numbers"
-        ) from None
 
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

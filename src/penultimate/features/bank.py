@@ -15,6 +15,7 @@ import torch
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write, digest_arrays, digest_file, read_sealed
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
+from penultimate.metrics.labels import as_numbers
 
 ARRAYS = ("features", "labels", "logits", "ids")
 OPTIONAL = ("logits", "ids")
@@ -170,8 +171,12 @@ def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
 
 
 def _integers(name: str, values: ArrayLike, several: bool = False) -> npt.NDArray[np.int64]:
-    array = as_tensor(values, name).cpu().numpy()
-    if array.ndim not in ((1, 2) if several else (1,)) or not np.issubdtype(array.dtype, np.integer):
+    given = as_numbers(values, name).cpu()
+    if (
+        given.ndim not in ((1, 2) if several else (1,))
+        or given.is_floating_point()
+        or given.dtype == torch.bool
+    ):
         forms = "[n] (or [n l], several of each)" if several else "[n]"
-        raise RequestError(f"{name} are integers {forms}, not {array.dtype} {list(array.shape)}")
-    return np.ascontiguousarray(array, np.int64)
+        raise RequestError(f"{name} are integers {forms}, not {given.dtype} {list(given.shape)}")
+    return np.ascontiguousarray(given.numpy(), np.int64)

@@ -24,7 +24,8 @@ from penultimate.layers.observed import (
 )
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import nonzero_share
-from penultimate.metrics.inputs import as_classes, whole_number
+from penultimate.metrics.inputs import whole_number
+from penultimate.metrics.labels import as_classes
 from penultimate.metrics.separation import SeparationAccumulator
 
 __all__ = ["LayerProfile", "profile_layers"]
@@ -175,4 +176,7 @@ def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple
             raise RequestError(
                 f"batch {number} has no labels, which class separation needs: give (inputs, labels)"
             )
-        yield batch, as_classes(labels, f"labels of batch {number}")
+        classes = as_classes(labels, f"labels of batch {number}")
+        if not len(classes):
+            raise RequestError(f"batch {number} has no examples; leave it out")
+        yield batch, classes

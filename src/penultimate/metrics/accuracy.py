@@ -7,17 +7,8 @@ from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import (
-    ArrayLike,
-    Bank,
-    Names,
-    as_classes,
-    as_matrix,
-    listed_rows,
-    numbered,
-    of_bank,
-    whole_number,
-)
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, of_bank, whole_number
+from penultimate.metrics.labels import as_classes, numbered
 
 BLOCK_ELEMENTS = 1 << 20
 """Logits ranked at a time; affects the memory of the comparisons, not the result."""
@@ -131,7 +122,7 @@ def _refuse_nan(logits: Shaped[Tensor, "n c"], offset: int) -> None:
 
 
 def _pair(predictions: Names, labels: Names) -> tuple[Tensor, Tensor]:
-    decided, codes = numbered(predictions, labels)
+    decided, codes = numbered(predictions, labels, called=("predictions", "labels"))
     predicted = as_classes(decided, "predictions")
     truth = as_classes(codes, "labels", len(predicted), device=predicted.device)
     if len(truth) == 0:

@@ -12,16 +12,8 @@ from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import (
-    ArrayLike,
-    Bank,
-    Names,
-    as_classes,
-    as_tensor,
-    numbered,
-    of_bank,
-    whole_number,
-)
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, of_bank, whole_number
+from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import ClassMoments
 
 BLOCK_ELEMENTS = 1 << 22
@@ -133,10 +125,9 @@ def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> 
     if not len(matrix):
         raise UndefinedError("no examples, so no class has a centroid")
     expect_lengths(matrix)
-    ranks = torch.unique(classes, return_inverse=True)[1]
     moments = ClassMoments()
     for start, block in float64_blocks(matrix):
-        moments.add(block, ranks[start : start + len(block)])
+        moments.add(block, classes[start : start + len(block)])
     assert moments.origin is not None
     return moments.means() + moments.origin
 

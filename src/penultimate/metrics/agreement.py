@@ -23,7 +23,8 @@ from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, Names, as_classes, items, numbered, whole_number
+from penultimate.metrics.inputs import ArrayLike, Names, items, whole_number
+from penultimate.metrics.labels import as_classes, numbered
 
 BLOCK = 1 << 16
 """Examples compared at a time; bounds the memory of the comparisons and keeps float32 counts exact."""
@@ -79,7 +80,9 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
 
     Kornblith et al., 2021, figure C.5.
     """
-    *rows, truth = numbered(*items(predictions, "predictions"), labels)
+    given = list(items(predictions, "predictions"))
+    models = [f"predictions of model {model}" for model in range(len(given))]
+    *rows, truth = numbered(*given, labels, called=[*models, "labels"])
     return AgreementAccumulator(len(rows)).update(rows, truth).compute()
 
 

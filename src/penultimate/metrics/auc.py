@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows, real_number, whole_number
+from penultimate.metrics.labels import as_numbers
 
 
 class AUC(NamedTuple):
@@ -117,7 +118,7 @@ def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[npt.NDArray[np.float
     if own.ndim == 1 and own.dtype == torch.int64 and bool(((own > 2**53) | (own < -(2**53))).any()):
         # As float64, different integers would be equal. The AUC depends on their order alone, so ranks do.
         values = np.unique(own.numpy(), return_inverse=True)[1].astype(np.float64)
-    truth = as_tensor(labels, "labels").cpu().numpy()
+    truth = as_numbers(labels, "labels").cpu().numpy()
     if values.ndim != 1 or truth.shape != values.shape:
         raise RequestError(
             f"scores and labels are [n] each, of one length; got {list(values.shape)} and {list(truth.shape)}"

@@ -16,16 +16,8 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import (
-    ArrayLike,
-    Names,
-    as_classes,
-    as_matrix,
-    listed_rows,
-    numbered,
-    real_number,
-    whole_number,
-)
+from penultimate.metrics.inputs import ArrayLike, Names, as_matrix, listed_rows, real_number, whole_number
+from penultimate.metrics.labels import as_classes, numbered
 
 BINS = 15
 MOST_BINS = 1 << 20

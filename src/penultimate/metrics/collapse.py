@@ -30,17 +30,8 @@ from penultimate.metrics.blocks import (
     weight_rows,
 )
 from penultimate.metrics.frames import length_variation, pairwise_cosines
-from penultimate.metrics.inputs import (
-    ArrayLike,
-    Bank,
-    Names,
-    as_classes,
-    as_matrix,
-    as_tensor,
-    labelled,
-    numbered,
-    of_bank,
-)
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, as_tensor, labelled, of_bank
+from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import EPS, ClassMoments
 
 
@@ -105,7 +96,7 @@ def neural_collapse(
     features, labels = of_bank(features, labels)
     matrix, rows = as_features(features), weight_rows(weight)
     given = [labels] if predictions is None else [labels, predictions]
-    classes, *decided = numbered(*given, columns=len(rows))
+    classes, *decided = numbered(*given, columns=len(rows), called=("labels", "predictions")[: len(given)])
     means = ClassMeans(len(rows)).update(matrix, classes)
     return CollapseAccumulator(means, rows, bias).update(matrix, classes, *decided).compute()
 
@@ -213,7 +204,7 @@ class CollapseAccumulator:
         assert moments.origin is not None
         self._origin = moments.origin
         self._means = moments.means()
-        self._counts = moments.counts[self._present]
+        self._counts = moments.sizes()
         self._weight = as_weight(weight, len(self._origin), self._origin.device)
         if len(self._weight) != self.num_classes:
             raise RequestError(f"{len(self._weight)} weights for means of {self.num_classes} classes")

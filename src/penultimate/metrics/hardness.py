@@ -11,17 +11,8 @@ from torch import Tensor
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, as_weight, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import (
-    ArrayLike,
-    Bank,
-    Names,
-    as_classes,
-    as_tensor,
-    listed_rows,
-    numbered,
-    of_bank,
-    whole_number,
-)
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, listed_rows, of_bank, whole_number
+from penultimate.metrics.labels import as_classes, numbered
 
 BANDWIDTH = 0.005
 """The paper's 5e-6 at 1000 classes, as a multiple of 1/classes, the typical hardness."""

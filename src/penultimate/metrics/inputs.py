@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from penultimate.errors import RequestError, unknown
@@ -48,112 +48,23 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
     Raises RequestError for anything but a dense array of real numbers, with a value in every place.
     """
     if isinstance(values, Tensor):
-        return _dense(values.detach(), what)
+        return dense(values.detach(), what)
     if isinstance(values, Bank):
         raise RequestError(f"{what} must be an array, not a bank: pass its .features, .labels or .logits")
-    expect_unmasked(values, what)
+    expect_dense(values, what)
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
-    if array.dtype.kind == "O" and any(hasattr(one, "toarray") for one in array.flat):
-        raise RequestError(
-            f"{what} must be one dense array; got a sparse one of SciPy: pass {what}.toarray()"
-        )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        hint = "" if class_names(values) is None else ": number names once, for all batches alike"
-        hint += _one_column(array, what) if what.startswith("labels") else ""
-        raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}{hint}")
+        raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}")
     # A field of packed records is not at multiples of its size, and torch takes no negative strides.
     if not array.dtype.isnative or any(step < 0 or step % array.itemsize for step in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
         # torch warns of writes to a read-only array (a memory map); nothing here writes to its input.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return _dense(torch.from_numpy(array), what)
-
-
-def class_names(values: object) -> npt.NDArray[Any] | None:
-    """The values as names [n] if they are strings, else None.
-
-    Raises RequestError where some are and others are not: a missing name is no class.
-
-    >>> class_names(["dog", "cat"]), class_names([1, 0])
-    (array(['dog', 'cat'], dtype='<U3'), None)
-    """
-    if isinstance(values, Tensor):
-        return None
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError):
-        return None
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "USO":
-        return None
-    if array.dtype.kind == "S" or any(isinstance(one, bytes) for one in array):
-        array = values = text_of(array)
-    if array.dtype.kind == "U" and isinstance(values, np.ndarray):
-        return array
-    rows: list[Any] = list(values)  # type: ignore[call-overload]
-    others = [row for row, one in enumerate(rows) if not isinstance(one, str)]
-    if others and len(others) < len(rows):
-        raise RequestError(
-            f"row {others[0]} holds {rows[others[0]]!r} where others hold names; leave out what has none"
-        )
-    return None if others else array.astype(str)
-
-
-def text_of(names: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the names as text, bytes decoded from UTF-8; refuse bytes that are none, naming the row.
-
-    >>> text_of(np.array([b"cat", b"dog"]))
-    array(['cat', 'dog'], dtype='<U3')
-    """
-    decoded = []
-    for row, name in enumerate(names.tolist()):
-        try:
-            decoded.append(name.decode() if isinstance(name, bytes) else name)
-        except UnicodeDecodeError:
-            raise RequestError(
-                f"row {row} of the labels holds bytes that are no UTF-8 text: {name!r}"
-            ) from None
-    return np.array(decoded) if all(isinstance(one, str) for one in decoded) else np.array(decoded, object)
-
-
-def _one_column(labels: Any, what: str) -> str:
-    """Return the advice for labels of two dimensions: their only column, or the place of each row's one."""
-    if labels.ndim != 2:
-        return ""
-    if labels.shape[1] == 1:
-        return f" (for a single column pass {what.split()[0]}[:, 0])"
-    return " (for one-hot rows pass their argmax(1))"
-
-
-def numbered(*labels: Names, columns: int | None = None) -> list[ArrayLike]:
-    """Labels as class indices: as they are, or names by their rank among all names that occur, as sorted.
-
-    With `columns`, names stand for the columns of logits (or the rows of weights) in sorted order, as in
-    scikit-learn, so all must occur. Raises RequestError if not, or if some are names and others are not.
-
-    >>> [codes.tolist() for codes in numbered(["dog", "cat"], ["ant", "dog"])]
-    [[2, 1], [0, 2]]
-    """
-    named = [class_names(values) for values in labels]
-    if any(values is not None for values in named):  # beside which no labels are no names
-        named = [np.array([], str) if len(of) == 0 else own for of, own in zip(labels, named, strict=True)]
-    names = [values for values in named if values is not None]
-    if not names:
-        return list(labels)
-    if len(names) < len(labels):
-        raise RequestError("labels are of one kind: some are names and others are not")
-    for values in labels:
-        expect_unmasked(values, "labels")
-    known, codes = np.unique(np.concatenate(names), return_inverse=True)
-    if columns is not None and len(known) != columns:
-        raise RequestError(
-            f"labels hold {len(known)} names for {columns} classes; which is whose column is known only where"
-            " every name occurs (they are then sorted): pass class indices"
-        )
-    return list(np.split(codes, np.cumsum([len(values) for values in names])[:-1]))
+        return dense(torch.from_numpy(array), what)
 
 
 def of_bank(
@@ -173,13 +84,22 @@ def of_bank(
     return values, labels
 
 
+def expect_dense(values: object, what: str) -> None:
+    """Raise RequestError for a masked array and a sparse one of SciPy."""
+    expect_unmasked(values, what)
+    if hasattr(values, "toarray"):
+        raise RequestError(
+            f"{what} must be one dense array; got a sparse one of SciPy: pass {what}.toarray()"
+        )
+
+
 def expect_unmasked(values: object, what: str) -> None:
     """Raise RequestError for a masked array: NumPy's functions would read what the mask hides."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise RequestError(f"{what} have masked places, which hold no number: leave those examples out")
 
 
-def _dense(tensor: Tensor, what: str) -> Tensor:
+def dense(tensor: Tensor, what: str) -> Tensor:
     """The tensor in a form that torch computes with; raises RequestError if it does not hold its numbers."""
     if tensor.is_nested or tensor.layout != torch.strided:
         kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
@@ -206,35 +126,6 @@ def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m
     if matrix.shape[1] == 0:
         raise RequestError(f"{what} have no columns: shape {list(matrix.shape)}")
     return matrix
-
-
-def as_classes(
-    values: ArrayLike,
-    what: str,
-    examples: int | None = None,
-    num_classes: int | None = None,
-    device: torch.device | None = None,
-) -> Int[Tensor, " n"]:
-    """Integer class indices [n] on `device`: as many as there are examples, each in 0..num_classes-1."""
-    classes = as_tensor(values, what)
-    if classes.ndim != 1:
-        raise RequestError(
-            f"{what} must be class indices [examples]; got shape {list(classes.shape)}"
-            f"{_one_column(classes, what)}"
-        )
-    if examples is not None and len(classes) != examples:
-        raise RequestError(f"{examples} examples but {len(classes)} {what}; each example needs one")
-    if classes.is_floating_point() or classes.dtype == torch.bool:
-        raise RequestError(f"{what} must be integer class indices; got {classes.dtype}")
-    classes = classes.to(device=device, dtype=torch.int64)
-    outside = classes < 0 if num_classes is None else (classes < 0) | (classes >= num_classes)
-    if bool(outside.any()):
-        first = int(outside.nonzero()[0, 0])
-        allowed = "0 or more" if num_classes is None else f"0..{num_classes - 1}"
-        raise RequestError(
-            f"{what} must be {allowed}; not so in {listed_rows(outside)} (the first is {int(classes[first])})"
-        )
-    return classes
 
 
 def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:

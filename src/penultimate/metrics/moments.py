@@ -34,7 +34,9 @@ class Variances(NamedTuple):
 
 
 class ClassMoments:
-    """Counts [k], sums [k m] and squared lengths [k] of points by class; grows with the labels; mergeable.
+    """Counts [k], sums [k m] and squared lengths [k] of points of the k classes that came; mergeable.
+
+    A class takes one row, in the order in which classes come, however large its label is.
 
     >>> moments = ClassMoments()
     >>> points = torch.tensor([[0.0], [2.0], [10.0], [12.0]], dtype=torch.float64)
@@ -45,6 +47,8 @@ class ClassMoments:
 
     def __init__(self) -> None:
         self.origin: Float[Tensor, " m"] | None = None
+        self._sorted: Int[Tensor, " k"] = torch.zeros(0, dtype=torch.int64)
+        self._rows: Int[Tensor, " k"] = torch.zeros(0, dtype=torch.int64)
         self.counts: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
         self.squares: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
         self.extras: Float[Tensor, " k"] = torch.zeros(0, dtype=torch.float64)
@@ -69,18 +73,34 @@ class ClassMoments:
         factor = vectors.new_ones(()) if scale is None else scale[:, None]
         if self.origin is None:
             self.origin = (vectors * factor).mean(0)
-        self.reserve(int(labels.max()) + 1)
+        rows = self._places(labels)
         points = torch.addcmul(-self.origin, vectors, factor, out=vectors)
         squares = torch.linalg.vector_norm(points, dim=1).square_()
         if extra_squares is not None:
             squares += extra_squares
-            self.extras.index_add_(0, labels, extra_squares)
-        self.sums.index_add_(0, labels, points)
-        self.squares.index_add_(0, labels, squares)
-        self.counts.index_add_(0, labels, torch.ones_like(squares))
+            self.extras.index_add_(0, rows, extra_squares)
+        self.sums.index_add_(0, rows, points)
+        self.squares.index_add_(0, rows, squares)
+        self.counts.index_add_(0, rows, torch.ones_like(squares))
 
-    def reserve(self, classes: int) -> None:
-        """Make room for classes 0..classes-1, growing by at least half, so that a class costs O(1)."""
+    def _places(self, labels: Int[Tensor, " b"]) -> Int[Tensor, " b"]:
+        """The row of each label; a label that is new takes the next row."""
+        assert self.origin is not None
+        known = self._sorted.to(labels.device)
+        places = torch.searchsorted(known, labels)
+        if not len(known) or not bool((known[places.clamp_max(len(known) - 1)] == labels).all()):
+            known, came = torch.unique(torch.cat([known, labels]), return_inverse=True)
+            rows = torch.full_like(known, -1)
+            rows[came[: len(self._rows)]] = self._rows
+            new = (rows < 0).nonzero()[:, 0]
+            rows[new] = len(self._rows) + torch.arange(len(new), device=rows.device)
+            places = came[len(self._rows) :]
+            self._sorted, self._rows = known, rows
+            self._reserve(len(known))
+        return self._rows[places]
+
+    def _reserve(self, classes: int) -> None:
+        """Make room for so many classes, growing by at least half, so that a class costs O(1)."""
         assert self.origin is not None
         old = len(self.counts)
         if classes <= old:
@@ -103,32 +123,40 @@ class ClassMoments:
             return self
         if self.origin is None:
             self.origin = other.origin.clone()
+        theirs = other._rows
         counts, squares, extras, sums, origin = (
             part.to(self.origin.device)
-            for part in (other.counts, other.squares, other.extras, other.sums, other.origin)
+            for part in (
+                other.counts[theirs],
+                other.squares[theirs],
+                other.extras[theirs],
+                other.sums[theirs],
+                other.origin,
+            )
         )
-        self.reserve(len(counts))
-        seen = slice(0, len(counts))
+        seen = self._places(other._sorted.to(self.origin.device))
         apart = origin - self.origin
         self.counts[seen] += counts
         self.extras[seen] += extras
         self.squares[seen] += squares + 2 * (sums @ apart) + counts * apart.dot(apart)
-        self.sums[seen] += sums
-        self.sums[seen].addr_(counts, apart)
+        self.sums[seen] = torch.addr(self.sums[seen] + sums, counts, apart)
         return self
 
     def classes(self) -> Int[Tensor, " c"]:
-        """The classes that have points."""
-        return self.counts.nonzero()[:, 0]
+        """The labels of the classes that have points, ascending."""
+        return self._sorted
+
+    def sizes(self) -> Float[Tensor, " c"]:
+        """The number of points of each of them."""
+        return self.counts[self._rows]
 
     def alone(self) -> list[int]:
         """The classes that have one point only."""
-        return [int(label) for label in (self.counts == 1).nonzero()[:, 0]]
+        return [int(label) for label in self._sorted[self.sizes() == 1]]
 
     def means(self) -> Float[Tensor, "c m"]:
         """The means of the classes that have points, about the origin."""
-        present = self.classes()
-        return self.sums[present] / self.counts[present, None]
+        return self.sums[self._rows] / self.sizes()[:, None]
 
     def variances(self) -> Variances:
         """The variances between and within the classes that have points.
@@ -137,9 +165,8 @@ class ClassMoments:
         """
         assert self.origin is not None
         means = self.means()
-        present = self.classes()
-        counts, extras = self.counts[present], self.extras[present]
-        of_classes = (self.squares[present] / counts - means.square().sum(1)).clamp_min_(0)
+        counts, extras = self.sizes(), self.extras[self._rows]
+        of_classes = (self.squares[self._rows] / counts - means.square().sum(1)).clamp_min_(0)
         within = float(of_classes.mean())
         pairs = float(((counts * of_classes - extras / counts) / (counts - 1)).mean())
         middle = means.mean(0)

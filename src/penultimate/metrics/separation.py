@@ -35,14 +35,13 @@ from penultimate.metrics.inputs import (
     ArrayLike,
     Bank,
     Names,
-    as_classes,
     as_tensor,
     labelled,
-    numbered,
     of_bank,
     one_of,
     whole_number,
 )
+from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
 
 __all__ = [
@@ -58,8 +57,6 @@ __all__ = [
 DISTANCES = ("cosine", "cosine_centered", "euclidean")
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
 """Features processed at once per core: 4 MiB of float64, which its cache holds; a GPU needs larger pieces."""
-MOST_CLASSES_UNASKED = 1 << 20
-"""A larger label is taken for a mistake (an id, say) unless `num_classes` announces it."""
 
 
 def class_separation(
@@ -103,11 +100,8 @@ def class_separation(
     features, labels = of_bank(features, labels)
     matrix, (classes,) = as_features(features), numbered(labels)
     center = _mean_activation([matrix]) if distance == "cosine_centered" else None
-    given = as_classes(classes, "labels", len(matrix), device=matrix.device)
-    # However large the labels are, each class that occurs takes one row.
-    present, places = torch.unique(given, return_inverse=True)
-    seen = SeparationAccumulator(distance=distance, center=center).update(matrix, places)
-    return seen._named(present.tolist()).compute(unbiased=unbiased)
+    seen = SeparationAccumulator(distance=distance, center=center).update(matrix, classes)
+    return seen.compute(unbiased=unbiased)
 
 
 def streamed_class_separation(
@@ -175,7 +169,6 @@ class SeparationAccumulator:
             if self.center.ndim != 1 or not bool(self.center.isfinite().all()):
                 raise RequestError("center must be one finite vector [dimensions]")
         self.zero_vectors = 0
-        self._names: list[int] | None = None
         self._moments: ClassMoments | SequentialMoments = SequentialMoments() if by_class else ClassMoments()
         self._resolution = 0.0
 
@@ -189,13 +182,6 @@ class SeparationAccumulator:
         matrix = as_features(features)
         self._expect_dimensions(matrix.shape[1])
         classes = as_classes(labels, "labels", len(matrix), self.num_classes, matrix.device)
-        largest = int(classes.max()) if len(classes) else 0
-        if self.num_classes is None and largest >= MOST_CLASSES_UNASKED:
-            raise RequestError(
-                f"label {largest} would make {largest + 1} classes: number them from 0"
-                " (numpy.unique(labels, return_inverse=True)), or announce that many to the accumulator"
-                " (num_classes)"
-            )
         # Several blocks are summed separately and merged when complete, so an error leaves no partial batch.
         several = len(matrix) > _block_rows(matrix)
         if isinstance(self._moments, SequentialMoments) and several:
@@ -232,9 +218,8 @@ class SeparationAccumulator:
         """R^2 of everything seen, as `class_separation` has it; raises UndefinedError if it has no value."""
         moments = self._moments
         present = moments.classes().tolist()
-        names = self._names or range(max(present, default=0) + 1)
         if len(present) < 2:
-            seen = f"class {names[present[0]]} alone ({self.examples} examples)" if present else "no examples"
+            seen = f"class {present[0]} alone ({self.examples} examples)" if present else "no examples"
             raise UndefinedError(f"class separation needs two classes or more; saw {seen}")
         between, within, squared_length, pairs = moments.variances()
         # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64.
@@ -249,19 +234,12 @@ class SeparationAccumulator:
             return between / (between + within)
         if alone := moments.alone():
             classes = (
-                f"class {names[alone[0]]} has"
-                if len(alone) == 1
-                else f"{len(alone)} classes ({names[alone[0]]}, ...) have"
+                f"class {alone[0]} has" if len(alone) == 1 else f"{len(alone)} classes ({alone[0]}, ...) have"
             )
             raise UndefinedError(
                 f"an unbiased class separation needs two examples of every class; {classes} one"
             )
         return 1 - pairs / (between + within + (pairs - within) / len(present))
-
-    def _named(self, names: list[int]) -> SeparationAccumulator:
-        """Call the classes 0, 1, ... by these labels in errors."""
-        self._names = names
-        return self
 
     def _add(self, vectors: Float[Tensor, "b m"], classes: Int[Tensor, " b"], start: int) -> None:
         """Add one block, whose first row is row `start` of its batch; raises before it changes anything."""

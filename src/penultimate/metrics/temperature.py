@@ -11,7 +11,8 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.calibration import blocks, own_values, pair, refuse_unreal
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, numbered, of_bank
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, of_bank
+from penultimate.metrics.labels import numbered
 
 LEAST_VARIANCE = 1e-260
 ITERATIONS = 200

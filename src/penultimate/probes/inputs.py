@@ -11,19 +11,12 @@ import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int, Shaped
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import type_of_target
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import (
-    Bank,
-    as_matrix,
-    as_tensor,
-    class_names,
-    expect_unmasked,
-    listed_rows,
-)
-from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks
+from penultimate.metrics.inputs import Bank, as_matrix, expect_unmasked, listed_rows
+from penultimate.metrics.labels import KINDS, expect_column, read_labels
+from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, to_numpy
 from penultimate.probes.rows import Rows
 
 NUMBERS_CHECKED = 1 << 22
@@ -95,37 +88,20 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
 
 
 def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
-    """Labels [n] on the host, of any kind that scikit-learn accepts; raises RequestError for other values."""
-    expect_unmasked(values, what)
-    with naming(what):
-        given = as_tensor(values, what).cpu().numpy() if isinstance(values, torch.Tensor) else values
-        given = _readable(given)
-        given = check_array(given, input_name=what, dtype=None, ensure_2d=False, ensure_min_samples=0)
-        kind = type_of_target(given)
-        if kind not in ("binary", "multiclass"):
-            raise RequestError(
-                f"Unknown label type: {kind}. {what} should be a 1d array of whole numbers or strings (for"
-                f" one-hot rows pass their argmax(1)); got {given.dtype} of shape {list(given.shape)}"
-            )
-        labels: Labels = column_or_1d(given, warn=True)
-    if len(labels) != examples:
-        raise RequestError(f"{examples} examples but {len(labels)} {what}; each example needs one")
-    return labels
-
-
-def _readable(labels: Data) -> Data:
-    """Return labels that are bytes as text, and all others as they are."""
-    try:
-        array = np.asarray(labels)
-    except (ValueError, TypeError):  # ragged lists, which scikit-learn refuses
-        return labels
-    return class_names(array) if array.ndim == 1 and _holds_bytes(array) else labels
-
-
-def _holds_bytes(array: npt.NDArray[Any]) -> bool:
-    return array.dtype.kind == "S" or (
-        array.dtype.kind == "O" and any(isinstance(one, bytes) for one in array)
-    )
+    """Labels [n] on the host: whole numbers (as floats too), booleans or text; see `read_labels`."""
+    given = read_labels(values, what)
+    given = to_numpy(given)
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = column_or_1d(given, warn=True)
+    expect_column(given, what)
+    if given.dtype.kind == "f" and (broken := given != np.trunc(given)).any():
+        rows = listed_rows(torch.from_numpy(broken))
+        raise RequestError(
+            f"Unknown label type: continuous. {what} holds fractions in {rows}; labels are {KINDS}"
+        )
+    if len(given) != examples:
+        raise RequestError(f"{examples} examples but {len(given)} {what}; each example needs one")
+    return given
 
 
 def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:

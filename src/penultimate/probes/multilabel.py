@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from penultimate.errors import RequestError, counted
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.auc import auc
+from penultimate.metrics.labels import as_numbers
 from penultimate.probes.arrays import NumpyFloats, to_numpy
 from penultimate.probes.estimator import UnfittedError
 from penultimate.probes.inputs import Data, as_features, examples_of
@@ -184,10 +185,7 @@ def _ordered(labels: Data, expected: list[str] | None, what: str) -> Data:
 
 def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArray[np.int64]:
     """Labels [n l] of zeros and ones."""
-    try:
-        array = to_numpy(values) if hasattr(values, "detach") else np.asarray(values)
-    except ValueError:  # ragged lists
-        raise RequestError(f"{what} is [n l], a column a label, with a 0 or 1 in every place") from None
+    array = to_numpy(as_numbers(values, what))
     if array.ndim != 2 or array.shape[1] < 1 or (labels is not None and array.shape[1] != labels):
         columns = "l" if labels is None else labels
         raise RequestError(f"{what} is [n {columns}], a column a label; got {list(array.shape)}")
