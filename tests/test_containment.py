@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +20,14 @@ import sklearn
 import torch
 from PIL import Image
 
+from penultimate import registry
+from penultimate.checking import check_file
 from penultimate.containment import EndingError, contained
 from penultimate.engine.execute import execute
+from penultimate.engine.forecast.timing import _measured
 from penultimate.errors import RequestError
 from penultimate.graph import Step
+from penultimate.files import digest_bytes
 from penultimate.plugins import load_plugin
 from penultimate.store import Store
 from tests.plugged import plugged
@@ -39,6 +44,13 @@ DIRT: dict[str, Callable[[], object]] = {
     "the collection of garbage": gc.disable,
     "sys.stdout": lambda: setattr(sys, "stdout", sys.stderr),
     "handlers of signals": lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+    "blocked signals": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}),
+    "signal.ITIMER_REAL": lambda: signal.alarm(600),
+    "signal.ITIMER_VIRTUAL": lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 600),
+    "sys.settrace": lambda: sys.settrace(lambda *of: None),
+    "sys.setprofile": lambda: sys.setprofile(lambda *of: None),
+    "sys.unraisablehook": lambda: setattr(sys, "unraisablehook", print),
+    "threading.excepthook": lambda: setattr(threading, "excepthook", print),
     "numpy's floating-point errors (seterr)": lambda: np.seterr(all="raise"),
     "numpy's printing": lambda: np.set_printoptions(precision=2),
     "torch's default dtype": lambda: torch.set_default_dtype(torch.float64),
@@ -231,3 +243,118 @@ def test_a_file_that_does_harm_is_refused(tmp_path: Path, text: str, answer: str
     with pytest.raises(RequestError, match=answer):
         load_plugin(tmp_path / "mine.py")
     assert np.argmax([1, 3, 2]) == 1
+
+
+def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    """Have a package in a folder that modules are imported from, for the first time in this process."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+@pytest.mark.parametrize("line", ["import {name}", "import {name}.inner", "from {name} import inner as it"])
+def test_a_package_that_replaces_functions_when_it_is_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    name, relu = f"patcher_{digest_bytes(line.encode())[:6]}", torch.nn.functional.relu
+    text = "import torch\ntorch.nn.functional.relu = torch.nn.functional.gelu\n"
+    installed(tmp_path / "packages", monkeypatch, name, text)
+    (tmp_path / "packages" / name / "inner.py").write_text("")
+    (tmp_path / "mine.py").write_text(line.format(name=name))
+    answer = (
+        rf"the package '{name}', which the plug-in '.*mine\.py' imports, replaces torch\.nn\.functional\.relu"
+    )
+    with pytest.raises(RequestError, match=answer):
+        load_plugin(tmp_path / "mine.py")
+    assert torch.nn.functional.relu is relu
+
+
+def test_what_a_package_changes_when_it_is_imported_is_put_back_and_no_fault_of_the_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.environ['OF_A_PACKAGE'] = '1'"
+    )
+    installed(tmp_path / "packages", monkeypatch, "handling", text)
+    (tmp_path / "mine.py").write_text(
+        "import handling\nfrom penultimate import register\n@register.loss\ndef handled(logits, targets): ..."
+    )
+    before = signal.getsignal(signal.SIGTERM)
+    with plugged(tmp_path / "mine.py") as (plugin,):
+        assert plugin.left == ()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert "OF_A_PACKAGE" not in os.environ
+
+
+@pytest.mark.parametrize("text", ["raise SystemExit(3)", "import os; os._exit(3)", "raise KeyboardInterrupt"])
+def test_a_package_that_ends_the_program_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    name = f"ending_{digest_bytes(text.encode())[:6]}"
+    installed(tmp_path / "packages", monkeypatch, name, text)
+    (tmp_path / "mine.py").write_text(f"import {name}")
+    with pytest.raises(RequestError, match=r"ends? the whole program"):
+        load_plugin(tmp_path / "mine.py")
+
+
+NETWORK = """
+import os, sys
+import numpy as np, torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.final, self.act = nn.Linear(3, 4), nn.ReLU()
+
+    def forward(self, images):
+        {deed}
+        return self.final(self.act(images).mean((2, 3)))
+
+def build():
+    return Net()
+"""
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "np.argmax = np.argmin",
+        "torch.set_default_dtype(torch.float64)",
+        "sys.exit(3)",
+        "os._exit(3)",
+        "raise KeyboardInterrupt",
+    ],
+)
+def test_the_timing_of_a_network_leaves_nothing_of_it(tmp_path: Path, deed: str) -> None:
+    (tmp_path / "net.py").write_text(NETWORK.format(deed=deed))
+    assert _measured(f"{tmp_path / 'net.py'}:build") is None
+    assert np.argmax([1, 3, 2]) == 1
+    assert torch.get_default_dtype() is torch.float32
+
+
+def test_a_check_tells_the_state_that_a_plugin_changes_and_the_functions_that_it_replaces(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        """
+import os
+import numpy as np, torch
+from penultimate import register
+os.environ["OF_A_PLUGIN"] = "1"
+
+@register.loss
+def untidy_of_a_test(logits, targets):
+    torch.set_num_threads(1 + torch.get_num_threads())
+    np.argmax = np.argmin
+    return -(targets * logits.log_softmax(-1)).sum(-1)
+"""
+    )
+    try:
+        wrong = [each.sentence for each in check_file(tmp_path / "mine.py").wrong if each.check == "state"]
+    finally:
+        registry.forget("loss", "untidy_of_a_test")
+    assert len(wrong) == 3
+    assert "changes environment variables when its file is loaded" in wrong[0]
+    assert "mine.py replaces numpy.argmax, on which other code rests" in wrong[1]
+    assert "changes torch's number of threads when it is called" in wrong[2]

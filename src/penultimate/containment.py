@@ -63,14 +63,11 @@ class Left(list[str]):
         super().__init__()
         self.replaced: list[str] = []
 
-    def sentence(self, who: str) -> str:
+    def sentence(self, who: str, mend: str = "Write a function or a class of your own, and call that") -> str:
         """What was changed, and what to do about it."""
         if self.replaced:
             listed = ", ".join(self.replaced[:3]) + (", ..." if len(self.replaced) > 3 else "")
-            return (
-                f"{who} replaces {listed}, on which other code rests; it was put back. Write a function or a"
-                " class of your own, and call that"
-            )
+            return f"{who} replaces {listed}, on which other code rests; it was put back. {mend}"
         return f"{who} changes {', '.join(self)} for everything that runs after it; change it back"
 
 

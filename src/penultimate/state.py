@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Any
 
 SIGNALS = tuple(signal.valid_signals() - {getattr(signal, "SIGKILL", None), getattr(signal, "SIGSTOP", None)})
-STREAMS = ("stdin", "stdout", "stderr", "excepthook", "displayhook")
+HOOKS = (
+    *((sys, name) for name in ("stdin", "stdout", "stderr", "excepthook", "displayhook", "unraisablehook")),
+    (threading, "excepthook"),
+)
+TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 DEVICES = ("cpu", "cuda")
 FLAGS = (
     *(("cudnn", name) for name in ("enabled", "benchmark", "deterministic")),
@@ -59,8 +63,14 @@ def state() -> list[Kept]:
         Kept("the locale", lambda: locale.setlocale(locale.LC_ALL), _localise),
         Kept("the umask", _umask, os.umask),
         Kept("the collection of garbage", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
-        *(_attribute(f"sys.{name}", sys, name) for name in STREAMS),
+        Kept("sys.settrace", sys.gettrace, sys.settrace),
+        Kept("sys.setprofile", sys.getprofile, sys.setprofile),
+        *(_attribute(f"{owner.__name__}.{name}", owner, name) for owner, name in HOOKS),
     ]
+    if hasattr(signal, "pthread_sigmask"):
+        block = functools.partial(signal.pthread_sigmask, signal.SIG_SETMASK)
+        kept.append(Kept("blocked signals", lambda: {*signal.pthread_sigmask(signal.SIG_BLOCK, ())}, block))
+    kept += [_timer(name) for name in TIMERS if hasattr(signal, name)]
     if threading.current_thread() is threading.main_thread():
         kept.append(Kept("handlers of signals", _handlers, _handle))
     for root, pieces in (("numpy", _of_numpy), ("torch", _of_torch), ("sklearn", _of_sklearn)):
@@ -132,6 +142,16 @@ def _handle(handlers: Mapping[int, Any]) -> None:
     for number, handler in handlers.items():
         if handler is not None and signal.getsignal(number) is not handler:
             signal.signal(number, handler)
+
+
+def _timer(name: str) -> Kept:
+    """Whether a timer of the system is set, whose signal would end the process; set, it runs on."""
+    number, began = getattr(signal, name), signal.getitimer(getattr(signal, name))
+    return Kept(
+        f"signal.{name}",
+        lambda: (signal.getitimer(number)[0] > 0, signal.getitimer(number)[1]),
+        lambda value: signal.setitimer(number, *began),
+    )
 
 
 def _of_numpy(numpy: Any) -> list[Kept]:

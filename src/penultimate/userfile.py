@@ -127,7 +127,7 @@ def execute(
     `told` puts an exception into words. What is `held` by the caller's own `contained` stays changed for now.
     """
     if not held:
-        import_first(code)
+        import_first(code, f"the {what} '{name}'", path)
     try:
         with exits_noticed(), contextlib.nullcontext(Left()) if held else contained() as left:
             exec(code, module.__dict__)
@@ -139,19 +139,40 @@ def execute(
     return left
 
 
-def import_first(code: CodeType) -> None:
-    """Import the libraries that a file imports, so that what it replaces in them is seen."""
+def import_first(code: CodeType, who: str, path: Path) -> None:
+    """Import the packages that a file imports, so that what it replaces in them is seen, and what they do.
+
+    Raises RequestError for an installed package that replaces functions of libraries when it is imported.
+    """
     module: Any = None
     for one in dis.get_instructions(code):
         if one.opname == "IMPORT_NAME":
-            module = None
-            if str(one.argval).partition(".")[0] in ROOTS:
+            module, root = None, str(one.argval).partition(".")[0]
+            if root in ROOTS:
                 with contextlib.suppress(Exception):  # the file itself says what is missing
                     module = importlib.import_module(one.argval)
+            elif one.argval not in sys.modules and _is_package(root, path):
+                with exits_noticed(), contained() as left, contextlib.suppress(Exception, SystemExit):
+                    importlib.import_module(one.argval)
+                if left.replaced:
+                    package = f"the package '{root}', which {who} imports,"
+                    raise RequestError(left.sentence(package, "Write what you need of it in your own file"))
         elif one.opname == "IMPORT_FROM" and module is not None:
             with contextlib.suppress(Exception):
                 if not hasattr(module, one.argval):
                     importlib.import_module(f"{module.__name__}.{one.argval}")
+
+
+def _is_package(root: str, path: Path) -> bool:
+    """Whether a name is that of a package that was installed, and not of a module beside a file."""
+    if not root or root in sys.stdlib_module_names or root == PACKAGE:
+        return False
+    if (path.parent / root).is_dir() or (path.parent / f"{root}.py").is_file():
+        return False
+    try:
+        return importlib.util.find_spec(root) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def in_words(error: BaseException, what: str, path: Path | None) -> str:

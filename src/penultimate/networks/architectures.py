@@ -227,8 +227,9 @@ def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None
     _, code = userfile.compiled(WHAT, name, path, source)
     lines = source.decode(errors="replace").splitlines(keepends=True)
     linecache.cache[str(path)] = len(source), None, lines, str(path)  # for what reads the text of functions
-    userfile.import_first(code)
     who = f"the {WHAT} '{name}'"
+    with userfile.in_time(WHAT, who, path):
+        userfile.import_first(code, who, path)
     with userfile.beside(path.parent), userfile.fresh_module(WHAT, path) as module, contained(who):
         seed_all(seed)
         with userfile.in_time(WHAT, who, path):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate import registry
+from penultimate.containment import contained, has_run
 from penultimate.data.catalog import DatasetCard
 from penultimate.engine.forecast.sizes import SIDE
 from penultimate.engine.forecast.timings import Timings
@@ -18,6 +19,7 @@ from penultimate.networks.sources import read_source
 from penultimate.plugins import told
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
+from penultimate.userfile import exits_noticed
 
 if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
@@ -83,12 +85,9 @@ def _step_seconds(
 
         from penultimate.training.pace import seconds_per_step
 
-        threads = torch.get_num_threads()
-        torch.set_num_threads(study.threads)
-        try:
+        with exits_noticed(), contained(f"the code that '{backbone}' runs", patches=has_run()):
+            torch.set_num_threads(study.threads)
             return seconds_per_step(objective, backbone, _images(known, count, side), block.recipe)
-        finally:
-            torch.set_num_threads(threads)
 
     key = [objective, backbone, asdict(block.recipe), known.name, known.classes, count, side, study.threads]
     what = f"{backbone}, trained on {count} images of {side} pixels" if side > SIDE else ""
@@ -131,10 +130,13 @@ def _measured(built: str) -> tuple[float, int, int] | None:
     from penultimate.measures.inputs import load_network_of
     from penultimate.networks.given import fetch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            exits_noticed(),
+            contained(f"the code that '{built}' runs", patches=has_run()),
+        ):
+            torch.set_num_threads(1)
             fetch(built, (), Path(folder))
             network = load_network_of(Path(folder))
             images = torch.zeros(TIMED, LARGE, LARGE, 3, dtype=torch.uint8)
@@ -143,7 +145,5 @@ def _measured(built: str) -> tuple[float, int, int] | None:
             network.features(images)
             seconds = (time.perf_counter() - began) / TIMED
             return seconds, width, len(ObservedNetwork.of("0", network, None).layers)
-    except PenultimateError:
+    except (PenultimateError, SystemExit):
         return None
-    finally:
-        torch.set_num_threads(threads)
