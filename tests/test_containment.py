@@ -26,8 +26,8 @@ from penultimate.containment import EndingError, contained
 from penultimate.engine.execute import execute
 from penultimate.engine.forecast.timing import _measured
 from penultimate.errors import RequestError
-from penultimate.graph import Step
 from penultimate.files import digest_bytes
+from penultimate.graph import Step
 from penultimate.plugins import load_plugin
 from penultimate.store import Store
 from tests.plugged import plugged

@@ -13,14 +13,19 @@ from tests.records.stores import described, finished, prepared
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.evaluation.boards import Task, board_of, records
+from penultimate.evaluation.outputs import not_given
+from penultimate.records.archive import read_kept
+from penultimate.records.keeping import keep
 from penultimate.records.reading import StudyFolder
 from penultimate.report import exhibit, read_study
+from penultimate.report.base import StudyResults
 from penultimate.report.listing import states
 from penultimate.report.measurements import admit
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page.page import render_report
 from penultimate.report.spec import all_exhibits
 from penultimate.statistics.paired import Answers
+from penultimate.study.foundation import word
 
 
 def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:
@@ -138,3 +143,31 @@ def test_names_that_look_alike_are_networks_of_their_own_wherever_they_are_shown
     assert [row.label for row in ranking.tables[0].rows] == shown
     assert len(exhibit("comparisons", tmp_path).tables[0].rows) == len(names) * (len(names) - 1) // 2
     assert render_report(read_study(tmp_path))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_networks_of_one_word_in_step_ids_have_reasons_of_their_own(tmp_path: Path, kept: bool) -> None:
+    names = ("net", "my net", "my-net", "x" * 45 + "1", "x" * 45 + "2")
+    study = given(tmp_path, names[:1])
+    steps = [*study.description["steps"]]
+    for kind in ("probed", "classifier"):
+        for number, name in enumerate(names[1:]):
+            columns = {"objective": name, "source": "digits_smoke", "target": "digits_smoke"}
+            step = f"{kind}.{word(name)}-digits_smoke.{number}"
+            steps.append(finished(study.store, step, columns, undefined=f"reason {number} of {kind}"))
+    described_as = {
+        key: study.description[key] for key in ("source", "targets", "measure", "title", "question")
+    }
+    blocks = [{"given": dict.fromkeys(names, "timm:resnet18"), "measure": None}]
+    objectives = [{"slug": name, "label": name, "spec": name} for name in names]
+    study = described(study.store, "mine", steps, **described_as, networks=blocks, objectives=objectives)
+    results = (
+        StudyResults.of(read_kept(keep(study, tmp_path / "kept").parent)) if kept else read_study(study.path)
+    )
+    notes = exhibit("ranking", results).notes
+    said = not_given(results)
+    for number, name in enumerate(names[1:]):
+        assert f"No number of {name} on digits_smoke: reason {number} of probed." in notes
+        assert (
+            f"As a classifier, {name} on digits_smoke has no number: reason {number} of classifier." in said
+        )

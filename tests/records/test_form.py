@@ -28,6 +28,24 @@ BLOCK = {
     **{"objectives": ["softmax"], "backbones": ["net"], "seeds": [0], "draws": 0, "arm": ""},
     **{"recipe": {"epochs": 1, "steps": None}, "measure": None},
 }
+TOLD = {
+    "left_out": {"digits, test": ["a.png"]},
+    "remarks": {"digits, test": ["1 image is grey"]},
+    "copies": {"digits": ["2 copies"]},
+    "images": {"digits": {"train": 4, "test": 3}},
+    "noted": {"net": {"no last layer": "it has none"}},
+    "prepared": {
+        "net": {
+            **{"resize": 256, "crop": 224, "interpolation": "bilinear", "squash": False, "from": "as usual"},
+            "statistics": {"mean": [0.5], "std": [0.25]},
+        }
+    },
+    "classes_not_validated": {"digits": ["7"]},
+    "undefined": {"probed.net-digits.0": "one class"},
+    "undefined_of": {"probed.net-digits.0": {"network": "net", "target": "digits"}},
+    "failed": {"given.net.0": {"why": "no such file", "network": "net", "target": None}},
+}
+"""What the provenance of an evaluation may say besides."""
 VALUES: tuple[Any, ...] = (None, True, -1, 1.5, 10**400, "x", [], {}, [[]], [None], {"x": None})
 
 
@@ -43,8 +61,17 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     arrays = {"singular_values": {"weights": np.arange(3.0)}}
     step = finished(store, "spectra.softmax-s0-glyphs.0", columns, rows, arrays=arrays)
-    study = described(store, "forged", [step], networks=[BLOCK], measure=["spectra"], title="", question="")
+    given = {"given": {"net": "timm:resnet18"}, "measure": None}
+    networks, listed = (
+        [BLOCK, given],
+        [{"slug": name, "label": name, "spec": name} for name in ("softmax", "net")],
+    )
+    settings = {"networks": networks, "objectives": listed, "measure": ["spectra"], "targets": ["digits"]}
+    study = described(store, "forged", [step], **settings, title="", question="", data={"digits": "a folder"})
     keep(study, root / "kept")
+    card = card_of(root / "kept")
+    card["provenance"] |= copy.deepcopy(TOLD)
+    forge(root / "kept", card)
     return root / "kept"
 
 
@@ -94,6 +121,8 @@ def used(folder: Path, to: Path) -> None:
     """What join and show read of a kept run."""
     results = StudyResults.of(read_kept(folder))
     exhibit("figureE2", results, allow_limited=True)
+    for name in ("basis", "ranking"):
+        exhibit(name, results)
     whole = card_of(folder)["description"]
     join([folder], whole, [NetworkKey(**KEY)], [("spectra", {**KEY, "target": "glyphs"})], to, partial=True)
 
@@ -146,6 +175,23 @@ def test_no_forged_field_ends_in_a_raw_error(kept: Path, tmp_path: Path) -> None
         (("description", "networks", 0, "recipe"), {"stray": 1}, r"networks\[0\]\.recipe is no recipe"),
         (("description", "cards"), [{}], r"description\.cards\[0\]\.name is missing"),
         (("provenance", "failed"), {"a": {"why": 3}}, r"provenance\.failed\.a\.why is a text, not 3"),
+        (
+            ("provenance", "left_out", "digits, test"),
+            "a.png",
+            r"left_out\.digits, test is a list, not 'a\.png'",
+        ),
+        (("provenance", "remarks", "digits, test"), [3], r"remarks\.digits, test\[0\] is a text, not 3"),
+        (("provenance", "copies"), [], r"provenance\.copies is a table, not \[\]"),
+        (
+            ("provenance", "images", "digits"),
+            {"test": "x"},
+            r"images\.digits\.test is a whole number.*'x'",
+        ),
+        (("provenance", "noted", "net"), "odd", r"noted\.net is a table, not 'odd'"),
+        (("provenance", "prepared", "net", "statistics"), {}, r"net\.statistics\.mean is missing"),
+        (("provenance", "prepared", "net", "crop"), True, r"net\.crop is a whole number.*not True"),
+        (("provenance", "classes_not_validated", "digits"), 7, r"validated\.digits is a list, not 7"),
+        (("provenance", "undefined_of"), {"a": 3}, r"provenance\.undefined_of\.a is a table, not 3"),
         (("networks", 0, "seed"), 0.5, r"networks\[0\]\.seed is a whole number, 0 or more, not 0\.5"),
     ],
 )

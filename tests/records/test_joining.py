@@ -20,9 +20,10 @@ from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import KeptStudy, read_kept
-from penultimate.records.joining import join
+from penultimate.records.joining import _joined, join
 from penultimate.records.keeping import keep, write_kept
 from penultimate.records.reading import study_folder
+from penultimate.records.table import Row
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
 from penultimate.report.progress import unfinished
@@ -331,3 +332,25 @@ def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
     assert [(row.metric, row.seed) for row in kept.table] == [("top1", 0), ("top5", 0), ("top5", 1)]
     typed = ["penultimate", "join", "whole", *map(str, parts), "--to", str(tmp_path / "joined")]
     assert shlex.split(kept.description["command"]) == typed
+
+
+def test_what_is_told_of_every_part_is_told_of_the_whole(tmp_path: Path) -> None:
+    """And what failed in one part and was measured in another is no failure."""
+    why = {"why": "x", "target": None}
+    told = [
+        {
+            **{"left_out": {f"{name}, test": ["a.png"]}, "remarks": {f"{name}, test": ["odd"]}},
+            **{"copies": {name: ["two"]}, "images": {name: {"test": 3}}, "noted": {name: {"odd": "so"}}},
+            **{"device": name, "undefined": {f"s.{name}.0": "no"}, "failed": {f"accuracy.{name}.9": why}},
+            "undefined_of": {f"s.{name}.0": {"network": name, "target": None}},
+            "steps": {},
+        }
+        for name in ("one", "two")
+    ]
+    for name, each in zip(("one", "two"), told, strict=True):
+        each["failed"] = {f"accuracy.{name}.9": {**why, "network": name}}
+    whole = _joined(told, [Row(metric="top1", value=0.5, step="accuracy.kept", objective="one")])
+    for name in ("left_out", "remarks", "copies", "images", "noted", "undefined", "undefined_of"):
+        assert whole[name] == {**told[0][name], **told[1][name]}
+    assert whole["failed"] == told[1]["failed"]
+    assert whole["device"] == "one, two"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penultimate.report.base import StudyResults
+from penultimate.report.progress import whose
 
 
 def order_of_classes(description: Mapping[str, Any]) -> str:
@@ -32,7 +33,6 @@ def not_given(results: StudyResults) -> list[str]:
     measured = {row.step for row in results.table.where(metric="top1")}
     told = []
     for step, reason in results.provenance.get("undefined", {}).items():
-        kind, _, rest = step.partition(".")
-        if kind == "classifier" and step not in measured:
-            told.append(f"As a classifier, {rest.rpartition('.')[0]} has no number: {reason}.")
+        if step.partition(".")[0] == "classifier" and step not in measured:
+            told.append(f"As a classifier, {whose(results.provenance, step)} has no number: {reason}.")
     return told

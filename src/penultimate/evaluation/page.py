@@ -14,6 +14,7 @@ from penultimate.report.base import Built
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.page.form import Drawn, Explained
+from penultimate.report.progress import whose
 from penultimate.report.spec import Exhibit, Remarks, say_nothing
 from penultimate.report.text import counted, listed, plain
 
@@ -110,9 +111,9 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
     provenance = measurements.results.provenance
     failed = {step: plain(of["why"]).rstrip(".") for step, of in provenance.get("failed", {}).items()}
     for step, reason in (provenance.get("undefined", {}) | failed).items():
-        kind, _, rest = str(step).partition(".")
+        kind = step.partition(".")[0]
         if kind not in ("probed", "given", "extract", "data"):
-            gaps.append(f"{kind} of {rest.rpartition('.')[0]}: {reason}.")
+            gaps.append(f"{kind} of {whose(provenance, step)}: {plain(reason).rstrip('.')}.")
     if not any(block.get("classifies") for block in given):
         gaps.append(
             "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"

@@ -39,8 +39,9 @@ def amount(value: Any, place: str) -> None:
     _expect(is_number and math.isfinite(value) and value >= 0, value, place, "a number, 0 or more")
 
 
-def anything(value: Any, place: str) -> None:
-    """Accept what is shown as it is, or read by a check of its own."""
+def number(value: Any, place: str) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    _expect(is_number and math.isfinite(value), value, place, "a number")
 
 
 def table(value: Any, place: str) -> None:
@@ -203,16 +204,33 @@ DESCRIPTION = Fields(
         "tuned_by": Either((text, TEXTS)),
         "tuning": Either((table, ListOf(table))),
         "data": TableOf(text),
+        "source_classes": TEXTS,
+        "reading": TableOf(table),
     },
 )
+STATISTICS = dict.fromkeys(("mean", "std"), ListOf(number))
+PREPARED = Fields(
+    {
+        **dict.fromkeys(("resize", "crop"), whole),
+        **dict.fromkeys(("interpolation", "from"), text),
+        "statistics": Fields(STATISTICS, {}),
+        "squash": flag,
+    },
+    {},
+)
+OF_STEP = dict.fromkeys(("network", "target"), OPTIONAL_TEXT)
 PROVENANCE = Fields(
     {"steps": TableOf(pair)},
     {
         **dict.fromkeys(("command", "processor", "device", "python"), text),
         **dict.fromkeys(("commit", "hosts", "lacking"), TEXTS),
         **dict.fromkeys(("packages", "data", "diverged", "undefined"), TableOf(text)),
-        **dict.fromkeys(("left_out", "remarks", "prepared", "classes_not_validated"), table),
-        "failed": TableOf(Fields({"why": text}, dict.fromkeys(("network", "target"), OPTIONAL_TEXT))),
+        **dict.fromkeys(("left_out", "remarks", "copies", "classes_not_validated"), TableOf(TEXTS)),
+        "images": TableOf(TableOf(whole)),
+        "noted": TableOf(TableOf(text)),
+        "prepared": TableOf(PREPARED),
+        "failed": TableOf(Fields({"why": text}, OF_STEP)),
+        "undefined_of": TableOf(Fields({}, OF_STEP)),
         "diverged_networks": TableOf(Either((ListOf(NETWORK), NETWORK))),
         "dirty": flag,
         "networks": pair,

@@ -22,6 +22,11 @@ SHARED = ("source", "limited")
 """What all parts must have in common with the whole."""
 FROM_PARTS = ("num_features", "layers", "tuning")
 """What only studies that were run know of their networks."""
+TABLES = (
+    *("data", "diverged", "undefined", "undefined_of", "classes_not_validated"),
+    *("left_out", "remarks", "copies", "images", "prepared", "noted"),
+)
+"""Tables of the provenance that the whole has of all parts."""
 OF_ONE = ("objective", "backbone", "arm", "seed", "draw")
 """The columns that say of which network a measurement is, or what those have in common that it takes."""
 
@@ -85,7 +90,9 @@ def join(
         "networks": [sum(key not in unfinished for key in trained), len(trained)],
         "lacking": list(lacking),
     }
-    return write_kept(to, rows, description, {**_joined(provenances), **far, "command": command})
+    return write_kept(
+        to, rows, description, {**_joined(provenances, (row for row, _ in rows)), **far, "command": command}
+    )
 
 
 def _expect_alike(name: str, part: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
@@ -239,9 +246,17 @@ def _each_once(of_parts: Iterable[Mapping[str, list[Any]]]) -> dict[str, list[An
     return joined
 
 
-def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Where all rows come from: lists and tables united, seconds and steps added up."""
+def _united(name: str, provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {key: value for each in provenances for key, value in each.get(name, {}).items()}
+
+
+def _joined(provenances: Sequence[Mapping[str, Any]], rows: Iterable[Row]) -> dict[str, Any]:
+    """Where all rows come from: lists and tables united, seconds and steps added up.
+
+    What failed in one part and was measured in another is no failure.
+    """
     first = provenances[0]
+    measured = {(str(row.step).partition(".")[0], row.objective, row.target) for row in rows}
     return {
         **first,
         **{
@@ -249,10 +264,15 @@ def _joined(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for name in ("commit", "hosts")
         },
         "dirty": any(each.get("dirty") for each in provenances),
-        "processor": ", ".join(dict.fromkeys(str(each.get("processor", "")) for each in provenances)),
         **{
-            name: {key: value for each in provenances for key, value in each.get(name, {}).items()}
-            for name in ("data", "diverged", "undefined", "classes_not_validated")
+            name: ", ".join(dict.fromkeys(str(each.get(name, "")) for each in provenances))
+            for name in ("processor", "device", "python")
+        },
+        **{name: united for name in TABLES if (united := _united(name, provenances)) or name in first},
+        "failed": {
+            step: of
+            for step, of in _united("failed", provenances).items()
+            if (step.partition(".")[0], of.get("network"), of.get("target")) not in measured
         },
         "diverged_networks": _each_once(each.get("diverged_networks", {}) for each in provenances),
         "seconds": dict(sum((Counter(each.get("seconds", {})) for each in provenances), Counter())),

@@ -11,6 +11,9 @@ from penultimate.records.reading import StudyFolder
 if TYPE_CHECKING:
     from penultimate.store import Meta
 
+OF_STEP = {"network": "objective", "target": "target"}
+"""What is said of the step behind a reason, and the column that says it: step ids shorten names."""
+
 
 def provenance(folder: StudyFolder) -> dict[str, Any]:
     """Return what a study's steps say of the machine, packages, commit, data digests and durations."""
@@ -48,7 +51,7 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         if step_id not in contents
     }
     diverged = folder.diverged()
-    undefined = {step_id: facts.get("undefined") for step_id, facts in contents.items()}
+    undefined = {step_id: facts["undefined"] for step_id, facts in contents.items() if "undefined" in facts}
     not_validated = {
         content["columns"]["target"]: content["classes_not_validated"]
         for content in contents.values()
@@ -75,7 +78,11 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         "diverged_networks": {
             step_id: [vars(key) for key in _networks(folder, step_id, metas[step_id])] for step_id in diverged
         },
-        "undefined": {step_id: reason for step_id, reason in undefined.items() if reason is not None},
+        "undefined": undefined,
+        "undefined_of": {
+            step_id: {what: contents[step_id]["columns"].get(column) for what, column in OF_STEP.items()}
+            for step_id in undefined
+        },
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity
@@ -44,3 +45,10 @@ def undefined(measurements: Measurements, quantities: Collection[Quantity]) -> s
     }
     has_any = bool(reasons) and any(one.covers(row) for row in results.table for one in quantities)
     return "" if has_any else "; ".join(reasons)
+
+
+def whose(provenance: Mapping[str, Any], step: str) -> str:
+    """The network and the task of a step that failed or has no value, by their names."""
+    known = {**provenance.get("undefined_of", {}), **provenance.get("failed", {})}.get(step, {})
+    names = [known[name] for name in ("network", "target") if known.get(name)]
+    return " on ".join(map(plain, names)) or step.partition(".")[2].rpartition(".")[0]

@@ -13,7 +13,6 @@ from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import listed, p_value, plain, signed
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
-from penultimate.study.foundation import word
 
 BOLD_NOTE = (
     "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
@@ -116,11 +115,11 @@ def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
 def _why(measurements: Measurements, target: str, network: str) -> str:
     """Why a network has no number on a target, after a colon; empty where that is not known."""
     provenance = measurements.results.provenance
-    probed = f"probed.{word(network)}-{word(target)}."
+    of = {"network": network, "target": target}
     reasons = {
         plain(why).rstrip(".")
         for step, why in provenance.get("undefined", {}).items()
-        if step.startswith(probed)
+        if step.startswith("probed.") and provenance.get("undefined_of", {}).get(step) == of
     }
     for step, failure in provenance.get("failed", {}).items():
         kind = step.partition(".")[0]

@@ -44,7 +44,8 @@ OF_PARTS = ("seconds", "steps")
 def provenance(results: StudyResults) -> list[tuple[str, Any]]:
     """Provenance and the study's settings as (label, text or nested list), the known ones first."""
     told = {**_settings(results.description.get("networks", ())), **results.provenance}
-    told.pop("diverged_networks", None)  # `diverged` names their steps, with the reason
+    for name in ("diverged_networks", "undefined_of"):  # the steps of which are named with their reasons
+        told.pop(name, None)
     order = [key for key in LABELS if key in told] + sorted(key for key in told if key not in LABELS)
     joined = {key: f"{LABELS[key]} (in each part that needs it)" for key in OF_PARTS if results.is_joined}
     labels = {**LABELS, **joined}
