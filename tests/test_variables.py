@@ -78,3 +78,11 @@ def test_values_that_can_be_are_taken(tmp_path: Path, monkeypatch: pytest.Monkey
     assert variables.cache() == tmp_path / "new" / "cache"
     monkeypatch.setenv(ANYWAY, "0")
     assert not is_wanted(ANYWAY)
+
+
+def test_every_variable_is_documented_with_its_range() -> None:
+    documented = (Path(__file__).parents[1] / "docs" / "house.md").read_text("utf-8")
+    for name in (value for value in vars(variables).values() if str(value).startswith("PENULTIMATE_")):
+        assert f"| `{name}` |" in documented
+    for name, (usual, least, most) in variables.RANGES.items():
+        assert f"| `{name}` | {least:g} to {most:,.0f} seconds | {usual:g} |" in documented
