@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.records.stores import described, finished, prepared
 
+from penultimate import register, registry
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.evaluation.boards import Task, board_of, records
@@ -23,7 +24,9 @@ from penultimate.report.listing import states
 from penultimate.report.measurements import admit
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page.page import render_report
-from penultimate.report.spec import all_exhibits
+from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.table import TableOfRuns
+from penultimate.report.spec import Exhibit, all_exhibits
 from penultimate.statistics.paired import Answers
 from penultimate.study.foundation import word
 
@@ -105,6 +108,22 @@ def test_where_a_number_of_the_ranking_comes_from_is_traced(
     said = capsys.readouterr().out
     assert "linear_top1" in said
     assert "probed.net1-digits_smoke.0" in said
+
+
+def test_an_exhibit_that_names_the_page_of_evaluations_stands_on_it(tmp_path: Path) -> None:
+    given(tmp_path, ("first", "second"))
+    separation = TableOfRuns("apart", "How far apart", (Quantity("class_separation", label="R2"),), "R2")
+    one = Exhibit(
+        "apart", "Registered elsewhere", "", (separation,), page="evaluation", measured_by="evaluate"
+    )
+    register.exhibit(one)
+    try:
+        page = render_report(read_study(tmp_path, "mine"))[""].decode()
+    finally:
+        registry.forget("exhibit", "apart")
+    assert page.count("Registered elsewhere") >= 1
+    assert "Further exhibits" in page
+    assert "Further exhibits" not in render_report(read_study(tmp_path, "mine"))[""].decode()
 
 
 def test_a_network_beside_trained_ones_is_no_objective_by_its_name(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from penultimate.evaluation.boards import Board, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import Built
 from penultimate.report.measurements import Measurements
-from penultimate.report.networks import name_in
+from penultimate.report.networks import OF_EVALUATIONS, name_in
 from penultimate.report.page.form import Drawn, Explained
 from penultimate.report.progress import whose
 from penultimate.report.spec import Exhibit, Remarks, say_nothing
@@ -20,6 +20,8 @@ from penultimate.report.text import counted, listed, plain
 
 DEPTH = "depth"
 """The exhibit of probes of every block, where a study has them."""
+FURTHER = "Further exhibits"
+"""The heading of those that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
     "Task by task": ("ranking", "comparisons"),
     "Several labels": ("tableD1",),
@@ -30,6 +32,7 @@ CHAPTERS = {
     "Transfer, foretold": ("foretold",),
     "As classifiers": ("classifiers",),
     "Plug-ins": ("plugins",),
+    FURTHER: (),
     "What it rests on": ("basis",),
 }
 """The exhibits of the page, under its headings."""
@@ -147,8 +150,8 @@ class EvaluationPage:
     curves: bool = False
 
     def draws(self, exhibit: Exhibit) -> bool:
-        """Return whether the page asks for an exhibit at all."""
-        return exhibit.name in SHOWN
+        """Return whether the page asks for an exhibit at all: for its own, and for those that name it."""
+        return exhibit.name in SHOWN or exhibit.page == OF_EVALUATIONS
 
     def shows(self, built: Built) -> bool:
         """Return whether an exhibit has anything of this evaluation, and not the paper's numbers alone."""
@@ -161,7 +164,7 @@ class EvaluationPage:
         by_name = {built.name: built for built in exhibits}
         chapters = [
             Chapter(title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name])))
-            for title, names in CHAPTERS.items()
+            for title, names in {**CHAPTERS, FURTHER: [name for name in by_name if name not in SHOWN]}.items()
         ]
         boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)
         return {
