@@ -329,6 +329,21 @@ def test_rounding_is_no_difference(draw: Callable[[torch.Tensor], torch.Tensor])
     assert extract(Chance(draw), ONCE).features.shape == (9, 6)
 
 
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        lambda x: nn.functional.batch_norm(x, None, None, training=True),
+        lambda x: x - x.mean(0),
+        lambda x: x.softmax(0),
+    ],
+)
+def test_a_model_in_which_images_of_a_batch_influence_each_other_is_told(
+    mixed: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    with pytest.warns(UserWarning, match=r"the features of an image differ by up to .* beside it in a batch"):
+        extract(Chance(mixed), ONCE)
+
+
 def test_a_model_of_one_size_of_batch_is_still_read() -> None:
     net = Chance(lambda x: x.reshape(9, 6))
     assert extract(net, ONCE).features.shape == (9, 6)

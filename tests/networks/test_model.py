@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from torch import Tensor, nn
 import penultimate as pu
 from penultimate.data.images import ImageSet
 from penultimate.errors import RequestError
-from penultimate.networks.given import network_of
+from penultimate.networks.given import fetch, network_of
+from penultimate.networks.live import keep
 from penultimate.networks.told import preparer
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 20, 20, 3), dtype=np.uint8)
@@ -139,3 +141,31 @@ def test_modules_without_a_head_with_a_layer_and_with_chance_are_evaluated(tmp_p
     again = pu.evaluate(networks, data, size=24, out=tmp_path / "runs")
     assert again.summary.computed == 0
     assert again.ranking == made.ranking
+
+
+class Doing(nn.Module):
+    """Does something to its images before a layer is applied to them."""
+
+    def __init__(self, first: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.first, self.fc = first, nn.Linear(192, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.first(x).flatten(1))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (lambda x: x.sub_(0.5), ""),
+        (lambda x: x[: len(x)] * 2, ""),
+        (lambda x: x - x.mean(0), "with the images beside it in a batch"),
+        (nn.functional.dropout, "two passes over the same images differ"),
+    ],
+)
+def test_what_a_networks_numbers_depend_on_is_noted(
+    first: Callable[[torch.Tensor], torch.Tensor], told: str, tmp_path: Path
+) -> None:
+    noted = fetch(keep("net", pu.Model(Doing(first), size=8), {}), (), tmp_path).get("noted", {})
+    assert told in noted.get("not deterministic", "")
+    assert bool(told) == ("not deterministic" in noted)

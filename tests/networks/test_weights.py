@@ -256,6 +256,9 @@ def test_a_checkpoint_that_refers_to_itself_ends(tmp_path: Path) -> None:
     torch.save(content, tmp_path / "w.pth")
     with pytest.raises(RequestError, match="holds no weights by name; it holds epoch, state_dict, model"):
         read_weights(tmp_path / "w.pth")
+    (tmp_path / "none.safetensors").write_bytes(safetensors.torch.save({}))
+    with pytest.raises(RequestError, match="holds no weights by name; it holds nothing"):
+        read_weights(tmp_path / "none.safetensors")
     content["model"]["weights"] = given.state_dict()
     torch.save(content, tmp_path / "w.pth")
     load_weights(taken, read_weights(tmp_path / "w.pth"), tmp_path / "w.pth")
@@ -364,6 +367,11 @@ NO_CHECKPOINTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "cut zip": (lambda: cut(saved(STATE)), "it is cut short"),
     "cut old": (lambda: cut(saved(STATE, old=True)), "it is cut short or damaged"),
     "cut old at its head": (lambda: saved(STATE, old=True)[:40], "it is cut short or damaged"),
+    "a pickle of one byte": (lambda: b"\x80", "it is cut short or damaged"),
+    "safetensors cut in their header": (
+        lambda: safetensors.torch.save(STATE)[:60],
+        "it is cut short or damaged",
+    ),
     "cut safetensors": (lambda: cut(safetensors.torch.save(STATE)), "it is cut short or damaged"),
     "script": (scripted, r"TorchScript archive.*torch\.jit\.load\(FILE\)\.state_dict\(\)"),
     "other zip": (lambda: zipped(readme=b"x"), "zip archive of readme, and no checkpoint: unpack it"),

@@ -14,6 +14,10 @@ from torch import Tensor
 
 FEW = 8
 """Images on which two passes are compared."""
+BESIDE = (
+    "the features of an image differ by up to {:.2g} (largest value {:.2g}) with the images beside it in a"
+    " batch (batch normalisation in training mode, say), and these are the features in their batches"
+)
 TRIES = 8
 """The most passes that are compared with the first, where random numbers are drawn and they agree."""
 
@@ -74,6 +78,23 @@ def difference(run: Callable[[], list[Tensor]], device: torch.device | None = No
         tries = TRIES if _drawn(devices) != before else 1
         found = (_between(first, run()) for _ in range(tries))
         return next((one for one in found if one is not None), None)
+
+
+def influence(run: Callable[[Tensor], list[Tensor]], images: Tensor) -> Difference | None:
+    """Return how far what is made of some images depends on others beside them, or None where it does not.
+
+    >>> norm, images = torch.nn.BatchNorm1d(1), torch.tensor([[0.0], [2.0], [4.0], [6.0]])
+    >>> influence(lambda batch: [norm(batch)], images) is None
+    False
+    >>> influence(lambda batch: [norm.eval()(batch)], images) is None
+    True
+    """
+    half = len(images) // 2
+    if not half:
+        return None
+    with aside([images.device] if images.device.type == "cuda" else []):
+        whole = [values[:half] for values in run(images.clone())]
+        return _between(whole, run(images[:half].clone()))
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from penultimate.backbones.outputs import (
     made_features,
     of_one_pixel,
 )
-from penultimate.backbones.passes import FEW, difference, plainly
+from penultimate.backbones.passes import BESIDE, FEW, difference, influence, plainly
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
@@ -289,19 +289,23 @@ class _Reading:
 def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) -> None:
     """Warn if two passes over a few images differ; what refuses them is told when the batch is run."""
 
-    def run() -> list[Tensor]:
-        return [values for values in of(batch[:FEW].clone()) if values is not None]
+    def run(images: Tensor) -> list[Tensor]:
+        return [values for values in of(images) if values is not None]
 
+    few, found, beside = batch[:FEW], None, None
     try:
-        found = difference(run, device)
+        found = difference(lambda: run(few.clone()), device)
+        beside = influence(run, few) if found is None else None
     except (PenultimateError, *REFUSALS):  # a network of one size of batch, say
-        return
+        pass
     if found is not None:
         warn(
             f"{found}: the model is not deterministic in evaluation mode (dropout or a random crop in its"
             " forward pass, say), and these are the features of one pass",
             stacklevel=4,
         )
+    if beside is not None:
+        warn(f"{BESIDE.format(beside.largest, beside.scale)}", stacklevel=4)
 
 
 def _single(values: Tensor, what: str) -> Tensor:

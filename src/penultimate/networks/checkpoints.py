@@ -29,7 +29,8 @@ AVERAGED = re.compile(r"(?:^|_)(?:ema|swa|averaged?|averaging)(?:_|$)", re.IGNOR
 """What trainers call that which holds averaged weights: model_ema, state_dict_ema, averaged_model."""
 FORBIDDEN = re.compile(r"(?:GLOBAL|global|class|function)\s+'?([\w.]+)")
 CUT = re.compile(
-    "EOF|truncated|unpack requires|ran out of input|central directory|incomplete|failed reading|corrupted",
+    "EOF|truncated|unpack requires|ran out of input|central directory|incomplete|failed reading|corrupted"
+    "|deserializing header|index out of range",
     re.IGNORECASE,
 )
 """What readers say of files whose end is missing."""
@@ -201,4 +202,4 @@ def _under(values: Mapping[str, Any], wanted: Callable[[list[str]], bool]) -> di
 
 def _held(content: Mapping[Any, Any]) -> str:
     names = [legible(key) for key in content]
-    return f"it holds {', '.join(names[: 2 * LISTED])}{', ...' if len(names) > 2 * LISTED else ''}"
+    return f"it holds {', '.join(names[: 2 * LISTED]) or 'nothing'}{', ...' if names[2 * LISTED :] else ''}"

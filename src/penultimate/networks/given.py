@@ -39,7 +39,7 @@ from penultimate.backbones.outputs import (
     of_one_pixel,
     tensors_of,
 )
-from penultimate.backbones.passes import difference, plainly
+from penultimate.backbones.passes import BESIDE, difference, influence, plainly
 from penultimate.backbones.taps import taps, unwrapped
 from penultimate.data.decoding import middle_square
 from penultimate.data.images import ChannelStatistics
@@ -291,17 +291,20 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
 
 def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
     """Return what to note if two passes over a few images of noise differ."""
-    images = noise(prepared, 4)
-    found = difference(lambda: tensors_of(_run(text, module, images)), device_of(module))
-    return (
-        f"{found}: the network is not deterministic, and its numbers are those of one pass" if found else ""
-    )
+    images, device = noise(prepared, 4), device_of(module)
+    if found := difference(lambda: tensors_of(_run(text, module, images)), device):
+        return f"{found}: the network is not deterministic, and its numbers are those of one pass"
+    try:
+        beside = influence(lambda batch: tensors_of(_run(text, module, batch)), images.to(device))
+    except RequestError:  # a network of one size of batch
+        return ""
+    return BESIDE.format(beside.largest, beside.scale) if beside else ""
 
 
 def _run(text: str, module: nn.Module, images: Tensor) -> Any:
     try:
         with plainly(device_of(module)):
-            return module(images.to(device_of(module)))
+            return module(images.to(device_of(module)).clone())  # which it may overwrite
     except RequestError:
         raise
     except REFUSALS as error:
