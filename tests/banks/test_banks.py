@@ -229,6 +229,6 @@ def test_an_array_that_unpacks_to_more_than_the_memory_is_refused_unread(
     np.savez_compressed(tmp_path / "z.npz", embeddings=np.zeros((240, 4000), np.float32), kind=NAMES)
     assert (tmp_path / "z.npz").stat().st_size < 20_000
     assert read_bank(tmp_path / "z.npz").features.shape == (240, 4000)
-    monkeypatch.setattr("penultimate.banks.reading.memory", lambda: Memory(10**9, 1_000_000))
+    monkeypatch.setattr("penultimate.memory.memory", lambda: Memory(10**9, 1_000_000))
     with pytest.raises(RequestError, match=r"unpacks to 0\.00384 GB, more than the 0\.001 GB"):
         read_bank(tmp_path / "z.npz")

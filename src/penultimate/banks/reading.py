@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from penultimate.data.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
-from penultimate.memory import memory
+from penultimate.memory import expect_room
 from penultimate.metrics.inputs import as_tensor
 from penultimate.metrics.labels import read_labels
 
@@ -173,11 +173,7 @@ def _open_npz(path: Path) -> Iterator[Opened]:
             sizes[name] = math.prod(header[0]) * header[2].itemsize
 
         def read(name: str) -> np.ndarray:
-            if sizes[name] > (free := memory().free):
-                raise RequestError(
-                    f"'{name}' in '{path.name}' unpacks to {sizes[name] / 1e9:.3g} GB, more than the"
-                    f" {free / 1e9:.3g} GB of memory that are free; save it in parts, or as safetensors"
-                )
+            expect_room(sizes[name], f"'{name}' in '{path.name}'")
             try:
                 array: np.ndarray = archive[name]
             except ValueError:

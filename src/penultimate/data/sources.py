@@ -19,9 +19,8 @@ import numpy as np
 from penultimate.data.places import Place
 from penultimate.data.unpacking import tar_members
 from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.memory import memory
 
-MOST_UNPACKED = 1 << 34
-"""Bytes of an array in a compressed file, which is held in memory whole."""
 UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError),
     *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
@@ -216,7 +215,7 @@ class Array(_Pixels):
 def read_array(path: Path, member: str = "") -> np.ndarray:
     """An array from an npy file, memory-mapped, or from an npz file; no pickle in it is opened.
 
-    Raises DamagedFileError, or RequestError for a compressed array of more than MOST_UNPACKED bytes.
+    Raises DamagedFileError, or RequestError for a compressed array that does not fit into free memory.
     """
     try:
         if not member:
@@ -225,9 +224,9 @@ def read_array(path: Path, member: str = "") -> np.ndarray:
             return array
         with zipfile.ZipFile(path) as packed:
             size = packed.getinfo(f"{member}.npy").file_size
-        if size > MOST_UNPACKED:
+        if size > memory().free:
             raise RequestError(
-                f"'{path}': '{member}' has {size / 1e9:,.0f} GB unpacked, and would be held in memory; save"
+                f"'{path}': '{member}' has {size / 1e9:.3g} GB unpacked, and would be held in memory; save"
                 f" it as {member}.npy, which is read where it lies"
             )
         with np.load(path, allow_pickle=False) as arrays:

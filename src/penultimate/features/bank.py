@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write, digest_arrays, digest_file, read_sealed
+from penultimate.memory import expect_room
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 from penultimate.metrics.labels import as_numbers
 
@@ -119,13 +121,16 @@ class FeatureBank:
         if Path(path).is_dir():
             return cls._mapped(Path(path))
         try:
-            with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as archive:
+            with zipfile.ZipFile(path) as packed, np.load(path, allow_pickle=False) as archive:
+                expect_room(sum(member.file_size for member in packed.infolist()), f"the bank '{path}'")
                 facts = json.loads(archive["facts"].tobytes())
                 digest, provenance = facts["digest"], dict(facts["provenance"])
                 held = [name for name in ARRAYS if name not in OPTIONAL or name in archive.files]
                 arrays = {name: archive[name] for name in held}
         except FileNotFoundError:
             raise RequestError(f"no feature bank at '{path}'") from None
+        except RequestError:
+            raise
         except Exception as error:  # a damaged archive can fail in any layer: zip, zlib, struct, json
             raise DamagedFileError(f"the feature bank '{path}' cannot be read: {error}") from error
         try:
