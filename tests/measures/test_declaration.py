@@ -13,7 +13,18 @@ from tests.plugged import plugged
 import penultimate as pu
 from penultimate import registry
 from penultimate.errors import RequestError
-from penultimate.measures import Features, measurement, names, requested
+from penultimate.measures import (
+    Cost,
+    Features,
+    Measurement,
+    Shifted,
+    Trained,
+    Weights,
+    Yield,
+    measurement,
+    names,
+    requested,
+)
 from penultimate.paper.studies.quickstart import MEASURE
 from penultimate.paper.studies.smoke import STUDY as SMOKE
 from penultimate.registry import register
@@ -181,3 +192,44 @@ def test_a_measurement_that_declares_nothing_is_told_how_and_hides_no_other() ->
             measurement("linea")
     finally:
         registry.forget("measurement", "bare")
+
+
+def built_in() -> list[Measurement]:
+    entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
+    return [measurement(entry.name) for entry in entries if not entry.is_plugin]
+
+
+def test_every_built_in_measurement_says_what_it_yields_in_words_and_what_it_costs() -> None:
+    """A metric that several measurements yield is declared once: its unit, digits, direction and words."""
+    known: dict[str, Yield] = {}
+    for what in built_in():
+        assert registry.entry("measurement", what.name).summary, what.name
+        assert what.seconds is not None or any(isinstance(need, Shifted) for need in what.needs), what.name
+        for item in what.yields or ():
+            assert len(item.words) > 20, item.metric
+            assert item.words.endswith("."), item.metric
+            assert item.better in ("", "high", "low"), item.metric
+            assert known.setdefault(item.metric, item) == item, item.metric
+            if item.unit == "fraction":
+                assert (item.sign, item.scale, item.digits) == ("%", 100, 1), item.metric
+
+
+def test_what_trains_or_fits_by_its_settings_and_needs_is_declared_to_cost_it() -> None:
+    for what in built_in():
+        settings = {setting.name for setting in what.settings}
+        is_trained = any(isinstance(need, Trained | Weights) for need in what.needs)
+        assert what.cost.trains == (is_trained and {"steps", "batch_size"} <= settings), what.name
+        yields = {item.metric for item in what.yields or ()}
+        fits = {probe for probe in ("linear", "knn") if f"{probe}_top1" in yields}
+        assert set(what.cost.fits) == fits, what.name
+
+
+def test_a_measurement_of_ones_own_states_its_numbers_or_gets_those_of_their_unit(
+    mine: Callable[..., None],
+) -> None:
+    plain, stated = Yield("a", "furlongs"), Yield("b", "fraction", better="low", words="B.", decimals=2)
+    mine(yields=(plain, stated), cost=Cost(fits=("linear",)))
+    first, second = measurement("mine").yields or ()
+    assert (first.sign, first.scale, first.digits, first.better, first.words) == ("", 1.0, 3, "", "")
+    assert (second.sign, second.scale, second.digits, second.better) == ("%", 100, 2, "low")
+    assert measurement("mine").cost.fits == ("linear",)

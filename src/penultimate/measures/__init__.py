@@ -13,6 +13,7 @@ from penultimate.measures.catalogue import measurement, names, requested
 from penultimate.measures.declaration import (
     ClassNames,
     ClassOrder,
+    Cost,
     Features,
     Head,
     Layers,
@@ -34,6 +35,7 @@ __all__ = [
     "Arrays",
     "ClassNames",
     "ClassOrder",
+    "Cost",
     "Fact",
     "Features",
     "Head",

@@ -11,12 +11,28 @@ from penultimate.registry import register
 FURTHER_TEST = "further_test"
 """The split of test images that only make the accuracy more precise, of sources that have them."""
 
+TOP1 = Yield(
+    "top1",
+    "fraction",
+    better="high",
+    words="The share of images of which the right class has the highest score.",
+    called="accuracy",
+)
+TOP5 = Yield(
+    "top5",
+    "fraction",
+    better="high",
+    words="The share of images of which the right class is among the five highest scores.",
+    called="top-5 accuracy",
+)
+ACCURACIES = (TOP1, TOP5)
+
 
 @register.measurement(
     version=1,
     per="network",
     needs=(Logits("train"), Logits("test"), Shown(FURTHER_TEST)),
-    yields=(Yield("top1", "fraction"), Yield("top5", "fraction")),
+    yields=ACCURACIES,
     first=True,
     seconds=0.13,
 )

@@ -17,8 +17,22 @@ if TYPE_CHECKING:
 
     from penultimate.features.bank import FeatureBank
 
-SHARES = ("same", "both_right_or_wrong", "same_when_both_wrong")
+SHARES = {
+    "same": ("The share of all images to which two networks give the same class.", "equal predictions"),
+    "both_right_or_wrong": (
+        "The share of all images that two networks both get right or both get wrong.",
+        "agreement on what is right",
+    ),
+    "same_when_both_wrong": (
+        "The share of the images that two networks both get wrong to which they give the same class.",
+        "equal mistakes",
+    ),
+}
 """The three ways in which the paper compares predictions."""
+AGREEMENTS = tuple(
+    Yield(f"agreement_{share}", "fraction", words=words, called=called)
+    for share, (words, called) in SHARES.items()
+)
 
 
 @register.measurement(
@@ -26,8 +40,14 @@ SHARES = ("same", "both_right_or_wrong", "same_when_both_wrong")
     per="study",
     needs=(Logits("test", common=True),),
     yields=(
-        *(Yield(f"agreement_{share}", "fraction") for share in SHARES),
-        Yield("ensemble_top1", "fraction"),
+        *AGREEMENTS,
+        Yield(
+            "ensemble_top1",
+            "fraction",
+            better="high",
+            words="The accuracy of several networks whose probabilities are averaged.",
+            called="accuracy of ensembles",
+        ),
     ),
     seconds=0.4,
     paper="Kornblith et al., 2021, figures C.4 to C.7",

@@ -18,23 +18,49 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.metrics.calibration import CalibrationAccumulator
 
-SUFFIXES = ("", "_scaled")
-"""Of metrics before and after temperature scaling."""
+SUFFIXES = {"": "", "_scaled": ", at the temperature that suits held-out images"}
+"""What metrics are called before and after temperature scaling, and how that is said."""
 BLOCK = 1024
 """Images whose probabilities are worked out at once."""
-OF_BINS = ("share", "confidence", "accuracy")
+OF_BINS = {
+    "share": "The share of the images whose confidence falls into a bin",
+    "confidence": "The mean confidence of the images in a bin",
+    "accuracy": "The accuracy on the images in a bin of confidence",
+}
+NLL = "The mean of minus the logarithm of the probability that the right class is given"
+ECE = (
+    "Whether a network is right as often as it is sure: the expected calibration error is the mean"
+    " distance between the two, 0 at best"
+)
+YIELDS = (
+    *(
+        Yield(f"nll{suffix}", "nats", better="low", words=f"{NLL}{how}.", called="log loss")
+        for suffix, how in SUFFIXES.items()
+    ),
+    *(
+        Yield(f"ece{suffix}", "fraction", better="low", words=f"{ECE}{how}.", called="calibration error")
+        for suffix, how in SUFFIXES.items()
+    ),
+    *(
+        Yield(f"reliability_{name}{suffix}", "fraction", words=f"{what}{how}.")
+        for name, what in OF_BINS.items()
+        for suffix, how in SUFFIXES.items()
+    ),
+    Yield(
+        "temperature",
+        "ratio",
+        words="The number that the scores are divided by so that the probabilities suit held-out"
+        " images best.",
+        decimals=2,
+    ),
+)
 
 
 @register.measurement(
     version=1,
     per="network",
     needs=(LogProbabilities("test"), LogProbabilities("holdout"), Head()),
-    yields=(
-        *(Yield(f"nll{suffix}", "nats") for suffix in SUFFIXES),
-        *(Yield(f"ece{suffix}", "fraction") for suffix in SUFFIXES),
-        *(Yield(f"reliability_{name}{suffix}", "fraction") for name in OF_BINS for suffix in SUFFIXES),
-        Yield("temperature", "ratio"),
-    ),
+    yields=YIELDS,
     seconds=0.1,
     paper="Kornblith et al., 2021, table C.3",
 )

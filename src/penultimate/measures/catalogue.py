@@ -9,7 +9,7 @@ from typing import Any
 
 from penultimate import registry
 from penultimate.errors import RequestError, unknown
-from penultimate.measures.declaration import PER, Features, Made, Measurement, Need, Pixels
+from penultimate.measures.declaration import PER, Features, Made, Measurement, Need, Pixels, Yield
 from penultimate.measures.plugins import as_measurement
 from penultimate.objectives.hyperparameters import Hyperparameter, of_function
 from penultimate.registry import Spec, parse
@@ -44,11 +44,11 @@ def names() -> list[str]:
 
 
 @cache
-def built_in_metrics() -> frozenset[str]:
-    """Every metric that the package's own measurements yield."""
+def built_in_yields() -> Mapping[str, Yield]:
+    """Return what the package's own measurements declare of each metric that they yield."""
     entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
     built_in = [measurement(entry.name) for entry in entries if not entry.is_plugin]
-    return frozenset(item.metric for what in built_in for item in what.yields or ())
+    return {item.metric: item for what in built_in for item in what.yields or ()}
 
 
 def measurement(name: str) -> Measurement:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.calibration import OF_BINS, SUFFIXES, log_probabilities, measured, numbers_of
-from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities, Yield
+from penultimate.measures.accuracy import ACCURACIES
+from penultimate.measures.calibration import YIELDS, log_probabilities, measured, numbers_of
+from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities
 from penultimate.measures.inputs import Inputs, Number, Undefined, sample
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
@@ -21,14 +22,7 @@ if TYPE_CHECKING:
     version=2,
     per="network",
     needs=(LogProbabilities("test"), LogProbabilities("holdout", optional=True), Head(), ClassOrder()),
-    yields=(
-        Yield("top1", "fraction"),
-        Yield("top5", "fraction"),
-        *(Yield(f"nll{suffix}", "nats") for suffix in SUFFIXES),
-        *(Yield(f"ece{suffix}", "fraction") for suffix in SUFFIXES),
-        *(Yield(f"reliability_{name}{suffix}", "fraction") for name in OF_BINS for suffix in SUFFIXES),
-        Yield("temperature", "ratio"),
-    ),
+    yields=(*ACCURACIES, *YIELDS),
     seconds=0.3,
     paper="Guo et al., 2017, section 4.2; Kornblith et al., 2021, table C.3",
 )

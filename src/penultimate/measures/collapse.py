@@ -8,16 +8,24 @@ from penultimate.measures.declaration import Head, Logits, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
 
-RATIOS = (
-    "class_mean_norm_cv",
-    "weight_norm_cv",
-    "class_mean_cosine_std",
-    "weight_cosine_std",
-    "class_mean_etf_deviation",
-    "weight_etf_deviation",
-    "weight_class_mean_distance_sq",
-    "trace_sw_pinv_sb_over_c",
-)
+RATIOS = {
+    "class_mean_norm_cv": (
+        "How unequal the lengths of the class means are: their deviation beside their mean."
+    ),
+    "weight_norm_cv": (
+        "How unequal the lengths of the classes' weights are: their deviation beside their mean."
+    ),
+    "class_mean_cosine_std": (
+        "How unequal the angles between class means are: the deviation of their cosines."
+    ),
+    "weight_cosine_std": "How unequal the angles between weights are: the deviation of their cosines.",
+    "class_mean_etf_deviation": (
+        "How far the cosines of class means are from those of a simplex, in the mean."
+    ),
+    "weight_etf_deviation": "How far the cosines of weights are from those of a simplex, in the mean.",
+    "weight_class_mean_distance_sq": "How far the weights are from the class means, both scaled alike.",
+    "trace_sw_pinv_sb_over_c": "The spread within classes beside that between them (NC1).",
+}
 """Fields of `neural_collapse`, one a column of table E.2; their metrics begin with "nc_"."""
 
 
@@ -26,9 +34,18 @@ RATIOS = (
     per="network",
     needs=(Logits("train"), Head()),
     yields=(
-        *(Yield(f"nc_{name}", "ratio") for name in RATIOS),
-        Yield("nc4", "fraction"),
-        Yield("nc_rank", "count"),
+        *(Yield(f"nc_{name}", "ratio", words=words) for name, words in RATIOS.items()),
+        Yield(
+            "nc4",
+            "fraction",
+            words="The share of images to which the nearest class mean and the network give"
+            " different classes.",
+        ),
+        Yield(
+            "nc_rank",
+            "count",
+            words="The rank of the spread between the class means, which NC1 is divided by.",
+        ),
     ),
     seconds=0.22,
     paper="Kornblith et al., 2021, table E.2",

@@ -37,7 +37,14 @@ the classes that are got wrong most their names, errors and images."""
     version=1,
     per="target",
     needs=(Made("probed"), Pixels("test")),
-    yields=(Yield("confusions", "points", ARRAYS),),
+    yields=(
+        Yield(
+            "confusions",
+            "points",
+            ARRAYS,
+            words="How often the linear probe takes the images of each class for each other class.",
+        ),
+    ),
     ranges={"pairs": Interval(1, 50, "both"), "pictures": Interval(0, 20, "both")},
     seconds=0.2,
 )

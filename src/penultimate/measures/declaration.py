@@ -165,13 +165,50 @@ Need: TypeAlias = (
 )
 
 
+Direction: TypeAlias = Literal["", "high", "low"]
+SHOWN: Mapping[str, tuple[str, float, int]] = {
+    "fraction": ("%", 100, 1),
+    **dict.fromkeys(("count", "pixels"), ("", 1, 0)),
+}
+"""How the numbers of a unit are shown: its sign, what they are multiplied by, and their decimals."""
+OTHERS = ("", 1.0, 3)
+"""How the numbers of all other units are shown."""
+
+
 @dataclass(frozen=True)
 class Yield:
-    """One quantity that comes out: its metric and unit; with `arrays`, the names of those it points to."""
+    """One quantity that comes out of a measurement: its numbers, and what a reader is told of them.
+
+    unit     of the values in its rows; `SHOWN` says how they are shown
+    arrays   the names of the arrays that its rows point to
+    better   which values are better: "high", "low", or "" where neither is
+    words    what it is, for a reader who has not met it
+    called   what it is called within a sentence
+    decimals  how many are shown, where they are not those of its unit
+    """
 
     metric: str
     unit: str
     arrays: tuple[str, ...] = ()
+    better: Direction = ""
+    words: str = ""
+    called: str = ""
+    decimals: int | None = None
+
+    @property
+    def sign(self) -> str:
+        """The sign that stands beside its numbers where they are shown."""
+        return SHOWN.get(self.unit, OTHERS)[0]
+
+    @property
+    def scale(self) -> float:
+        """What its numbers are multiplied by where they are shown."""
+        return SHOWN.get(self.unit, OTHERS)[1]
+
+    @property
+    def digits(self) -> int:
+        """How many decimals of its numbers are shown."""
+        return SHOWN.get(self.unit, OTHERS)[2] if self.decimals is None else self.decimals
 
 
 @dataclass(frozen=True)

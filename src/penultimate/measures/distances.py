@@ -15,9 +15,22 @@ from penultimate.registry import register
     per="network",
     needs=(Features("train"),),
     yields=(
-        Yield("cosine_distance_within", "distance"),
-        Yield("cosine_distance_between", "distance"),
-        Yield("cosine_distance_density", "points", ("points", "within", "between")),
+        Yield(
+            "cosine_distance_within",
+            "distance",
+            words="The mean cosine distance between two images of one class.",
+        ),
+        Yield(
+            "cosine_distance_between",
+            "distance",
+            words="The mean cosine distance between two images of different classes.",
+        ),
+        Yield(
+            "cosine_distance_density",
+            "points",
+            ("points", "within", "between"),
+            words="How often each cosine distance occurs between images of one class and of two.",
+        ),
     ),
     ranges={"count": Interval(2, closed="left"), "seed": Interval(0, 2**63, "left")},
     seconds=0.94,

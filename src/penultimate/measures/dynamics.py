@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.class_separation import UNBIASED
-from penultimate.measures.declaration import Logits, Pixels, Snapshots, Yield
+from penultimate.measures.accuracy import ACCURACIES
+from penultimate.measures.class_separation import SEPARATION, UNBIASED, UNBIASED_SEPARATION
+from penultimate.measures.declaration import Logits, Pixels, Snapshots
 from penultimate.measures.inputs import Inputs, Number, read_card, sample
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
@@ -20,12 +21,7 @@ if TYPE_CHECKING:
     version=1,
     per="network",
     needs=(Snapshots(), Pixels("train"), Pixels("test"), Logits("train"), Logits("test")),
-    yields=(
-        Yield("top1", "fraction"),
-        Yield("top5", "fraction"),
-        Yield("class_separation", "ratio"),
-        Yield(UNBIASED, "ratio"),
-    ),
+    yields=(*ACCURACIES, SEPARATION, UNBIASED_SEPARATION),
     ranges={"images": Interval(2, closed="left"), "every": Interval(1, closed="left")},
     seconds=2.7,
     paper="Kornblith et al., 2021, figures C.1 to C.3 and E.4",

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from penultimate.networks.trained import TrainedNetwork
 
 HEADS = (FRESH, PROBE)
+FINE_TUNING = (
+    "All weights of the finished network are trained further on the new task, from a fresh final"
+    " layer unless another is named."
+)
 
 
 @register.measurement(
@@ -91,18 +95,21 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
 @register.measurement(
     version=2,
     per="target",
-    needs=(
-        Layers(),
-        Trained(),
-        Features("train"),
-        Pixels("train"),
-        Pixels("test"),
-        Made("fine_tune_choice"),
-    ),
+    needs=(Layers(), Trained(), Features("train"), Pixels("train"), Pixels("test"), Made("fine_tune_choice")),
     yields=(
-        *yields_of("fine_tuned"),
-        Yield("fine_tuned_cka", "ratio"),
-        Yield("fine_tuned_layers", "points", ("matrix", "standard_error", "layers", "sizes")),
+        *yields_of("fine_tuned", FINE_TUNING, "fine-tuned transfer"),
+        Yield(
+            "fine_tuned_cka",
+            "ratio",
+            words="How alike a layer finds images before and after fine-tuning (CKA), from 0 to 1.",
+            called="CKA",
+        ),
+        Yield(
+            "fine_tuned_layers",
+            "points",
+            ("matrix", "standard_error", "layers", "sizes"),
+            words="How alike every layer before and every layer after fine-tuning find images (CKA).",
+        ),
     ),
     each=("head",),
     ranges={"head": HEADS, **OF_CELL, "seeds": WHOLE, "images": Interval(4, closed="left")},

@@ -73,7 +73,11 @@ def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
     version=1,
     per="start_target",
     needs=(Trained(), Pixels("train"), Pixels("test"), Made("scratch_choice")),
-    yields=yields_of("from_scratch"),
+    yields=yields_of(
+        "from_scratch",
+        "The architecture is trained on the task alone, from first weights.",
+        "accuracy from scratch",
+    ),
     ranges={**OF_CELL, "seeds": WHOLE},
     seconds=10.0,
     cost=Cost(trains=True, decoded=("train", "test")),

@@ -37,11 +37,11 @@ OF_CELL = {
     "batch_size": Interval(2, closed="left"),
 }
 OF_CHOICE = {
-    "validation_accuracy": "fraction",
-    "learning_rate": "learning rate",
-    "decay": "decay",
-    "edges": "count",
-    "cells": "count",
+    "validation_accuracy": ("fraction", "The accuracy on the validation images under the chosen settings."),
+    "learning_rate": ("learning rate", "The learning rate that did best on the validation images."),
+    "decay": ("decay", "The decay that did best on the validation images."),
+    "edges": ("count", "How many of the chosen settings lie at an edge of the grid."),
+    "cells": ("count", "How many combinations of settings were tried."),
 }
 """What is told of the cell that was chosen, and in which unit."""
 FRESH, PROBE = "fresh", "probe"
@@ -123,11 +123,7 @@ def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[
 
 
 def validated(
-    inputs: Inputs,
-    images: Examples,
-    validation: np.ndarray,
-    start: Start | None,
-    rates: dict[str, Any],
+    inputs: Inputs, images: Examples, validation: np.ndarray, start: Start | None, rates: dict[str, Any]
 ) -> Iterator[Fact]:
     """Train on the other images; leave the accuracy on those that validate, or nothing if it diverges."""
     network = train_on(inputs, images.subset(~validation), start, rates)
@@ -190,10 +186,14 @@ def chosen_by(folder: Path | None) -> dict[str, Any]:
     return chosen
 
 
-def yields_of(what: str) -> tuple[Yield, ...]:
-    """What `numbers_of` yields."""
-    accuracies = (Yield(f"{what}_{accuracy}", "fraction") for accuracy in ("top1", "mean_per_class"))
-    return *accuracies, *(Yield(f"{what}_{name}", unit) for name, unit in OF_CHOICE.items())
+def yields_of(what: str, words: str, called: str) -> tuple[Yield, ...]:
+    """Return what `numbers_of` yields; `words` say how the network is trained."""
+    accuracies = (
+        Yield(f"{what}_{accuracy}", "fraction", better="high", words=words, called=called)
+        for accuracy in ("top1", "mean_per_class")
+    )
+    told = (Yield(f"{what}_{name}", unit, words=words) for name, (unit, words) in OF_CHOICE.items())
+    return *accuracies, *told
 
 
 def numbers_of(
@@ -202,7 +202,7 @@ def numbers_of(
     """The test accuracy, how the learning rate and decay were chosen, and which classes had no say in it."""
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
     of_choice = {**chosen, **chosen["rates"], "validation_accuracy": chosen["mean"]}
-    for name, unit in OF_CHOICE.items():
+    for name, (unit, _) in OF_CHOICE.items():
         yield Number(f"{what}_{name}", float(of_choice[name]), unit, "train", setting=setting)
     yield from _classes_without(inputs, train)
 

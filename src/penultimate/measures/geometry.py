@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from penultimate.measures.class_separation import SEPARATION, UNBIASED_SEPARATION
 from penultimate.measures.declaration import Features, Layers, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
+from penultimate.measures.layers import NONZERO
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -21,16 +23,27 @@ if TYPE_CHECKING:
     per="network",
     needs=(Layers(), Pixels("test"), Features("test")),
     yields=(
-        Yield("class_separation", "ratio"),
-        Yield("class_separation_unbiased", "ratio"),
-        Yield("nonzero_share", "fraction"),
-        Yield("effective_rank", "dimensions"),
-        Yield("width", "count"),
-        Yield("constant_features", "count"),
-        Yield("feature_size", "length"),
-        Yield("input_side", "pixels"),
-        Yield("parameters", "count"),
-        Yield("feature_spectrum", "points", ("singular_values",)),
+        SEPARATION,
+        UNBIASED_SEPARATION,
+        NONZERO,
+        Yield(
+            "effective_rank",
+            "dimensions",
+            words="How many directions the spread of the features fills: the exponential of the"
+            " entropy of its shares.",
+            decimals=1,
+        ),
+        Yield("width", "count", words="How many numbers a network's penultimate features are."),
+        Yield("constant_features", "count", words="How many features are the same for all images."),
+        Yield("feature_size", "length", words="The root mean square of the features."),
+        Yield("input_side", "pixels", words="The side of the images that the network is shown."),
+        Yield("parameters", "count", words="How many weights and biases the network has."),
+        Yield(
+            "feature_spectrum",
+            "points",
+            ("singular_values",),
+            words="The singular values of the centred features, in falling order.",
+        ),
     ),
     seconds=1.0,
     paper="Kornblith et al., 2021, eq. 11; Roy & Vetterli, 2007",

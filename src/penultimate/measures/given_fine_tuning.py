@@ -65,12 +65,7 @@ def given_tune_cell(
 
 
 @register.measurement(
-    version=1,
-    per="objective_target",
-    needs=(Made("given_tune_cell"),),
-    yields=(),
-    stage=True,
-    seconds=0.05,
+    version=1, per="objective_target", needs=(Made("given_tune_cell"),), yields=(), stage=True, seconds=0.05
 )
 def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
     """Of all learning rates and decays those with the best accuracy on validation images."""
@@ -82,8 +77,17 @@ def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
     per="target",
     needs=(Weights(), Features("train"), Pixels("train"), Pixels("test"), Made("given_tune_choice")),
     yields=(
-        *yields_of("given_fine_tuned"),
-        Yield("tuned_predictions", "points", PREDICTIONS),
+        *yields_of(
+            "given_fine_tuned",
+            "All weights of the finished network are trained further on the new task, from the linear probe.",
+            "fine-tuned transfer",
+        ),
+        Yield(
+            "tuned_predictions",
+            "points",
+            PREDICTIONS,
+            words="What the fine-tuned network predicts of each test image.",
+        ),
     ),
     ranges=OF_CELL,
     seconds=300.0,

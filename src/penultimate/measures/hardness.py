@@ -14,8 +14,18 @@ from penultimate.registry import register
     per="network",
     needs=(Features("test"), Head()),
     yields=(
-        Yield("angular_visual_hardness", "ratio"),
-        Yield("hardness_density", "points", ("points", "density")),
+        Yield(
+            "angular_visual_hardness",
+            "ratio",
+            words="The angle between an image's features and the weight of its class, as a share of"
+            " the angles to all classes' weights.",
+        ),
+        Yield(
+            "hardness_density",
+            "points",
+            ("points", "density"),
+            words="How often each angular visual hardness occurs.",
+        ),
     ),
     seconds=0.18,
     paper="Kornblith et al., 2021, figure E.1",

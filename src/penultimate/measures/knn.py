@@ -13,11 +13,22 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.probes.knn import KNNProbe
 
+KNN = (
+    "Transfer by a vote among the k training images nearest by cosine distance; k is chosen by leaving out"
+    " one training image at a time."
+)
 KNN_YIELDS = (
-    Yield("knn_top1", "fraction"),
-    Yield("knn_mean_per_class", "fraction"),
-    Yield("knn_k", "count"),
-    Yield("knn_leave_one_out", "fraction"),
+    *(
+        Yield(f"knn_{accuracy}", "fraction", better="high", words=KNN, called="kNN transfer")
+        for accuracy in ("top1", "mean_per_class")
+    ),
+    Yield("knn_k", "count", words="The number of neighbours that vote."),
+    Yield(
+        "knn_leave_one_out",
+        "fraction",
+        better="high",
+        words="The accuracy on the training images, each left out once, by which k is chosen.",
+    ),
 )
 """Whatever features the probe is given."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penultimate.measures.class_separation import SEPARATION
 from penultimate.measures.declaration import Cost, Features, Layers, Pixels, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
@@ -11,13 +12,20 @@ from penultimate.registry import register
 
 PENULTIMATE = "penultimate"
 """The layer of the pooled features, after the last block."""
+NONZERO = Yield(
+    "nonzero_share",
+    "fraction",
+    words="The share of the numbers in a layer's output that are not zero, over all images. The"
+    " non-linearity of these networks sets what is negative to zero.",
+    called="non-zero activations",
+)
 
 
 @register.measurement(
     version=2,
     per="network",
     needs=(Layers(), Pixels("test"), Features("test")),
-    yields=(Yield("nonzero_share", "fraction"), Yield("class_separation", "ratio")),
+    yields=(NONZERO, SEPARATION),
     seconds=1.1,
     cost=Cost(passes=1.5),
     paper="Kornblith et al., 2021, figures 3 and 4",

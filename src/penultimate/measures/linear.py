@@ -13,12 +13,33 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.probes.linear import LinearProbe
 
+LINEAR = (
+    "Transfer by logistic regression on the frozen features, its regularization chosen among 45 strengths on"
+    " a part of the training images held back for it."
+)
+LINEAR_ACCURACIES = tuple(
+    Yield(f"linear_{accuracy}", "fraction", better="high", words=LINEAR, called="linear transfer")
+    for accuracy in ("top1", "mean_per_class")
+)
 LINEAR_YIELDS = (
-    Yield("linear_top1", "fraction"),
-    Yield("linear_mean_per_class", "fraction"),
-    Yield("linear_lambda", "lambda"),
-    Yield("linear_validation_accuracy", "fraction"),
-    Yield("linear_certified_gap", "ratio"),
+    *LINEAR_ACCURACIES,
+    Yield(
+        "linear_lambda",
+        "lambda",
+        words="The strength of regularization that did best on the validation images.",
+    ),
+    Yield(
+        "linear_validation_accuracy",
+        "fraction",
+        better="high",
+        words="The accuracy on the validation images, by which the strength is chosen.",
+    ),
+    Yield(
+        "linear_certified_gap",
+        "ratio",
+        better="low",
+        words="The largest share by which the fitted loss can lie above its optimum.",
+    ),
 )
 """Whatever features the probe is given."""
 

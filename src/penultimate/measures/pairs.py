@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from penultimate.measures.agreement import SHARES, alike
+from penultimate.measures.agreement import AGREEMENTS, alike
 from penultimate.measures.declaration import Cost, Layers, Logits, Made, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
 from penultimate.measures.layers import PENULTIMATE
@@ -65,8 +65,20 @@ def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
     per="pair",
     needs=(Made("grams"),),
     yields=(
-        Yield("pair_cka", "ratio"),
-        Yield("pair_layers", "points", ("matrix", "standard_error", "layers", "layers_b", "networks")),
+        Yield(
+            "pair_cka",
+            "ratio",
+            words="How alike the penultimate features of two networks find the same images (CKA),"
+            " from 0 to 1.",
+            called="CKA",
+        ),
+        Yield(
+            "pair_layers",
+            "points",
+            ("matrix", "standard_error", "layers", "layers_b", "networks"),
+            words="How alike every layer of one network and every layer of another find the same"
+            " images (CKA).",
+        ),
     ),
     ranges={"images": Interval(4, closed="left")},
     seconds=0.5,
@@ -107,7 +119,7 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
     version=1,
     per="pair",
     needs=(Logits("test", common=True),),
-    yields=tuple(Yield(f"agreement_{share}", "fraction") for share in SHARES),
+    yields=AGREEMENTS,
     seconds=0.1,
     paper="Kornblith et al., 2021, figures C.4 and C.5",
 )

@@ -26,7 +26,9 @@ PREDICTIONS = ("ids", "labels", "linear", "knn")
     yields=(
         *LINEAR_YIELDS,
         *KNN_YIELDS,
-        Yield("probe_predictions", "points", PREDICTIONS),
+        Yield(
+            "probe_predictions", "points", PREDICTIONS, words="What either probe predicts of each test image."
+        ),
     ),
     seconds=2.0,
     cost=Cost(fits=("linear", "knn")),

@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Head, Layers, Shifted, Yield
+from penultimate.measures.accuracy import TOP1
+from penultimate.measures.declaration import Head, Layers, Shifted
 from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.robustness import CORRUPTION_ERROR
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -23,7 +25,7 @@ CORRUPTED = "c"
     version=1,
     per="network",
     needs=(Layers(), Head(), *(Shifted(name) for name in (*SETS, CORRUPTED))),
-    yields=(Yield("corruption_error", "fraction"), Yield("top1", "fraction")),
+    yields=(CORRUPTION_ERROR, TOP1),
     paper="Kornblith et al., 2021, table C.2",
 )
 def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:

@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 
     from penultimate.features.bank import FeatureBank
 
+RELEARNED = (
+    Yield(
+        "relearn_top1",
+        "fraction",
+        better="high",
+        words="The test accuracy of a head learned anew from a few images of each class on the"
+        " frozen features.",
+        called="accuracy of relearned heads",
+    ),
+    Yield("relearn_lambda", "lambda", words="The strength of regularization of the relearned head."),
+)
+
 
 @register.measurement(
     version=2,
     per="network",
     needs=(Features("test"), Features("relearn")),
-    yields=(Yield("relearn_top1", "fraction"), Yield("relearn_lambda", "lambda")),
+    yields=RELEARNED,
     each=("shots",),
     ranges={"shots": Interval(2, closed="left")},
     seconds=3.0,
@@ -36,7 +48,19 @@ def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) ->
     version=2,
     per="network",
     needs=(Features("test"), Features("train")),
-    yields=(Yield("relearn_training_top1", "fraction"), Yield("relearn_training_lambda", "lambda")),
+    yields=(
+        Yield(
+            "relearn_training_top1",
+            "fraction",
+            better="high",
+            words="The test accuracy of a head learned anew from a few training images of each class"
+            " on the frozen features.",
+            called="accuracy of relearned heads",
+        ),
+        Yield(
+            "relearn_training_lambda", "lambda", words="The strength of regularization of the relearned head."
+        ),
+    ),
     each=("shots",),
     ranges={"shots": Interval(2, closed="left")},
     seconds=3.0,
@@ -52,9 +76,14 @@ def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (
     per="network",
     needs=(Logits("test"),),
     yields=(
-        Yield("relearn_top1", "fraction"),
-        Yield("relearn_lambda", "lambda"),
-        Yield("relearn_original_top1", "fraction"),
+        *RELEARNED,
+        Yield(
+            "relearn_original_top1",
+            "fraction",
+            better="high",
+            words="The accuracy of the original head on the images that the relearned one is scored on.",
+            called="accuracy of original heads",
+        ),
     ),
     each=("shots",),
     ranges={"shots": Interval(2, closed="left")},

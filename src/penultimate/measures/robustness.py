@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.errors import PenultimateError
+from penultimate.measures.accuracy import TOP1
 from penultimate.measures.declaration import Cost, Head, Layers, Made, Pixels, Shifted, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
@@ -34,6 +35,14 @@ SMALLEST = 8
 OUTSIDE_OBJECTIVE, OUTSIDE_BACKBONE = "softmax", "glyphnet(width=8, features=128)"
 OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentation": {"shift": 0}}
 """The network that chooses hard images: small, and briefly trained."""
+CORRUPTION_ERROR = Yield(
+    "corruption_error",
+    "fraction",
+    better="low",
+    words="The share of spoilt images (noise, blur, weather, compression) of one severity that are"
+    " classified wrongly.",
+    called="corruption error",
+)
 
 
 def _corrupted_images(source: DatasetCard, settings: Mapping[str, Any]) -> int:
@@ -126,7 +135,7 @@ def hard(inputs: Inputs) -> Iterator[Fact]:
         Made("hard", optional=True),
         *(Shifted(shift) for shift in ("v2", "a", "r", "sketch")),
     ),
-    yields=(Yield("corruption_error", "fraction"), Yield("top1", "fraction")),
+    yields=(CORRUPTION_ERROR, TOP1),
     ranges={"per_class": Interval(1, closed="left")},
     seconds=2.0,
     paper="Kornblith et al., 2021, table C.2",

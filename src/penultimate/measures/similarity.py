@@ -23,18 +23,31 @@ FINISHED, UNTRAINED = -1, -1
 SETTLING = 50_000
 """Training images on which batch-norm moments at initialisation are taken, where there are more."""
 
+CKA = (
+    "Centred kernel alignment: whether two layers, of one network or of two, find the same images"
+    " alike. X and Y are their centred activations, a row an image. 1: their similarities agree up to"
+    " scale; 0: they have nothing in common. It is estimated without bias from small batches."
+)
+
 
 @register.measurement(
     version=1,
     per="study",
     needs=(Layers(seeds=2), Pixels("train"), Pixels("test")),
     yields=(
-        Yield("cka", "ratio"),
-        Yield("cka_initial", "ratio"),
+        Yield("cka", "ratio", words=CKA, called="CKA"),
+        Yield(
+            "cka_initial",
+            "ratio",
+            words="How alike a layer of a trained network and of one with first weights find the"
+            " same images (CKA).",
+            called="CKA",
+        ),
         Yield(
             "layer_cka",
             "points",
             ("matrix", "standard_error", "objectives", "seeds", "epochs", "layers", "sizes", "passes"),
+            words="How alike all layers of two networks of each objective find the same images (CKA).",
         ),
     ),
     ranges={

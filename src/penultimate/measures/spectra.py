@@ -14,7 +14,14 @@ from penultimate.registry import register
     version=2,
     per="network",
     needs=(Features("train"), Head()),
-    yields=(Yield("singular_values", "points", ("activations", "weights", "centroids")),),
+    yields=(
+        Yield(
+            "singular_values",
+            "points",
+            ("activations", "weights", "centroids"),
+            words="The singular values of the activations, of the final weights and of the class centroids.",
+        ),
+    ),
     seconds=0.25,
     paper="Kornblith et al., 2021, figure E.2",
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Cost, Pixels, Snapshots, Yield
+from penultimate.measures.declaration import Cost, Pixels, Snapshots
 from penultimate.measures.inputs import Inputs, Number, read_card
+from penultimate.measures.linear import LINEAR_ACCURACIES
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
@@ -14,7 +15,7 @@ from penultimate.registry import register
     version=2,
     per="target",
     needs=(Snapshots(), Pixels("train"), Pixels("test")),
-    yields=(Yield("linear_top1", "fraction"), Yield("linear_mean_per_class", "fraction")),
+    yields=LINEAR_ACCURACIES,
     ranges={"every": Interval(1, closed="left")},
     seconds=8.0,
     cost=Cost(fits=("linear",)),

@@ -16,11 +16,41 @@ from penultimate.registry import register
     per="target",
     needs=(Features("train"),),
     yields=(
-        Yield("logme", "nats"),
-        Yield("h_score", "ratio"),
-        Yield("transrate", "nats"),
-        Yield("target_nc1", "ratio"),
-        Yield("target_separation", "ratio"),
+        Yield(
+            "logme",
+            "nats",
+            better="high",
+            words="LogME: the evidence, per image, that the features give for the task's labels.",
+            called="LogME",
+        ),
+        Yield(
+            "h_score",
+            "ratio",
+            better="high",
+            words="The regularised H-score: how much of the features' spread the class means explain.",
+            called="H-score",
+        ),
+        Yield(
+            "transrate",
+            "nats",
+            better="high",
+            words="TransRate: how much shorter a code of the features becomes when the classes are known.",
+            called="TransRate",
+        ),
+        Yield(
+            "target_nc1",
+            "ratio",
+            better="low",
+            words="The spread of a task's features within classes beside that between them (NC1).",
+            called="NC1",
+        ),
+        Yield(
+            "target_separation",
+            "ratio",
+            better="high",
+            words="How much of the spread of a task's features lies between its classes (R²).",
+            called="R²",
+        ),
     ),
     seconds=0.3,
     paper="You et al., 2021; Ibrahim et al., 2021; Huang et al., 2022; Papyan, Han and Donoho, 2020",
@@ -44,7 +74,16 @@ def transferability(inputs: Inputs) -> Iterator[Number | Undefined]:
     version=1,
     per="target",
     needs=(Logits("train"),),
-    yields=(Yield("nce", "nats"),),
+    yields=(
+        Yield(
+            "nce",
+            "nats",
+            better="high",
+            words="NCE: minus the entropy of the labels of a task given the pretraining classes that"
+            " the network predicts.",
+            called="NCE",
+        ),
+    ),
     seconds=0.01,
     paper="Tran et al., ICCV 2019",
 )
@@ -60,7 +99,16 @@ def nce(inputs: Inputs) -> Iterator[Number]:
     version=1,
     per="target",
     needs=(LogProbabilities("train"), Head()),
-    yields=(Yield("leep", "nats"),),
+    yields=(
+        Yield(
+            "leep",
+            "nats",
+            better="high",
+            words="LEEP: the mean log-probability of the labels of a task by way of the"
+            " probabilities of the pretraining classes.",
+            called="LEEP",
+        ),
+    ),
     seconds=0.02,
     paper="Nguyen et al., ICML 2020",
 )

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from penultimate.data.catalog import SHIFTS, card, remember, shifted
 from penultimate.errors import RequestError
-from penultimate.measures.catalogue import built_in_metrics
+from penultimate.measures.catalogue import built_in_yields
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
@@ -193,7 +193,7 @@ class Measurements:
     def is_own(self, row: Row) -> bool:
         """Whether a row holds a number of one network; not a plug-in's under the name of a built-in one."""
         of_plugin = _measured_by(row) in self._plugin_steps
-        return _is_number(row) and not (of_plugin and row.metric in built_in_metrics())
+        return _is_number(row) and not (of_plugin and row.metric in built_in_yields())
 
     def _in_order(self, runs: ByRun) -> ByRun:
         return {

@@ -10,6 +10,7 @@ from penultimate.data.catalog import card, shifted
 from penultimate.errors import PenultimateError
 
 if TYPE_CHECKING:
+    from penultimate.measures.declaration import Yield
     from penultimate.records.table import Row
 
 Best: TypeAlias = Literal["", "high", "low"]
@@ -102,6 +103,13 @@ class Quantity:
         return in_snapshots == (self.over == "epochs") and any(
             item.metric in metrics for item in what.yields or ()
         )
+
+    @property
+    def declared(self) -> Yield:
+        """What its measurement declares of it, by whichever accuracy is official."""
+        from penultimate.measures.catalogue import built_in_yields
+
+        return built_in_yields()[self.metric.replace("{accuracy}", "top1")]
 
     def of_arm(self, arm: str) -> Quantity:
         """The same quantity of the networks of another arm."""

@@ -84,23 +84,32 @@ QUANTITIES: dict[Aspect, Quantity] = {
 """The rows that hold an aspect, or that it is computed from; those of all others follow from these."""
 ORIGINAL = percent("relearn_original_top1", setting="shots", optional=True)
 """The accuracy of original heads on the images that relearned ones are scored on, where these are others."""
-RATIOS: tuple[Aspect, ...] = ("separation", "separation_before", "fall", "shared")
-"""Aspects between 0 and 1; all others are in per cent."""
-UNITS: dict[Aspect, str] = {
-    "accuracy": "points of test accuracy",
-    "train": "points of training accuracy",
-    "matched": "points of test accuracy",
-    "kinship": "points of equal mistakes",
-    "separation": "of R²",
-    "separation_before": "of R²",
-    "fall": "of R²",
-    "linear": "points of linear transfer",
-    "knn": "points of kNN transfer",
-    "shared": "of ρ",
-    "fine_tuned": "points of fine-tuned transfer",
-    "combined": "points of holdout accuracy",
-}
-"""What a difference in an aspect is counted in."""
+OF_SPLITS = {"test": "test ", "train": "training ", "holdout": "holdout "}
+"""How the accuracy on a split of the pretraining data is called."""
+
+
+def is_ratio(aspect: Aspect) -> bool:
+    """Return whether an aspect lies between 0 and 1; all others are in per cent."""
+    if aspect not in QUANTITIES:
+        return aspect == "shared"
+    return QUANTITIES[aspect].declared.unit == "ratio"
+
+
+def unit_of(aspect: Aspect) -> str:
+    """Return what a difference in an aspect is counted in.
+
+    >>> unit_of("train"), unit_of("linear"), unit_of("separation"), unit_of("shared")
+    ('points of training accuracy', 'points of linear transfer', 'of R²', 'of ρ')
+    """
+    if aspect not in QUANTITIES:
+        return "of ρ" if aspect == "shared" else "points"
+    quantity = QUANTITIES[aspect]
+    if is_ratio(aspect):
+        return f"of {quantity.declared.called}"
+    of_split = OF_SPLITS[quantity.split] if quantity.declared.metric == "top1" else ""
+    return f"points of {of_split}{quantity.declared.called}"
+
+
 SHARED: Mapping[str, float] = MappingProxyType({"newfaces": 1.0, "pets": 1.0, **SHARES})
 """The share of a task's classes that counts as those of pretraining; none of one that is not here."""
 OF_THE_SWEEP: tuple[Aspect, ...] = ("accuracy", "separation", "linear")

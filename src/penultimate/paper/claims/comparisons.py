@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.paper import published
-from penultimate.paper.claims.aspects import NAMES, RATIOS, Aspect
+from penultimate.paper.claims.aspects import NAMES, Aspect, is_ratio
 from penultimate.paper.claims.criteria import Criteria
 from penultimate.paper.claims.effects import (
     BySeed,
@@ -121,7 +121,7 @@ class AgainstSoftmax:
 
 def least_difference(aspect: Aspect, softmax: float, criteria: Criteria) -> float:
     """The smallest difference that counts where softmax has this value."""
-    return criteria.least_gain.value * ((1 if aspect in RATIOS else 100) - softmax)
+    return criteria.least_gain.value * ((1 if is_ratio(aspect) else 100) - softmax)
 
 
 def compare(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> AgainstSoftmax | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penultimate.objectives.presets import PRESETS
-from penultimate.paper.claims.aspects import RATIOS, UNITS, Aspect
+from penultimate.paper.claims.aspects import Aspect, is_ratio, unit_of
 from penultimate.paper.claims.criteria import Criteria
 from penultimate.paper.claims.effects import Effect, Verdict
 from penultimate.report.text import counted, fixed, listed, p_value, signed
@@ -28,7 +28,7 @@ def amount(size: float, aspect: Aspect) -> str:
     >>> amount(0.234, "linear"), amount(0.0071, "separation")
     ('0.23 points', '0.007')
     """
-    return fixed(size, 3) if aspect in RATIOS else f"{fixed(size, 2)} points"
+    return fixed(size, 3) if is_ratio(aspect) else f"{fixed(size, 2)} points"
 
 
 def level_text(value: float, aspect: Aspect) -> str:
@@ -37,7 +37,7 @@ def level_text(value: float, aspect: Aspect) -> str:
     >>> level_text(75.95, "linear"), level_text(0.349, "separation")
     ('76.0 %', 'R² 0.349')
     """
-    return f"R² {fixed(value, 3)}" if aspect in RATIOS else f"{fixed(value, 1)} %"
+    return f"R² {fixed(value, 3)}" if is_ratio(aspect) else f"{fixed(value, 1)} %"
 
 
 def least_gain(margin: float, aspect: Aspect) -> Least:
@@ -135,9 +135,9 @@ def difference_text(
     estimate: float, effect: Effect | None, counts: Iterable[int], aspect: Aspect = "accuracy"
 ) -> str:
     """A difference with its interval, if there is one, and the runs behind it."""
-    digits = 3 if aspect in RATIOS else 2
+    digits = 3 if is_ratio(aspect) else 2
     interval = f" ({range_text(effect.low, effect.high, digits)})" if effect else ""
-    return f"{signed(estimate, digits)} {UNITS.get(aspect, 'points')}{interval}, {runs_each(counts)}"
+    return f"{signed(estimate, digits)} {unit_of(aspect)}{interval}, {runs_each(counts)}"
 
 
 def rank_text(effect: Effect, sign: int, n: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penultimate.measures.catalogue import built_in_yields
 from penultimate.paper.page.mathml import (
     above,
     below,
@@ -29,6 +30,11 @@ w_k = below(w, k)
 mu_k = below(variable("μ", bold=True), k)
 L = variable("ℒ")
 LOSS = row(L, equals)
+
+
+def measured(metric: str, equation: str = "") -> Explained:
+    """Return the words in which a measurement declares one of its numbers, with an equation."""
+    return Explained(built_in_yields()[metric].words, equation)
 
 
 def _softmax_of(*parts: str) -> str:
@@ -179,34 +185,13 @@ TERMS: tuple[tuple[str, Explained], ...] = (
             " frozen, and only a simple classifier on its features learns the new task."
         ),
     ),
-    (
-        "Linear transfer",
-        Explained(
-            "Transfer by logistic regression on the frozen features, its regularization chosen among 45"
-            " strengths on a part"
-            " of the training images held back for it."
-        ),
-    ),
-    (
-        "kNN transfer",
-        Explained(
-            "Transfer by a vote among the k training images nearest by cosine distance; k is chosen by"
-            " leaving out one training image at a time."
-        ),
-    ),
-    (
-        "Fine-tuning",
-        Explained(
-            "All weights of the finished network are trained further on the new task, from a fresh final"
-            " layer unless another is named."
-        ),
-    ),
+    ("Linear transfer", measured("linear_top1")),
+    ("kNN transfer", measured("knn_top1")),
+    ("Fine-tuning", measured("fine_tuned_top1")),
     (
         "Class separation R²",
-        Explained(
-            "How much of the spread of the features lies between classes, not within them: 0 when classes"
-            " lie on top of each other, 1 when each class is a single point. μ is the mean over a class of"
-            " the features scaled to length one.",
+        measured(
+            "class_separation",
             math(
                 above(variable("R"), number(2)),
                 equals,
@@ -227,19 +212,11 @@ TERMS: tuple[tuple[str, Explained], ...] = (
             " its output, a stack of maps, is what is measured of it."
         ),
     ),
-    (
-        "Non-zero activations",
-        Explained(
-            "The share of the numbers in a layer's output that are not zero, over all images. The"
-            " non-linearity of these networks sets what is negative to zero."
-        ),
-    ),
+    ("Non-zero activations", measured("nonzero_share")),
     (
         "CKA",
-        Explained(
-            "Centred kernel alignment: whether two layers, of one network or of two, find the same images"
-            " alike. X and Y are their centred activations, a row an image. 1: their similarities agree up to"
-            " scale; 0: they have nothing in common. It is estimated without bias from small batches.",
+        measured(
+            "cka",
             math(
                 word("CKA"),
                 equals,
@@ -276,20 +253,8 @@ TERMS: tuple[tuple[str, Explained], ...] = (
             ),
         ),
     ),
-    (
-        "Calibration (ECE)",
-        Explained(
-            "Whether a network is right as often as it is sure: the expected calibration error is the mean"
-            " distance between the two, 0 at best."
-        ),
-    ),
-    (
-        "AUC",
-        Explained(
-            "Of an image that shows a label and one that does not, how often the first has the higher score:"
-            " 50 % by chance, 100 % at best."
-        ),
-    ),
+    ("Calibration (ECE)", measured("ece")),
+    ("AUC", measured("multilabel_auc")),
     (
         "Spearman's ρ",
         Explained(
