@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -221,8 +222,8 @@ class Trace:
             other = arguments[1 - place]
             shape = arguments[1] if name == "expand" else getattr(other, "shape", ())
             if isinstance(inputs[place], Node) and not isinstance(inputs[1 - place], Node):
-                spread = arguments[place]
-                wide = torch.broadcast_shapes(spread.shape, [1 if size < 0 else size for size in shape])
+                spread: Tensor = arguments[place]
+                wide = np.broadcast_shapes(tuple(spread.shape), tuple(max(size, 1) for size in shape))
                 if math.prod(wide) > spread.numel() and len(spread) == self._examples:
                     return spread.clone()
         first = arguments[0] if arguments else None
