@@ -14,9 +14,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from penultimate import registry, userfile
 from penultimate.containment import contained
 from penultimate.errors import PenultimateError, RequestError, unknown
 from penultimate.files import digest_bytes
+from penultimate.origin import Origin, Seen, executed, forget, origin
 from penultimate.registry import Entry, Register
 from penultimate.userfile import first_line
 
@@ -37,20 +39,23 @@ SPOKEN = ("objective", "loss", "head", "penalty")
 
 @dataclass(frozen=True)
 class FileEntry(Entry):
-    """An entry whose source is a whole file, as it stood when it was read."""
+    """An entry whose source is a whole file, as it stood when it was read, with what it read."""
 
-    digest: str = field(default="", compare=False)
+    origin: Origin | None = field(default=None, compare=False)
 
     def source_digest(self) -> str:
-        """sha256 of the file that registered the plug-in (part of a step's identity)."""
-        return self.digest
+        """sha256 of the file that registered the plug-in, and of what it read (part of a step's identity)."""
+        assert self.origin is not None
+        return self.origin.identity()
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A loaded file: its path, the sha256 of its text, what it registered, and the text that ran.
+    """A loaded file: its path, the sha256 of its text and of what it read, what it registered, and the text
+    that ran.
 
-    `left` says what of the process the file changed when it was executed, all of which was put back.
+    `left` says what of the process the file changed when it was executed, all of which was put back; `reads`
+    are digests of the files that it read then, by paths relative to its folder, and `wrote` those it wrote.
     """
 
     path: Path
@@ -58,6 +63,12 @@ class Plugin:
     entries: tuple[Entry, ...]
     source: bytes = field(repr=False)
     left: tuple[str, ...] = ()
+    reads: Mapping[str, str] = field(default_factory=dict, repr=False)
+    wrote: frozenset[str] = frozenset()
+
+    @property
+    def origin(self) -> Origin:
+        return Origin(self.path, digest_bytes(self.source), self.reads)
 
 
 @dataclass(frozen=True)
@@ -91,24 +102,37 @@ def load_plugin(path: Path | str) -> Plugin:
         return load_source(path, source)
 
 
-def load_source(path: Path | str, source: bytes) -> Plugin:
+def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None = None) -> Plugin:
     """Load a plug-in file from its text as another process has read it (`Plugin.path`, `Plugin.source`).
 
     A study sends the text to its workers, so editing the file meanwhile does not change the run. Raises
-    RequestError as `load_plugin` does.
+    RequestError as `load_plugin` does, and where the plug-in reads another content than it did in that
+    process, `reads`.
     """
     name, path = str(path), Path(path).resolve()
-    digest = digest_bytes(source)
     old = _loaded.get(path)
-    if old is not None and old.digest == digest and all(_holds(entry) for entry in old.entries):
-        return old
+    if old is not None and old.source == source and all(_holds(entry) for entry in old.entries):
+        changed = [file for file, digest in old.reads.items() if old.origin.now(file) != digest]
+        if not changed:
+            return old
+        forget(sys.modules[userfile.module_name(WHAT, path)], old.origin, changed)
     tree, code = userfile.compiled(WHAT, name, path, source)
     _refuse_repeats(name, tree)
     with all_or_nothing(), userfile.fresh_module(WHAT, path) as module:
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
         before = _snapshot()
-        left = userfile.execute(WHAT, name, path, code, module, lambda error: _told(error, path))
+        with executed(path):
+            left = userfile.execute(WHAT, name, path, code, module, lambda error: _told(error, path))
+        found, wrote = origin(path, digest_bytes(source), module)
+        if reads is not None:
+            for file, digest in reads.items():
+                if found.reads.get(file, found.now(file)) != digest and file not in wrote:
+                    raise RequestError(
+                        f"'{file}', which the plug-in '{name}' reads, was changed since the plug-in was"
+                        " loaded; load it again, or start the command again"
+                    )
+            found = Origin(path, found.text, reads)
         fresh = [entry for key, entry in _snapshot().items() if before.get(key) is not entry]
         if not fresh:
             raise RequestError(_registers_nothing(name, module))
@@ -120,12 +144,11 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
                 )
             _refuse_ambiguous(name, entry)
         entries = tuple(
-            FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, e.facts, digest)
-            for e in fresh
+            FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, e.facts, found) for e in fresh
         )
         for entry in entries:
             registry._add(entry)
-    _loaded[path] = Plugin(path, digest, entries, source, tuple(left))
+    _loaded[path] = Plugin(path, found.identity(), entries, source, tuple(left), found.reads, wrote)
     return _loaded[path]
 
 
@@ -155,6 +178,26 @@ def load_installed() -> Installed:
     return Installed(tuple(plugins), tuple(failures))
 
 
+def origin_of(entry: Entry) -> Origin:
+    """Where a plug-in comes from, and what its file read."""
+    if isinstance(entry, FileEntry) and entry.origin is not None:
+        return entry.origin
+    module = sys.modules[entry.location.partition(":")[0]]
+    return Origin(Path(getattr(module, "__file__", None) or ""), entry.source_digest())
+
+
+def origins() -> dict[str, Origin]:
+    """Where the plug-ins of this process come from, by their files."""
+    entries = [entry for entry in _snapshot().values() if not entry.of_session]
+    return {str(found.path): found for found in map(origin_of, entries)}
+
+
+def identity(kind: str, name: str, seen: Seen | None) -> dict[str, str]:
+    """The sha256 of what a plug-in comes from, by "kind:name", in a store; {} for what is built in."""
+    entry = registry.entry(kind, name)
+    return {f"{kind}:{name}": origin_of(entry).identity(seen)} if entry.is_plugin else {}
+
+
 def refuse_unshared(entry: Entry) -> None:
     """Raise RequestError, saying what to do instead, for a plug-in that a study's processes cannot load.
 
@@ -179,7 +222,8 @@ def _imported(name: str, who: str) -> Plugin:
     before = _snapshot()
     with userfile.in_time(WHAT, who):
         try:
-            with contained(who):
+            spec = importlib.util.find_spec(name)
+            with executed(Path((spec and spec.origin) or name)), contained(who):
                 module = importlib.import_module(name)
         except (Exception, SystemExit) as error:
             raise RequestError(f"{who} cannot be loaded: {_told(error)}") from error

@@ -16,7 +16,6 @@ import os
 import re
 import signal
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from typing import Any
 from penultimate.containment import ROOTS, Left, PassingError, contained
 from penultimate.errors import PenultimateError, RequestError, nearest
 from penultimate.files import digest_bytes
+from penultimate.opened import INSTALLED, LIBRARY
 
 LIMIT = 60.0
 """Seconds that a file may take to define what it defines, the packages that it imports included."""
@@ -36,9 +36,6 @@ ONLY = {
     "network file": "a network file only defines a function that builds the network",
 }
 PACKAGE = "penultimate"
-INSTALLED = re.compile(r"[/\\](site|dist)-packages\b")
-LIBRARY = Path(sysconfig.get_paths()["stdlib"])
-"""The folder of the standard library."""
 AGAIN, PATIENCE = 0.1, 3.0
 """Seconds between the attempts to stop a file, and until the command is stopped with it."""
 LARGEST = 10_000_000

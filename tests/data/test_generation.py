@@ -14,7 +14,9 @@ from tests.plugged import plugged
 
 from penultimate import RequestError, register, registry
 from penultimate.data import DatasetCard, ImageSet, card, generate, load_images
+from penultimate.engine.execute import execute
 from penultimate.evaluation.request import Request
+from penultimate.store import Store
 from penultimate.study.unfold import unfold
 
 SMOKE = ["glyphs_smoke", "syllabics_smoke", "digits_smoke"]
@@ -195,3 +197,40 @@ filed.card = DatasetCard("filed", "Filed", 2, {{"train": 4, "test": 2}}, "top1",
         assert step() == first
         np.save(tmp_path / "pixels.npy", np.ones((6, 4, 4, 3), np.uint8))
         assert step() != first
+
+
+@pytest.mark.parametrize(
+    ("pixels", "message"),
+    [
+        ("np.random.default_rng().integers(0, 255, (6, 4, 4, 3))", "makes other images of its split 'train'"),
+        ("np.load(HERE / 'pixels.npy')", "could not be made when the study began, and now it can"),
+    ],
+)
+def test_a_data_set_that_is_not_as_it_was_when_the_study_began_is_refused(
+    tmp_path: Path, pixels: str, message: str
+) -> None:
+    text = f"""
+from pathlib import Path
+import numpy as np
+from penultimate import register
+from penultimate.data import DatasetCard, ImageSet
+
+HERE = Path(__file__).parent
+
+@register.dataset
+def changing(draw):
+    pixels = {pixels}.astype(np.uint8)
+    for split, ids in (("train", np.arange(4)), ("test", np.arange(4, 6))):
+        yield split, ImageSet(pixels[ids], ids % 2, ids, ("a", "b"))
+
+changing.card = DatasetCard("changing", "Changing", 2, {{"train": 4, "test": 2}}, "top1", "", "", "")
+"""
+    (tmp_path / "mine.py").write_text(text)
+    store = Store(tmp_path / "runs")
+    store.prepare()
+    with plugged(tmp_path / "mine.py"):
+        networks = {"net": "timm:test_resnet(pretrained=False)"}
+        steps = unfold(Request(networks, {"changing": ""}).study()).steps.values()
+        np.save(tmp_path / "pixels.npy", np.ones((6, 4, 4, 3), np.uint8))
+        with pytest.raises(RequestError, match=message):
+            execute(store, next(step for step in steps if step.name == "data"), lambda news: None)

@@ -35,12 +35,14 @@ so a loss need not support half precision. No tensor library is imported until a
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.checking.report import Finding, Report, render_report
 from penultimate.containment import contained
 from penultimate.errors import unknown
+from penultimate.origin import Origin, Seen, called
 
 if TYPE_CHECKING:
     from penultimate.registry import Entry
@@ -83,7 +85,10 @@ def check_file(path: Path | str) -> Report:
     plugin = load_plugin(path)
     with contained() as left:
         findings = [
-            finding for entry in plugin.entries if entry.kind in CHECKS for finding in check_entry(entry)
+            finding
+            for entry in plugin.entries
+            if entry.kind in CHECKS
+            for finding in _watched(entry, plugin.origin)
         ]
     first = plugin.entries[0]
     if left.replaced:
@@ -94,6 +99,23 @@ def check_file(path: Path | str) -> Report:
 
         findings[:0] = left_behind(first, plugin.left, "when its file is loaded")
     return Report(plugin.path, plugin.digest, tuple(findings))
+
+
+def _watched(entry: Entry, origin: Origin) -> list[Finding]:
+    """The findings on an entry of a file, with the files that it reads when it is called."""
+    with tempfile.TemporaryDirectory() as folder:
+        seen = Seen(Path(folder))
+        with called({str(origin.path): origin}, [origin], seen):
+            findings = check_entry(entry)
+        read = [name for name in origin.called(seen) if name not in origin.reads]
+    if read and entry.kind != "dataset":  # what a data set reads shows in its images
+        said = (
+            f"{entry.name} reads {', '.join(read)} when it is called. A folder of runs remembers what was in"
+            " there first, and computes anew where that changes; read it at the top of the file instead, and"
+            " its content tells results apart in every folder."
+        )
+        findings.append(Finding(entry.name, entry.kind, "files", True, said))
+    return findings
 
 
 def example(kind: str) -> str:

@@ -116,6 +116,16 @@ def _check(
             )
 
 
+def _unplanned(name: str, split: str, planned: Mapping[str, str]) -> str:
+    if not planned:
+        return f"data set '{name}' could not be made when the study began, and now it can; start it again"
+    return (
+        f"data set '{name}' makes other images of its split '{split}' than when the study began. If what it"
+        " reads was changed meanwhile, start the study again; else it makes other images each time, and no"
+        " result could be found again: have all that it draws follow from its argument `draw`"
+    )
+
+
 def _unfit_labels(names: Sequence[str]) -> str:
     """Why labels cannot bear these names, each of which stands in the rows of its label; "" if they can."""
     for name in names:
@@ -127,17 +137,22 @@ def _unfit_labels(names: Sequence[str]) -> str:
 
 
 def generate(
-    name: str, draw: int, folder: Path | str, progress: Callable[[dict[str, Any]], None] | None = None
+    name: str,
+    draw: int,
+    folder: Path | str,
+    progress: Callable[[dict[str, Any]], None] | None = None,
+    planned: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Render every split of a data set and return the manifest written beside the images.
 
     The images are a function of (name, draw). `progress` is called after each split with {"dataset", "draw",
     "split", "images", "of"}: images so far, of how many. A data set is any callable under
-    `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them.
+    `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them. `planned`
+    are the digests (`digests_of`) that its splits are to have.
 
     Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number from 0 up, a
     folder that cannot be used or holds something else, and a data set that does not match its card or shares
-    images between its splits.
+    images between its splits, or is not as planned.
 
     >>> import tempfile
     >>> generate("digits_smoke", 0, tempfile.mkdtemp())["splits"]["train"]
@@ -151,6 +166,8 @@ def generate(
     manifest: Manifest = {"splits": {}}
     done = 0
     for split, images in splits_of(name, draw):
+        if planned is not None and images.digest != planned.get(split):
+            raise RequestError(_unplanned(name, split, planned))
         manifest = save_images(folder, split, images, **about)
         done += len(images)
         if progress is not None:

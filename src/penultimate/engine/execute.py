@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate.containment import contained, has_run
 from penultimate.engine.machine import device_name, machine
 from penultimate.engine.sharing import trained_together
+from penultimate.engine.watched import watched
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.files import file_name
 from penultimate.graph import Step
@@ -23,6 +24,7 @@ from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.records.table import ROWS, Row, encode_rows, setting_text
+from penultimate.registry import entry
 from penultimate.store import META, Store
 
 if TYPE_CHECKING:
@@ -58,7 +60,10 @@ def data(inputs: Inputs) -> Outcome:
     config = inputs.step.config
     if "where" in config:
         return _located(inputs)
-    manifest = generate(config["name"], config["draw"], inputs.folder)
+    planned = None
+    if "plugins" in config and not hasattr(entry("dataset", config["name"]).resolve(), "fingerprint"):
+        planned = config.get("content", {})
+    manifest = generate(config["name"], config["draw"], inputs.folder, planned=planned)
     return Outcome(facts={"content_digest": manifest["digest"]})
 
 
@@ -353,7 +358,10 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
         began, busy = time.perf_counter(), time.process_time()
         inputs = Inputs(step, folder, folders, progress)
         core = CORE.get(step.name)
-        with contained(f"the code that '{step.name}' runs", patches=has_run()):
+        with (
+            contained(f"the code that '{step.name}' runs", patches=has_run()),
+            watched(step, store),
+        ):
             outcome = core(inputs) if core else measure(measurement(step.name), inputs)
         (folder / ROWS).write_bytes(encode_rows(outcome.rows))  # which `finish` makes durable
         meta_content = {

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from penultimate.engine.devices import VISIBLE
 from penultimate.engine.messages import Died, Failed, Ready, Unfit
@@ -48,16 +48,20 @@ def prepare(needs: Resources) -> None:
     torch.use_deterministic_algorithms(needs.gpus > 0, warn_only=True)
 
 
-def sources() -> list[tuple[str, bytes]]:
-    """The plug-in files of this process, as `load` takes them: a file edited meanwhile changes no run."""
-    return [(str(plugin.path), plugin.source) for plugin in loaded()]
+Source: TypeAlias = tuple[str, bytes, dict[str, str]]
 
 
-def load(files: Iterable[tuple[str, bytes]]) -> Ready | Unfit:
+def sources() -> list[Source]:
+    """The plug-in files of this process and what they read, as `load` takes them: a file edited meanwhile
+    changes no run."""
+    return [(str(plugin.path), plugin.source, dict(plugin.reads)) for plugin in loaded()]
+
+
+def load(files: Iterable[Source]) -> Ready | Unfit:
     """Load plug-in files from their text; those that are loaded already stay."""
     try:
-        for path, source in files:
-            load_source(path, source)
+        for path, source, reads in files:
+            load_source(path, source, reads)
     except PenultimateError as error:
         return Unfit(
             f"{error} (in a process of the study, which begins in the current folder and has nothing that"

@@ -34,7 +34,7 @@ from penultimate.engine.devices import gpus
 from penultimate.engine.messages import Died, Ending, Failed, Lost, Unfit
 from penultimate.engine.nodes import Node, Nodes
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.process import load, sources, variables
+from penultimate.engine.process import Source, load, sources, variables
 from penultimate.engine.schedule import ANY, Schedule, carry_out
 from penultimate.engine.worker import attempt
 from penultimate.errors import RequestError
@@ -159,7 +159,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
             ray.wait(list(tasks), num_returns=len(tasks), timeout=ENDING)
 
 
-def _do(root: str, step: Step, files: list[tuple[str, bytes]]) -> tuple[Ending | Unfit, list[str]]:
+def _do(root: str, step: Step, files: list[Source]) -> tuple[Ending | Unfit, list[str]]:
     """What a Ray task does; how it ended comes back, and every notice, which a look may have missed."""
     os.environ[DEVICE] = device(CUDA)  # which only a step with a share of a GPU looks at
     fitness = load(files)

@@ -17,10 +17,12 @@ from penultimate.engine.forecast.sizes import bytes_left
 from penultimate.engine.forecast.timing import training_seconds
 from penultimate.engine.forecast.timings import Timings
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
+from penultimate.engine.watched import changes, read_by
 from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.graph import Step
 from penultimate.locks import BusyError, said_of
 from penultimate.measures.catalogue import measurement
+from penultimate.origin import Seen
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
 from penultimate.study.foundation import SECONDS
@@ -105,8 +107,8 @@ def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings |
     'smoke'
     """
     timings = timings or Timings()
-    graph = unfold(_as_study(study))
     store = Store(out)
+    graph = unfold(_as_study(study), Seen(store.root))
     done: dict[str, float] = {}
     diverged: set[str] = set()
     for step_id in graph.steps:
@@ -194,7 +196,7 @@ def run(
     cores allow), or an engine of one's own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
-    graph = unfold(expect_located(_as_study(study), verify))
+    graph = unfold(expect_located(_as_study(study), verify), Seen(Store(out).root))
     return run_graph(graph, out, processes, observer, command, engine, verify)
 
 
@@ -277,6 +279,12 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     """
     before = claim(store, graph.study.name, False, observer.noticed)
     command = command or f"penultimate run {graph.study.name}"
+    reads = read_by(graph.steps.values(), Seen(store.root))
+    if changed := changes(before.description.get("reads"), reads):
+        observer.noticed(
+            f"what plug-ins read is not what it was when the study was last run ({', '.join(changed)}); what"
+            " rests on it is computed anew"
+        )
     for name in _changed(graph, before.description["steps"]):
         observer.noticed(
             f"the images of '{name}' are not what they were when the study was last run; what rests on them"
@@ -294,6 +302,7 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         "command": command,
         "steps": list(graph.steps),
         "arms": {step_id: list(arms) for step_id, arms in graph.arms.items() if any(arms)},
+        **({"reads": reads} if reads else {}),
         "failed": {},
         "left_out": [step_id for step_id in before.description.get("left_out", ()) if step_id in graph.steps],
     }

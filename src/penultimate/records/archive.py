@@ -41,7 +41,7 @@ MAIN = "evidence"
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
-OF_A_RUN = ("steps", "arms", "left_out", "failed")
+OF_A_RUN = ("steps", "arms", "left_out", "failed", "reads")
 """What a study's description says of its run alone."""
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 UNREADABLE = (

@@ -16,7 +16,8 @@ from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import fingerprint, read_source
 from penultimate.objectives.presets import Composition, resolve
-from penultimate.plugins import refuse_unshared
+from penultimate.origin import Seen
+from penultimate.plugins import identity, refuse_unshared
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -35,8 +36,8 @@ Group: TypeAlias = tuple[Any, ...]
 class Foundation:
     """The steps of a study so far; those that measure nothing are made here when they are first asked for."""
 
-    def __init__(self, study: Study) -> None:
-        self.study = study
+    def __init__(self, study: Study, seen: Seen | None = None) -> None:
+        self.study, self.seen = study, seen
         self.steps: dict[str, Step] = {}
         self.arms: dict[str, dict[str, None]] = {}
         self.blocks: dict[NetworkKey, Runs | Given] = {}
@@ -61,12 +62,10 @@ class Foundation:
         return step.id
 
     def plugin_digest(self, kind: str, name: str) -> dict[str, str]:
-        """sha256 of the source that a plug-in comes from, by "kind:name"; nothing for a built-in."""
+        """sha256 of what a plug-in comes from and reads, by "kind:name"; nothing for a built-in."""
         if (kind, name) not in self._plugins:
-            entry = registry.entry(kind, name)
-            refuse_unshared(entry)
-            digest = entry.source_digest()
-            self._plugins[kind, name] = {f"{kind}:{name}": digest} if digest else {}
+            refuse_unshared(registry.entry(kind, name))
+            self._plugins[kind, name] = identity(kind, name, self.seen)
         return self._plugins[kind, name]
 
     def draw_of(self, key: NetworkKey | None) -> int:
@@ -138,11 +137,10 @@ class Foundation:
         return self._core("given", config, columns, word(key.objective), 0, (), identity)
 
     def _trained(self, key: NetworkKey, block: Runs) -> Step:
-        composition = self._compositions[key.objective]
-        for component in composition.components:
-            refuse_unshared(registry.entry(component.kind, component.name))
-        backbone = registry.parse(key.backbone).name
-        plugins = composition.plugin_digests() | self.plugin_digest("backbone", backbone)
+        parts = [(part.kind, part.name) for part in self._compositions[key.objective].components]
+        plugins: dict[str, str] = {}
+        for kind, name in (*parts, ("backbone", registry.parse(key.backbone).name)):
+            plugins |= self.plugin_digest(kind, name)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))

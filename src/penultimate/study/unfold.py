@@ -19,6 +19,7 @@ from penultimate.measures import declaration as needs
 from penultimate.measures.catalogue import Requested, measurement, several
 from penultimate.measures.declaration import Measurement, Scope
 from penultimate.networks.key import NetworkKey
+from penultimate.origin import Seen
 from penultimate.study.blocks import Given
 from penultimate.study.foundation import Foundation, Group, filled
 from penultimate.study.graph import Graph, no_cycles
@@ -26,15 +27,15 @@ from penultimate.study.spec import Study
 
 
 @no_cycles()
-def unfold(study: Study) -> Graph:
-    """The graph of a study.
+def unfold(study: Study, seen: Seen | None = None) -> Graph:
+    """The graph of a study, in a store that has `seen` what plug-ins read.
 
     >>> from penultimate.study import load_study
     >>> graph = unfold(load_study("smoke"))
     >>> [step.name for step in graph.steps.values()][:5]
     ['data', 'data', 'data', 'data', 'sheet']
     """
-    base = Foundation(study)
+    base = Foundation(study, seen)
     base.pictures()
     unfolding = _Unfolding(base)
     for key, requests in unfolding.measured.items():

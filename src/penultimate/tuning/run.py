@@ -21,6 +21,7 @@ from penultimate.engine.run import exclusively, expect_located
 from penultimate.errors import DamagedFileError
 from penultimate.files import atomic_write, digest_file
 from penultimate.graph import Step
+from penultimate.origin import Seen
 from penultimate.records.reading import claim, write_study
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
 from penultimate.records.tuning import (
@@ -115,7 +116,7 @@ class _Cells:
         self.summary = Summary()
 
     def __call__(self, settings: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
-        graph, steps = cells_graph(self.study, settings)
+        graph, steps = cells_graph(self.study, settings, Seen(self.store.root))
         summary = self.engine.run(graph, self.store, self.observer)
         for name in ("total", "cached", "computed", "seconds", "skipped"):
             setattr(self.summary, name, getattr(self.summary, name) + getattr(summary, name))
@@ -177,7 +178,9 @@ def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> S
     )
 
 
-def cells_graph(study: Study, settings: Sequence[Setting]) -> tuple[Graph, dict[tuple[Setting, int], Step]]:
+def cells_graph(
+    study: Study, settings: Sequence[Setting], seen: Seen | None = None
+) -> tuple[Graph, dict[tuple[Setting, int], Step]]:
     """Return the data and training steps of some settings with every seed, and the step of each.
 
     They are the steps of a study with these objectives and this recipe: same identity, same folder.
@@ -189,7 +192,7 @@ def cells_graph(study: Study, settings: Sequence[Setting]) -> tuple[Graph, dict[
     for changes in dict.fromkeys(changes for _, changes in settings):
         objectives = tuple(objective for objective, changed in settings if changed == changes)
         grid = trained_only(study, objectives, recipe_with(usual, changes))
-        for step in unfold(grid).steps.values():
+        for step in unfold(grid, seen).steps.values():
             if step.name in KINDS:
                 steps.setdefault(step.id, step)
             if step.name == "train":

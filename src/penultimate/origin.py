@@ -1,0 +1,270 @@
+"""Where a plug-in comes from: its text, and the files that it reads, which make its identity together.
+
+A plug-in may read class weights, a teacher's checkpoint or a configuration, of which its text says nothing.
+Python tells of every file that is opened (an audit hook); while a user's code runs, those that it opens for
+reading are noted here, each with the sha256 of its content, in two ways:
+
+- What is read while a plug-in's file is executed is known at every start, before any step has an identity. So
+  its content joins the plug-in's text in the identity of the steps that use it, in every store.
+- What is read later, when a plug-in is called, is known only once a step has done so. A store keeps what was
+  in the file when it was first read so (`Seen`). A later start compares: as long as the file is as it was,
+  nothing is different; another content joins the plug-in's text, so that its steps, and all that rest on
+  them, are done again. A step that ends with another content than the study began with is refused.
+
+A file that the code itself writes does not count, nor does what lies in the folders of the interpreter, of
+installed packages, of the system, of this package or of the store. Files that are opened without Python are
+not seen: by safetensors, PyArrow, OpenCV, h5py, `torch.jit.load`, `torch.from_file`, `torchvision.io`, and by
+other processes. Where it matters, `open(path).close()` in the plug-in's file counts as reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import stat
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from penultimate.files import canonical_json, digest_bytes, digest_file
+from penultimate.opened import EITHER, WRITTEN, Stack, is_of_user, noticed, plugged
+
+MISSING = ""
+"""In the place of a digest: there is no such file."""
+RECENT = 2_000_000_000
+"""Nanoseconds in which a file may be written again and bear the same time."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a plug-in comes from: its file, the sha256 of its text, and what it read as it was executed.
+
+    `reads` holds digests by paths relative to the file's folder, so that a project can be moved.
+    """
+
+    path: Path
+    text: str
+    reads: Mapping[str, str] = field(default_factory=dict)
+
+    def identity(self, seen: Seen | None = None) -> str:
+        """The sha256 that tells the plug-in apart, in a store which has `seen` it read.
+
+        It is that of the text, unless a file is read when the text is executed, or another content than the
+        store has seen first when the plug-in is called.
+        """
+        known = {} if seen is None else seen.known(self.text)
+        files = {
+            name: digest
+            for name, digest in self.files(seen).items()
+            if name in self.reads or digest != known[name]
+        }
+        return digest_bytes(canonical_json([self.text, files]).encode()) if files else self.text
+
+    def files(self, seen: Seen | None = None) -> dict[str, str]:
+        """The digests of what it read as it was executed, and of what it reads when called, as it is now."""
+        known = {} if seen is None else seen.known(self.text)
+        files = {name: digest for name, digest in self.reads.items() if known.get(name, "") is not None}
+        return files | {name: self.now(name) for name in self.called(seen)}
+
+    def called(self, seen: Seen | None) -> list[str]:
+        """What a store has seen it read when it was called."""
+        known = {} if seen is None else seen.known(self.text)
+        return [name for name, first in known.items() if first is not None]
+
+    def now(self, name: str) -> str:
+        """The digest of a file that it reads, as it is now."""
+        return digest_now(os.path.normpath(self.path.parent / name))
+
+    def named(self, path: str) -> str:
+        """A path relative to the folder."""
+        try:
+            return os.path.relpath(path, self.path.parent)
+        except ValueError:  # on another drive
+            return path
+
+
+class Seen:
+    """What a store has seen plug-ins open when they were called: a file of lines for each plug-in's text.
+
+    A line holds a path and the digest of its first content; null for a file that the plug-in writes itself.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "opened"
+        self._known: dict[str, tuple[int, dict[str, str | None]]] = {}
+
+    def known(self, text: str) -> dict[str, str | None]:
+        """Digests of first contents by path; None for a file that the plug-in writes itself."""
+        path = self.folder / f"{text}.jsonl"
+        size, found = self._known.get(text, (0, {}))
+        try:
+            if path.stat().st_size == size:
+                return found
+            content = path.read_bytes()
+        except OSError:
+            return {}
+        found = {}
+        for line in content.splitlines():
+            with contextlib.suppress(ValueError):  # a line of which a kill left a part
+                match json.loads(line):
+                    case [str(name), None]:
+                        found[name] = None
+                    case [str(name), str(digest)]:
+                        found.setdefault(name, digest)
+        self._known[text] = len(content), found
+        return found
+
+    def note(self, text: str, name: str, digest: str | None) -> None:
+        """Add a line, unless the store has it already."""
+        known = self.known(text)
+        if name in known and (digest is not None or known[name] is None):
+            return
+        line = b"\n" + json.dumps([name, digest]).encode() + b"\n"
+        self.folder.mkdir(exist_ok=True)
+        with (self.folder / f"{text}.jsonl").open("ab", buffering=0) as file:
+            file.write(line)
+            size, _ = self._known.get(text, (0, known))
+            if file.tell() == size + len(line):  # no other process has added any
+                known[name] = digest
+                self._known[text] = file.tell(), known
+
+
+@functools.lru_cache(10_000)
+def _digest(path: str, *state: int) -> str:
+    return digest_file(path)
+
+
+def digest_now(path: str) -> str:
+    """The sha256 of a file's content, which is read again where the file was touched; MISSING without one."""
+    try:
+        found = Path(path).stat()
+        if not stat.S_ISREG(found.st_mode):
+            return MISSING
+        if abs(time.time_ns() - found.st_ctime_ns) < RECENT:
+            return digest_file(path)
+        return _digest(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    except OSError:
+        return MISSING
+
+
+# -- while a file is executed -------------------------------------------------------------------------------
+
+_read: defaultdict[str, dict[str, str]] = defaultdict(dict)
+_wrote: defaultdict[str, set[str]] = defaultdict(set)
+
+
+@contextlib.contextmanager
+def executed(file: Path) -> Iterator[None]:
+    """Note what a Python file reads that is executed in the block, and what modules do that it imports."""
+    either: dict[str, str] = {}
+
+    def notice(path: str, how: str, stack: Stack) -> None:
+        if how == WRITTEN:
+            for importing in stack.importing:
+                _wrote[importing].add(path)
+        elif digest := digest_now(path):
+            for importing in stack.importing:
+                _read[importing].setdefault(path, digest)
+            if how == EITHER:
+                either[path] = digest
+
+    _read.pop(str(file), None)
+    plugged.add(str(file))
+    with noticed(notice):
+        yield
+    _wrote[str(file)].update(path for path, digest in either.items() if digest_now(path) != digest)
+
+
+def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset[str]]:
+    """Where a plug-in comes from whose file was executed, and the paths that it wrote itself.
+
+    What modules of the user's have read that it uses counts as its own, and so do their texts.
+    """
+    sources = {str(path): "", **{file: digest_now(file) for file in helpers(module).values()}}
+    read = {file: digest for file, digest in sources.items() if digest}
+    for source in sources:
+        read |= _read.get(source, {})
+    wrote = {file for source in sources for file in _wrote.get(source, ())}
+    found = Origin(path, text)
+    left_out = {*wrote, str(path)}
+    reads = {found.named(file): digest for file, digest in read.items() if file not in left_out}
+    return Origin(path, text, reads), frozenset(map(found.named, wrote))
+
+
+def helpers(module: ModuleType) -> dict[str, str]:
+    """The modules that a module uses, directly or not, and their files; none that are installed."""
+    found: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        for value in [*vars(waiting.pop()).values()]:
+            used = value if isinstance(value, ModuleType) else None
+            if isinstance(value, FunctionType | type):
+                used = sys.modules.get(value.__module__)
+            file = getattr(used, "__file__", None)
+            if used is None or used is module or used.__name__ in found or not isinstance(file, str):
+                continue
+            if is_of_user(file) and file.endswith(".py"):
+                found[used.__name__] = file
+                waiting.append(used)
+    return found
+
+
+def forget(module: ModuleType, found: Origin, changed: list[str]) -> None:
+    """Have the modules that a plug-in's module uses imported anew whose files, or what they read, changed."""
+    for name, file in helpers(module).items():
+        if any(found.named(path) in changed for path in (file, *_read.get(file, ()))):
+            del sys.modules[name]
+            _read.pop(file, None)
+
+
+# -- while a step is done -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def called(origins: Mapping[str, Origin], usual: list[Origin], seen: Seen) -> Iterator[None]:
+    """Note what plug-ins read that are called in the block; `origins` are those of all, by their files.
+
+    Code of the user's that is in none of these files is taken for that of the `usual` ones. What a package
+    read when it was imported, which may have been before all else, counts as read when called.
+    """
+    ours, process = f"{os.path.realpath(seen.folder.parent)}{os.sep}", os.getpid()
+    done: set[tuple[str, str]] = set()
+    wrote: set[str] = set()
+    either: list[tuple[str, str, list[Origin]]] = []
+
+    def notice(path: str, how: str, stack: Stack) -> None:
+        if stack.given or path.startswith(ours):
+            return
+        owners = [origins[file] for file in stack.running if file in origins] or usual
+        if how == WRITTEN:
+            wrote.add(path)
+        for owner in owners:
+            name = owner.named(path)
+            if path == str(owner.path):
+                continue
+            if how == WRITTEN:
+                if name in seen.known(owner.text):
+                    seen.note(owner.text, name, None)
+            elif path not in wrote and (owner.text, path) not in done:
+                seen.note(owner.text, name, digest_now(path))
+                done.add((owner.text, path))
+        if how == EITHER and os.getpid() == process:
+            either.append((path, digest_now(path), owners))
+
+    plugged.update(origins)
+    for file, owner in origins.items():
+        for path, digest in _read.get(file, {}).items():
+            if (name := owner.named(path)) not in owner.reads and path not in _wrote.get(file, ()):
+                seen.note(owner.text, name, digest)
+    with noticed(notice):
+        yield
+    for path, digest, owners in either:
+        if digest_now(path) != digest:
+            for owner in owners:
+                seen.note(owner.text, owner.named(path), None)
