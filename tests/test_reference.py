@@ -23,8 +23,10 @@ from penultimate.records.reading import reference_tuning
 from penultimate.records.table import COLUMNS
 from penultimate.report import exhibit, read_reference
 from penultimate.study import load_study
-from penultimate.study.blocks import runs_by_recipe
+from penultimate.study.blocks import Runs, runs_by_recipe
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import kind_of
 from penultimate.tuning.chosen import chosen_source
 from penultimate.tuning.conduct import plan_tuning
@@ -58,6 +60,7 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     assert kept.provenance["commit"]
     assert not kept.provenance["dirty"]
     assert kept.provenance["data"]
+    assert kept.provenance["measured"] >= "2026-11-22"
     assert kept.description["command"].startswith("penultimate ")
     assert len(kept.table) > 0
     assert kept.table.where(status="diverged").values().size == 0
@@ -68,11 +71,26 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     } - WITHOUT_ROWS
 
 
+def pinned(name: str) -> Study:
+    """The study that a reference run was made of, whatever the study of its name asks for today."""
+    described = reference(name).description
+    grids = [
+        {key: tuple(value) if isinstance(value, list) else value for key, value in block.items()}
+        for block in described["networks"]
+    ]
+    return Study(
+        **{key: described[key] for key in ("name", "title", "question", "source")},
+        targets=tuple(described["targets"]),
+        networks=tuple(Runs(**{**grid, "recipe": Recipe(**grid["recipe"])}) for grid in grids),
+        measure=tuple(described["measure"]),
+    )
+
+
 @pytest.mark.parametrize(("name", "count"), RUNS.items())
-def test_a_reference_run_has_what_its_study_asks_of_every_network_and_of_no_other(
+def test_a_reference_run_has_what_its_description_asks_of_every_network_and_of_no_other(
     name: str, count: int
 ) -> None:
-    table, study = reference(name).table, load_study(name)
+    table, study = reference(name).table, pinned(name)
     assert {network_of(row) for row in table.where(metric="top1", split="holdout")} == set(study.keys())
     assert len(study.keys()) == count
     asked = {
@@ -87,6 +105,22 @@ def test_a_reference_run_has_what_its_study_asks_of_every_network_and_of_no_othe
     }
     compared = {place for place in found if place[0] == "similarity"}  # beside the step of all networks
     assert found - compared == asked
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_todays_study_has_in_common_with_its_reference_run_are_the_same_steps(name: str) -> None:
+    """A kept number stands for what the study asks for today, which may be more, but not otherwise."""
+    then, now = (
+        {
+            (step.name, *map(step.columns.get, (*NETWORK, "target"))): step_id
+            for step_id, step in unfold(study).steps.items()
+            if step.name not in WITHOUT_ROWS and step.columns.get("seed") is not None
+        }
+        for study in (pinned(name), load_study(name))
+    )
+    common = then.keys() & now.keys()
+    assert len(common) > 100
+    assert {place: then[place] for place in common} == {place: now[place] for place in common}
 
 
 def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:

@@ -239,6 +239,10 @@ class Store:
             return False
         return True
 
+    def written(self, step_id: str) -> float:
+        """Return when a step was finished, in seconds since 1970, as its file says."""
+        return os.stat(self._file(step_id, META)).st_mtime
+
     def digest(self, step_id: str) -> str | None:
         """The sha256 of a finished step's meta.json, which holds those of its other files."""
         try:

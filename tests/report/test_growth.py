@@ -1,13 +1,26 @@
-"""An objective beside the nine of the paper, and an arm of a new name, leave every page standing."""
+"""One objective, arm, exhibit, claim or target more leaves every page standing, and kept runs whole."""
 
 from __future__ import annotations
 
 import dataclasses
 import subprocess
 import sys
+from typing import Any
 
-from penultimate.report import exhibit, render_report
+import pytest
+
+from penultimate import register, registry
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.rules import Alike, Claim
+from penultimate.paper.claims.verdicts import judge
+from penultimate.report import exhibit, read_reference, render_report
 from penultimate.report.base import StudyResults
+from penultimate.report.later import told
+from penultimate.report.measurements import admit
+from penultimate.report.quantity import Quantity
+from penultimate.report.shapes.table import TableOfRuns
+from penultimate.report.spec import Exhibit
 from tests.report.planted import as_in_the_paper, planted
 from tests.report.reading import with_rows
 
@@ -50,6 +63,90 @@ def test_an_arm_of_a_name_that_no_exhibit_knows_leaves_the_page_as_it_is() -> No
     assert exhibit("claims", with_another) == exhibit("claims", results)
     assert exhibit("table1", with_another) == exhibit("table1", results)
     assert b"</html>" in render_report(with_another)[""]
+
+
+def test_an_exhibit_more_is_drawn() -> None:
+    column = Quantity("top1", label="Accuracy", key="accuracy")
+    parts = (TableOfRuns("toy", "A toy", (column,), "Accuracy"),)
+    register.exhibit(Exhibit("toy", "A toy", "Of {source}.", parts, summary="A toy"))
+    try:
+        assert b'id="toy"' in render_report(planted(as_in_the_paper()))[""]
+    finally:
+        registry.forget("exhibit", "toy")
+
+
+def test_a_claim_more_is_judged_and_changes_no_other_verdict() -> None:
+    evidence = gather(admit(planted(as_in_the_paper())))
+    claim = Claim("knn_alike", "By nearest neighbours all are alike", "table 1", Alike("knn"))
+    *others, last = judge(evidence, (*EVERY_CLAIM, claim))
+    assert last.claim is claim
+    assert [one.ours for one in others] == [one.ours for one in judge(evidence)]
+
+
+def test_a_target_more_is_a_column_more() -> None:
+    results = planted(as_in_the_paper())
+    again = [dataclasses.replace(row, target="digits") for row in results.table if row.target == "newfaces"]
+    description = {**results.description, "targets": [*results.description["targets"], "digits"]}
+    grown = StudyResults(description, with_rows(results, again).table)
+    before, after = (
+        [column.label for column in exhibit("table1", one).tables[0].columns] for one in (results, grown)
+    )
+    assert {*after} == {*before, "Digits"}
+    assert b"</html>" in render_report(grown)[""]
+
+
+@pytest.fixture(scope="module")
+def kept() -> StudyResults:
+    return read_reference("shared_classes")
+
+
+def _grown(kept: StudyResults, **more: Any) -> StudyResults:
+    """A kept run whose study has more networks, objectives, targets or measurements today."""
+    description = kept.description
+    lists = {name: [*description[name], *more.pop(name)] for name in {*more} & {*LISTS}}
+    block = {**description["networks"][0], **more}
+    return dataclasses.replace(
+        kept, today={**description, "networks": [*description["networks"], block], **lists}
+    )
+
+
+LISTS = ("targets", "objectives", "measure")
+OWN = {"slug": "own", "label": "Half smoothing", "spec": "label_smoothing(alpha=0.5)"}
+
+
+def test_a_kept_run_whose_study_is_as_it_was_says_nothing_of_it(kept: StudyResults) -> None:
+    assert kept.today["name"] == "shared_classes"
+    assert "This run was measured" not in " ".join(exhibit("table3", kept).notes)
+    assert told(dataclasses.replace(kept, today={})) == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"targets": ["digits"]}, "the data set Handwritten digits"),
+        ({"objectives": [OWN]}, "the objective Half smoothing"),
+        ({"arm": "short"}, "the arm short"),
+        ({"backbones": ["glyphwide"]}, "the architecture glyphwide"),
+        ({"seeds": [77]}, "further networks"),
+        ({"measure": ["knn"]}, "the measurement knn"),
+    ],
+)
+def test_what_a_study_has_only_since_its_run_was_kept_is_named_and_changes_no_number(
+    more: dict[str, Any], said: str, kept: StudyResults
+) -> None:
+    built = exhibit("table3", _grown(kept, **more))
+    assert f"This run was measured on 2026-11-23, before shared_classes had {said}." in built.notes
+    assert built.tables == exhibit("table3", kept).tables
+
+
+@pytest.mark.parametrize(("measured", "name"), [("knn", "table1"), ("calibration", "tableC3")])
+def test_an_exhibit_that_a_study_asks_for_only_today_says_when_its_run_was_measured(
+    measured: str, name: str, kept: StudyResults
+) -> None:
+    reason = "this run was measured on 2026-11-23, before shared_classes asked for it"
+    grown, before = (exhibit(name, one).missing for one in (_grown(kept, measure=[measured]), kept))
+    assert any(f"{reason}; run `penultimate run shared_classes`" in str(gap) for gap in grown)
+    assert not any(reason in str(gap) for gap in before)
 
 
 def _with_arm(results: StudyResults, arm: str) -> StudyResults:

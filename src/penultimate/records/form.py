@@ -222,7 +222,7 @@ OF_STEP = dict.fromkeys(("network", "target"), OPTIONAL_TEXT)
 PROVENANCE = Fields(
     {"steps": TableOf(pair)},
     {
-        **dict.fromkeys(("command", "processor", "device", "python"), text),
+        **dict.fromkeys(("command", "processor", "device", "python", "measured"), text),
         **dict.fromkeys(("commit", "hosts", "lacking"), TEXTS),
         **dict.fromkeys(("packages", "data", "diverged", "undefined"), TableOf(text)),
         **dict.fromkeys(("left_out", "remarks", "copies", "classes_not_validated"), TableOf(TEXTS)),

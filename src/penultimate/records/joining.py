@@ -264,6 +264,7 @@ def _joined(provenances: Sequence[Mapping[str, Any]], rows: Iterable[Row]) -> di
             for name in ("commit", "hosts")
         },
         "dirty": any(each.get("dirty") for each in provenances),
+        "measured": max(str(each.get("measured", "")) for each in provenances),
         **{
             name: ", ".join(dict.fromkeys(str(each.get(name, "")) for each in provenances))
             for name in ("processor", "device", "python")

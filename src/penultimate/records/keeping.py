@@ -50,7 +50,8 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
         )
     rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
     description = {name: value for name, value in folder.described().items() if name not in OF_A_RUN}
-    return write_kept(to, [(row, folder) for row in rows], description, provenance(folder))
+    told = {**provenance(folder), "measured": folder.measured()}
+    return write_kept(to, [(row, folder) for row in rows], description, told)
 
 
 def write_kept(

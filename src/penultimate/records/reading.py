@@ -8,6 +8,7 @@ import shlex
 from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -202,6 +203,11 @@ class StudyFolder:
         steps = [step_id for step_id in self.description["steps"] if step_id not in left_out]
         total, done = Counter(map(_kind, steps)), Counter(map(_kind, filter(self.store.holds, steps)))
         return {name: (done[name], count) for name, count in total.items()}
+
+    def measured(self) -> str:
+        """Return the day, in UTC, on which the last of the finished steps was written."""
+        last = max(map(self.store.written, filter(self.store.holds, self.description["steps"])), default=0.0)
+        return str(datetime.fromtimestamp(last, UTC).date())
 
     def state(self) -> bytes:
         """A digest of what a study's page shows: its description but for the command, searches and steps."""

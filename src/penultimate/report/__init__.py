@@ -81,5 +81,7 @@ def read_reference(study: str = "") -> StudyResults:
     """
     from penultimate.records.archive import reference
     from penultimate.report.base import StudyResults
+    from penultimate.report.later import todays
 
-    return StudyResults.of(reference(study))
+    kept = reference(study)
+    return StudyResults.of(kept, todays(str(kept.description["name"])))

@@ -25,7 +25,8 @@ class StudyResults:
 
     `description` is the study as JSON, `table` its rows, `sheet` a PNG of its images, `provenance` any
     JSON that says where the rows come from; its `diverged` names the steps that ended as NaN, and why.
-    `arrays(step, metric)` reads what a row points to: densities, spectra.
+    `arrays(step, metric)` reads what a row points to: densities, spectra. `today` describes the study as it
+    is now, where these are the results of a run that is kept: they hold what `description` asks for.
     """
 
     description: Mapping[str, Any]
@@ -33,12 +34,13 @@ class StudyResults:
     sheet: bytes | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[str, str], Mapping[str, Any]] | None = None
+    today: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kept: KeptStudy) -> StudyResults:
-        """What a kept study holds."""
+    def of(cls, kept: KeptStudy, today: Mapping[str, Any] | None = None) -> StudyResults:
+        """Return what a kept study holds, beside the description of the study as it is `today`."""
         provenance = {**kept.provenance, "rows_sha256": kept.digest}
-        return cls(kept.description, kept.table, None, provenance, kept.arrays)
+        return cls(kept.description, kept.table, None, provenance, kept.arrays, today or {})
 
     @property
     def is_joined(self) -> bool:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
+from penultimate.report.later import told, with_reason
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import USUAL_PAGE, StudyNetworks, is_further
 from penultimate.report.progress import undefined, unfinished, way_on
@@ -263,7 +264,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     for part, piece in zip(exhibit.parts, pieces, strict=False):
         why = undefined(measurements, part.quantities) if piece.missing else ""
         without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
-        gaps |= dict.fromkeys(() if why else piece.missing)
+        needed = [(one, exhibit.arms_of(one)) for one in part.quantities]
+        found = () if why else piece.missing
+        gaps |= dict.fromkeys(with_reason(gap, measurements.results, needed) for gap in found)
     missing = tuple(gaps)
     is_asked = not exhibit.of_another or bool(measurements.further)
     way = way_on(measurements, exhibit.quantities) if is_asked else ""
@@ -288,6 +291,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     sentences = [
         *(str(gap) for gap in missing),
         *without,
+        told(measurements.results) if is_measured else "",
         *of_parts,
         *findings,
         exhibit.paper_says,

@@ -10,6 +10,7 @@ from penultimate.report.text import plain
 
 LABELS = {
     "command": "Command",
+    "measured": "Measured",
     "commit": "Commit",
     "dirty": "Changed since the commit",
     "version": "Version",
