@@ -12,9 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.oracles import probes as oracle
 from tests.probes.conftest import blobs
 
+from penultimate.checks import whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import whole_number
 from penultimate.probes import inputs, neighbours
 from penultimate.probes.knn import KNNProbe, elections
 from penultimate.probes.neighbours import Neighbours

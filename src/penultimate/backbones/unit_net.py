@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from penultimate.backbones.backbone import Backbone
+from penultimate.checks import is_whole
 from penultimate.errors import RequestError
 
 
@@ -31,6 +32,6 @@ def check_width(backbone: str, name: str, value: object, step: int = 1) -> None:
     Traceback (most recent call last):
     penultimate.errors.RequestError: glyphnet: features is an even number of channels, at least 2, not 31
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < step or value % step:
+    if not is_whole(value, step) or value % step:
         kind = "an even number" if step == 2 else "a whole number"
         raise RequestError(f"{backbone}: {name} is {kind} of channels, at least {step}, not {value!r}")

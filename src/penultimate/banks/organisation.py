@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from penultimate.banks.reading import ForeignBank, read_bank
+from penultimate.checks import whole_number
 from penultimate.errors import unknown
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import whole_number
 from penultimate.metrics.separation import class_separation
 from penultimate.probes.knn import KNNProbe
 from penultimate.probes.linear import LinearProbe

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Check, Examined, signature_of
+from penultimate.checks import is_whole
 
 IMAGES = 6
 SIDE = 24
@@ -36,7 +37,7 @@ def _features(examined: Examined, built: nn.Module, images: Tensor) -> Tensor:
 
 def ask_module(examined: Examined) -> str:
     size = getattr(_build(examined), "num_features", None)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+    if not is_whole(size, 1):
         raise WrongError(
             f"{examined.name}.num_features is {size!r}; set it to the number of features that it returns."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penultimate.checks import is_number, is_whole
 from penultimate.errors import RequestError
 
 MOST_MIXUP = 100
@@ -37,13 +38,13 @@ class Augmentation:
     crop: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.shift, bool) or not isinstance(self.shift, int) or self.shift < 0:
+        if not is_whole(self.shift, 0):
             raise RequestError(f"augmentation: shift is a number of pixels, 0 or more, not {self.shift!r}")
         for name in ("flip", "autoaugment"):
             if not isinstance(getattr(self, name), bool):
                 raise RequestError(f"augmentation: {name} is True or False, not {getattr(self, name)!r}")
         alpha = self.mixup
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= MOST_MIXUP:
+        if not is_number(alpha) or not 0 <= alpha <= MOST_MIXUP:
             raise RequestError(
                 f"augmentation: mixup is the alpha of Beta(alpha, alpha), from 0 (no Mixup) to {MOST_MIXUP},"
                 f" not {alpha!r}"

@@ -37,6 +37,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from penultimate.checks import is_whole
 from penultimate.data.catalog import DatasetCard
 from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.entries import Entry, entry
@@ -112,7 +113,7 @@ class Chexpert:
             value = getattr(self, what)
             if what == "held_out" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not is_whole(value, 1):
                 raise RequestError(f"{what} is a whole number from 1 up, not {value!r}")
         object.__setattr__(self, "labels", tuple(self.labels))
 

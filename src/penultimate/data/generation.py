@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from penultimate import registry
+from penultimate.checks import is_whole
 from penultimate.containment import contained
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.images import MANIFEST, ImageSet, Manifest, prepare_folder, read_manifest, save_images
@@ -159,7 +160,7 @@ def generate(
     {'images': 50, 'shape': [24, 24, 3]}
     """
     described, folder = card(name), Path(folder)
-    if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
+    if not is_whole(draw, 0):
         raise RequestError(f"a draw is a whole number from 0 up, not {draw!r}")
     _clear(folder, name, draw)
     about = {"name": name, "draw": draw, "made_with": {package: version(package) for package in MAKERS}}

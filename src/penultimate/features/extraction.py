@@ -24,10 +24,11 @@ from penultimate.backbones.outputs import (
 )
 from penultimate.backbones.passes import BESIDE, FEW, difference, influence, plainly
 from penultimate.backbones.taps import tapped, taps, unwrapped
+from penultimate.checks import whole_number
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.features.bank import FeatureBank, float32
-from penultimate.metrics.inputs import as_tensor, items, whole_number
+from penultimate.metrics.inputs import as_tensor, items
 from penultimate.networks.given import network_of
 from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
+from penultimate.checks import one_of, whole_number
 from penultimate.data.listing import Listing
 from penultimate.data.loading import Decoded, decoded
 from penultimate.errors import RequestError
@@ -27,7 +28,6 @@ from penultimate.features.bank import FeatureBank
 from penultimate.features.writing import BankWriter, Precision
 from penultimate.files import file_name, given_path, make_folder
 from penultimate.locks import BusyError, flocked
-from penultimate.metrics.inputs import one_of, whole_number
 from penultimate.networks.protocol import FileNetwork, Network
 from penultimate.networks.state import bytes_of
 

@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.taps import flattened, tapped
+from penultimate.checks import one_of
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
@@ -34,7 +35,6 @@ from penultimate.layers.observed import (
     observed,
 )
 from penultimate.metrics.comparison import Comparison, Doubles
-from penultimate.metrics.inputs import one_of
 from penultimate.metrics.similarity import PIECE_ELEMENTS, expect_enough, products, u_vector
 from penultimate.networks.trained import TrainedNetwork, build
 

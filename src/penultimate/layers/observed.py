@@ -18,10 +18,11 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import ending
 from penultimate.backbones.taps import UnobservableError, taps, unwrapped
+from penultimate.checks import whole_number
 from penultimate.data.images import Images
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
-from penultimate.metrics.inputs import as_tensor, items, whole_number
+from penultimate.metrics.inputs import as_tensor, items
 from penultimate.metrics.similarity import FEWEST, expect_enough
 from penultimate.networks.given import network_of
 from penultimate.networks.model import Model

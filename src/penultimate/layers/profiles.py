@@ -12,6 +12,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from penultimate.backbones.taps import flattened, tapped
+from penultimate.checks import whole_number
 from penultimate.data.images import Images, one_class_each
 from penultimate.errors import RequestError
 from penultimate.layers.observed import (
@@ -24,7 +25,6 @@ from penultimate.layers.observed import (
 )
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import nonzero_share
-from penultimate.metrics.inputs import whole_number
 from penultimate.metrics.labels import as_classes
 from penultimate.metrics.separation import SeparationAccumulator
 

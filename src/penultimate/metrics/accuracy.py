@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
+from penultimate.checks import whole_number
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, of_bank, whole_number
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, of_bank
 from penultimate.metrics.labels import as_classes, numbered
 
 BLOCK_ELEMENTS = 1 << 20

@@ -8,11 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from penultimate.checks import whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, of_bank, whole_number
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, of_bank
 from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import ClassMoments
 

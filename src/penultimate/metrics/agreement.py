@@ -21,9 +21,10 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
+from penultimate.checks import whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, Names, items, whole_number
+from penultimate.metrics.inputs import ArrayLike, Names, items
 from penultimate.metrics.labels import as_classes, numbered
 
 BLOCK = 1 << 16

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float
 
+from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows, real_number, whole_number
+from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 from penultimate.metrics.labels import as_numbers
 
 

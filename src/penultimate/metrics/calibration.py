@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, Names, as_matrix, listed_rows, real_number, whole_number
+from penultimate.metrics.inputs import ArrayLike, Names, as_matrix, listed_rows
 from penultimate.metrics.labels import as_classes, numbered
 
 BINS = 15

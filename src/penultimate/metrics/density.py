@@ -8,9 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from penultimate.checks import real_number
 from penultimate.errors import RequestError
 from penultimate.metrics.blocks import LONGEST
-from penultimate.metrics.inputs import ArrayLike, as_tensor, real_number
+from penultimate.metrics.inputs import ArrayLike, as_tensor
 
 BLOCK_ELEMENTS = 1 << 20
 MOST_POINTS = 1 << 20

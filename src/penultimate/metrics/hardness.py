@@ -8,10 +8,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from penultimate.checks import whole_number
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, as_weight, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, listed_rows, of_bank, whole_number
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, listed_rows, of_bank
 from penultimate.metrics.labels import as_classes, numbered
 
 BANDWIDTH = 0.005

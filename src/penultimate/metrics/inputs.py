@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -13,7 +12,7 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import RequestError
 
 ArrayLike: TypeAlias = Tensor | npt.NDArray[np.generic] | Sequence[Any]
 
@@ -36,8 +35,6 @@ class Bank(Protocol):
 BARELY = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 """Integers that torch stores and hardly computes with, and those that hold them."""
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-LARGEST = 2**63 - 1
-"""The largest whole number of 64 bits."""
 LISTED = 8
 """How many offending rows an error lists."""
 
@@ -158,36 +155,3 @@ def labelled(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         if not isinstance(batch, tuple | list) or len(batch) != 2:
             raise RequestError(f"batch {number} must be (inputs, labels); got a {type(batch).__name__}")
         yield batch[0], batch[1]
-
-
-def whole_number(value: object, name: str, least: int, most: int = LARGEST) -> int:
-    """`value` as an int from `least` to `most`; raises RequestError otherwise.
-
-    >>> whole_number(0, "k", 1)
-    Traceback (most recent call last):
-    penultimate.errors.RequestError: k must be a whole number of at least 1; got 0
-    """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:  # type: ignore[operator]
-        above = "" if most == LARGEST else f" and at most {most}"
-        raise RequestError(f"{name} must be a whole number of at least {least}{above}; got {value!r}")
-    return int(value)  # type: ignore[call-overload,no-any-return]
-
-
-def real_number(value: object, name: str, above: float, below: float = math.inf) -> float:
-    """`value` as a float strictly between two bounds; raises RequestError otherwise.
-
-    >>> real_number("x", "temperature", above=0)
-    Traceback (most recent call last):
-    penultimate.errors.RequestError: temperature must be a number in (0, inf); got 'x'
-    """
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not above < value < below:  # type: ignore[operator]
-        raise RequestError(f"{name} must be a number in ({above:g}, {below:g}); got {value!r}")
-    return float(value)  # type: ignore[arg-type]
-
-
-def one_of(value: object, kind: str, known: Iterable[str]) -> None:
-    """Raise RequestError, with the nearest known name, unless `value` is one of them."""
-    if not isinstance(value, str) or value not in known:
-        raise unknown(kind, str(value), known)

@@ -28,19 +28,11 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from penultimate.checks import one_of, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, expect_lengths, float64_blocks, lengths
-from penultimate.metrics.inputs import (
-    ArrayLike,
-    Bank,
-    Names,
-    as_tensor,
-    labelled,
-    of_bank,
-    one_of,
-    whole_number,
-)
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, labelled, of_bank
 from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
 

@@ -16,9 +16,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from penultimate.checks import real_number
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, of_bank, real_number
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, of_bank
 from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import EPS
 

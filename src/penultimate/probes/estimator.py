@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from penultimate.checks import one_of
 from penultimate.errors import RequestError
 from penultimate.metrics.accuracy import accuracy, mean_per_class
-from penultimate.metrics.inputs import ArrayLike, one_of
+from penultimate.metrics.inputs import ArrayLike
 from penultimate.probes.arrays import Array
 from penultimate.probes.inputs import (
     Data,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from penultimate.metrics.inputs import one_of, whole_number
+from penultimate.checks import one_of, whole_number
 from penultimate.probes.arrays import NumpyFloats, beside
 from penultimate.probes.estimator import Probe
 from penultimate.probes.inputs import Data, Labels

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from jaxtyping import Float, Shaped
 from scipy.special import softmax
 
+from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics.auc import auc
-from penultimate.metrics.inputs import real_number, whole_number
 from penultimate.probes.arrays import (
     Array,
     NumpyFloats,

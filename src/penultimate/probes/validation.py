@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Int
 
+from penultimate.checks import real_number
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import real_number
 
 
 def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0) -> Bool[np.ndarray, " n"]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
+from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import Accuracy, DatasetCard
 from penultimate.errors import RequestError
 from penultimate.training.recipe import Recipe
@@ -30,18 +30,15 @@ def flag(value: Any, place: str) -> None:
 
 
 def whole(value: Any, place: str) -> None:
-    is_right = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    _expect(is_right, value, place, "a whole number, 0 or more")
+    _expect(is_whole(value, 0), value, place, "a whole number, 0 or more")
 
 
 def amount(value: Any, place: str) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    _expect(is_number and math.isfinite(value) and value >= 0, value, place, "a number, 0 or more")
+    _expect(is_number(value) and value >= 0, value, place, "a number, 0 or more")
 
 
 def number(value: Any, place: str) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    _expect(is_number and math.isfinite(value), value, place, "a number")
+    _expect(is_number(value), value, place, "a number")
 
 
 def table(value: Any, place: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penultimate.checks import is_number, is_whole
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey, grid
 from penultimate.networks.sources import read_source
@@ -19,8 +20,6 @@ from penultimate.study.fields import (
     check_arm,
     check_bool,
     check_measure,
-    is_number,
-    is_whole,
     is_words,
     no_repeats,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,17 +79,6 @@ def expect_classes(of: DatasetCard, what: str) -> None:
         raise RequestError(
             f"'{of.name}' cannot {what}: its images have several labels each; it can be a target"
         )
-
-
-def is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max
 
 
 def is_words(text: object) -> bool:

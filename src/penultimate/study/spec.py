@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
+from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.entries import ENTRIES
@@ -31,9 +32,7 @@ from penultimate.study.fields import (
     expect_classes,
     expect_splits,
     is_correspondence,
-    is_number,
     is_reading,
-    is_whole,
     is_words,
     no_repeats,
 )

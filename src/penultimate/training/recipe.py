@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from penultimate.checks import is_number, is_whole
 from penultimate.data.augmentation import Augmentation
 from penultimate.errors import RequestError, unknown
 
@@ -103,15 +103,15 @@ class Recipe:
             ("size", 1),
             ("resize", 1),
         ):
-            self._check(name, _is_whole(getattr(self, name), least), f"a whole number, {least} or more")
+            self._check(name, is_whole(getattr(self, name), least), f"a whole number, {least} or more")
         fits = self.size <= self.resize
         self._check("size", fits, f"at most resize={self.resize}, of which it is the middle")
-        fits = self.steps is None or _is_whole(self.steps, 1)
+        fits = self.steps is None or is_whole(self.steps, 1)
         self._check("steps", fits, "a whole number, 1 or more, or None")
         ghost = self.ghost_batch
-        fits = ghost is None or (_is_whole(ghost, 2) and self.batch_size % ghost == 0)
+        fits = ghost is None or (is_whole(ghost, 2) and self.batch_size % ghost == 0)
         self._check("ghost_batch", fits, f"a divisor of batch_size={self.batch_size}, 2 or more, or None")
-        fits = self.at_once is None or (_is_whole(self.at_once, 2) and self.at_once % (ghost or 1) == 0)
+        fits = self.at_once is None or (is_whole(self.at_once, 2) and self.at_once % (ghost or 1) == 0)
         self._check("at_once", fits, f"a multiple of ghost_batch={ghost}, 2 or more, or None")
         fits = _is_number(self.learning_rate, 0, 1e30, open_left=True)
         self._check("learning_rate", fits, "a number above 0, at most 1e30")
@@ -188,11 +188,7 @@ def _augmentation(values: Mapping[str, Any]) -> Augmentation:
     return Augmentation(**values)
 
 
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
 def _is_number(value: object, least: float, most: float, open_left: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+    if not is_number(value):
         return False
     return least <= value <= most and not (open_left and value == least)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penultimate import registry
+from penultimate.checks import is_number
 from penultimate.errors import RequestError, nearest
 from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval, of_function
 from penultimate.objectives.presets import COMPONENT_KINDS, PRESETS, resolve
@@ -197,7 +197,7 @@ def _number(text: str, whole: str) -> Number:
         value = registry.literal(text)
     except registry.NOT_LITERAL:
         value = None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+    if not is_number(value):
         raise RequestError(f"--grid {whole}: '{text}' is not a number; a grid holds only numbers")
     return value
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penultimate.checks import is_whole
 from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
@@ -172,7 +173,7 @@ def _start(study: Study, name: str, firsts: Mapping[tuple[str, ...], str]) -> st
 
 
 def _check_whole(what: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_whole(value, least):
         raise RequestError(f"--{what} is a whole number, {least} or more, not {value!r}")
 
 
