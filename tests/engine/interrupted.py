@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,20 @@ def held(place: Path) -> None:
                 store.finish(name, {"step": "step", "status": "done"})
 
 
-def evaluated(place: Path) -> None:
-    """Evaluate two networks on a task."""
-    pu.evaluate(NETWORKS, {"shapes": str(place.parent / "images")}, out=place, on=InProcess())
+def evaluated(place: Path, verify: bool = True) -> None:
+    """Evaluate two networks on a task, in this process; what is damaged is healed."""
+    data = {"shapes": str(place.parent / "images")}
+    pu.evaluate(NETWORKS, data, out=place, on=InProcess(), verify=verify)
+
+
+def commanded(place: Path) -> None:
+    """Become the command that evaluates two networks on a task, with its worker processes."""
+    models = [part for name, source in NETWORKS.items() for part in ("--model", f"{name}={source}")]
+    asked = ["evaluate", *models, "--data", f"shapes={place.parent / 'images'}", "--out", str(place)]
+    with (place.parent / "commanded.log").open("ab") as log:
+        os.dup2(log.fileno(), sys.stdout.fileno())
+        os.dup2(log.fileno(), sys.stderr.fileno())
+        os.execv(sys.executable, [sys.executable, "-m", "penultimate.cli", *asked])
 
 
 WORKS: dict[str, Callable[[Path], None]] = {
@@ -83,33 +95,46 @@ WORKS: dict[str, Callable[[Path], None]] = {
     "leases": held,
     "evaluation": evaluated,
 }
+KILLED = {**WORKS, "evaluation": commanded}
+"""What is killed: of evaluations the command itself, so that its workers are left behind."""
 OF_ITS_OWN = (".lock", "checked.json")
 """The files in which a process and the times of files are written down."""
 SHARE = {"copies": 0.3, "extraction": 0.3, "leases": 0.2, "evaluation": 0.2}
 
 
+RESULTS = ("rows.jsonl", "*.npz", "*.npy", "*.bin", "study.json", "report_files/*")
+
+
 def fruits(place: Path) -> dict[str, str]:
-    """The digests of all that is left, but for what tells of the run, such as its seconds and locks."""
+    """Return the digests of all that is left, without seconds and locks, which tell of the run."""
     if (place / "steps").is_dir():
-        files = [
-            path for pattern in ("rows.jsonl", "*.npz", "*.npy", "*.bin") for path in place.rglob(pattern)
-        ]
+        files = [path for pattern in RESULTS for path in place.rglob(pattern)]
         files = [path for path in files if "damaged" not in path.parts]
     else:
         files = [path for path in place.rglob("*") if path.is_file() and path.name not in OF_ITS_OWN]
-    return {str(path.relative_to(place)): digest_file(path) for path in files}
+    found = {str(path.relative_to(place)): digest_file(path) for path in files}
+    for page in place.rglob("report.html"):
+        found[str(page.relative_to(place))] = SECONDS.sub("", page.read_text(encoding="utf-8"))
+    return found
+
+
+SECONDS = re.compile(r"(?s)<dt>Seconds of work.*?</dl>")
+"""Where a page says how long its steps took."""
 
 
 def life(work: Callable[[Path], None], place: Path) -> int:
     """A process that does this work: its pid."""
     pid = os.fork()
     if pid == 0:
+        os.setsid()
         with ended_by_exit():
             work(place)
     return pid
 
 
-def made(folder: Path) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
+def made(
+    folder: Path, works: Mapping[str, Callable[[Path], None]]
+) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
     """What undisturbed processes leave of each work, and the seconds that they take."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -119,7 +144,7 @@ def made(folder: Path) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
     for name, work in WORKS.items():
         work(folder / f"warm {name}")  # so that nothing is left to import in the forks
     whole, seconds = {}, {}
-    for name, work in WORKS.items():
+    for name, work in works.items():
         began = time.monotonic()
         assert ended(life(work, folder / f"whole {name}")) == 0
         seconds[name] = time.monotonic() - began
@@ -131,10 +156,10 @@ def made(folder: Path) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
 def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
     """SIGKILL at random moments; the same work again leaves what an undisturbed one does."""
     began, chosen = time.monotonic(), random.Random(seed)
-    whole, seconds = made(folder)
+    whole, seconds = made(folder, KILLED)
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    for name, work in WORKS.items():
+    for name, work in KILLED.items():
         rounds = 0
         while counts[name] < SHARE[name] * number:
             place = folder / f"{name} {rounds}"
@@ -142,7 +167,10 @@ def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
             for _ in range(chosen.randint(1, 4)):
                 pid = life(work, place)
                 time.sleep(chosen.uniform(0, seconds[name]))
-                os.kill(pid, signal.SIGKILL)
+                if chosen.random() < 0.5:
+                    os.killpg(pid, signal.SIGKILL)  # and its workers, if it has any
+                else:
+                    os.kill(pid, signal.SIGKILL)
                 counts[name] += ended(pid) == -signal.SIGKILL
             code = ended(life(work, place))
             left = [str(path) for path in place.rglob("*.tmp")]
@@ -195,7 +223,7 @@ def told(name: str, place: Path) -> set[str]:
 def damages(folder: Path, number: int, seed: int) -> dict[str, Any]:
     """Flips, cuts and deletions of every kind of file: named where it is read, or by doctor, or healed."""
     began, chosen = time.monotonic(), random.Random(seed)
-    whole, _ = made(folder)
+    whole, _ = made(folder, WORKS)
     counts: Counter[str] = Counter()
     silent: list[str] = []
     for name in WORKS:
@@ -223,6 +251,9 @@ def damages(folder: Path, number: int, seed: int) -> dict[str, Any]:
             if outcome == "same" and name in ("copies", "extraction"):
                 WORKS[name](place)
                 outcome = "healed" if fruits(place) == whole[name] else "wrong"
+            if outcome == "named" and name == "evaluation":
+                healed = ended(life(WORKS[name], place)) == 0 and seen(name, place) == right
+                outcome = "named and healed" if healed and fruits(place) == whole[name] else "wrong"
             if outcome == "same" and ("locks" in path.parts or path.name == ".lock"):
                 of_lease = path.parent if path.parent.suffix == ".lease" else path
                 with Store(place).lock(of_lease.with_name(of_lease.name.removesuffix(".lease")), wait=True):
@@ -232,8 +263,9 @@ def damages(folder: Path, number: int, seed: int) -> dict[str, Any]:
                 outcome == "same" and path.name not in (".lock", ".shared", ".writable")
             ):
                 silent.append(f"{deed}: {path.relative_to(folder)}")
-            path.write_bytes(content)
-            os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
+            if outcome != "named and healed":
+                path.write_bytes(content)
+                os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
     return {
         "damaged": counts.total(),
         "outcomes": dict(counts),
