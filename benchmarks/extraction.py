@@ -35,11 +35,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 
+from penultimate.data.augmentation.transforms import normalise
+from penultimate.data.disk.loading import decoded
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Files, Listing
-from penultimate.data.loading import decoded
-from penultimate.data.preparation import Preparation
-from penultimate.data.transforms import normalise
 from penultimate.features.files import FileNetwork, extract_files
 
 NAMES = ("resnet18", "vit_tiny_patch16_224")

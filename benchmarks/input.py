@@ -35,12 +35,12 @@ from torchvision.datasets import ImageFolder
 from torchvision.models import resnet50
 from torchvision.transforms import v2
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
+from penultimate.data.disk.listed import ListedImages
+from penultimate.data.disk.preparation import Preparation
+from penultimate.data.disk.preparing import prepare
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.listed import ListedImages
-from penultimate.data.opening import open_dataset
-from penultimate.data.preparation import Preparation
-from penultimate.data.preparing import prepare
+from penultimate.data.readers.opening import open_dataset
 from penultimate.training.feed import DiskFeed, MemoryFeed, feed
 from penultimate.training.recipe import Recipe
 from penultimate.training.run import Run

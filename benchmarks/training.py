@@ -28,9 +28,9 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from penultimate.backbones import build
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
+from penultimate.data.augmentation.transforms import augment, normalise
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.data.transforms import augment, normalise
 from penultimate.training.recipe import Recipe
 from penultimate.training.run import Run
 

@@ -26,7 +26,7 @@ for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(_signal, _usual)
 ROOT = Path(__file__).parents[1]
 # Only modules whose functions take arrays: elsewhere a wrong type is answered by an error written for people.
-SHAPED = ["metrics", "backbones", "data.transforms", "networks.trained", "networks.given"]
+SHAPED = ["metrics", "backbones", "data.augmentation.transforms", "networks.trained", "networks.given"]
 SHAPED += ["features.extraction"]
 SHAPED += [f"objectives.{module}" for module in ("losses", "heads", "penalties", "objective")]
 # The 10,000 calls within a fit are checked by `make test-all`, and in one process by `make test`.

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from penultimate import registry, userfile
 from penultimate.cli import main
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
 from penultimate.graph import Step

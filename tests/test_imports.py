@@ -37,7 +37,7 @@ LIGHT = {
     "measurements": "from penultimate.measures import measurement, names\n"
     "assert all(measurement(name).function for name in names())",
     "catalogue": "import penultimate.data; from penultimate.data.catalog import card; card('glyphs')\n"
-    "from penultimate.data.augmentation import Augmentation",
+    "from penultimate.data.augmentation.settings import Augmentation",
     "corruptions": "from penultimate.data.corruptions import BENCHMARK",
     **{
         f"penultimate {' '.join(words)}": f"from penultimate.cli import main\n"
@@ -109,7 +109,7 @@ def test_what_counts_or_plans_loads_no_tensor_library(
 def test_reading_a_published_data_set_loads_no_tensor_library(tmp_path: Path) -> None:
     published.cars(tmp_path)
     code = (
-        "from penultimate.data.opening import open_dataset\n"
+        "from penultimate.data.readers.opening import open_dataset\n"
         f"open_dataset('cars', {str(tmp_path)!r}).splits['test'].digest"
     )
     assert "torch" not in loaded({"cars": code}, tmp_path)[0]["cars"]

@@ -14,8 +14,8 @@ import pytest
 from scipy.io import savemat
 
 from penultimate import processes
-from penultimate.data.loading import in_order
-from penultimate.data.matlab import elements
+from penultimate.data.disk.loading import in_order
+from penultimate.data.readers.matlab import elements
 from penultimate.engine import load_engine, ray, sharing
 from penultimate.engine.local import _Worker
 from penultimate.engine.messages import Ready

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.measures.catalogue import requested
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import PRESETS, resolve

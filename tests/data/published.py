@@ -19,10 +19,10 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from penultimate.data.chexpert import COLUMNS, COMPETITION, OBSERVATIONS
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
-from penultimate.data.imagenet import _timm_words
-from penultimate.data.parts import HUNDRED
+from penultimate.data.readers.chexpert import COLUMNS, COMPETITION, OBSERVATIONS
+from penultimate.data.readers.imagenet import _timm_words
+from penultimate.data.readers.parts import HUNDRED
 
 WNIDS = sorted(_timm_words())
 """ImageNet's thousand."""

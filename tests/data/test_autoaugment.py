@@ -17,7 +17,7 @@ from torchvision.transforms.v2 import MixUp
 
 from penultimate import RequestError
 from penultimate.data import Augmentation, augment, mixup
-from penultimate.data.autoaugment import (
+from penultimate.data.augmentation.autoaugment import (
     LEVELS,
     MAGNITUDES,
     POLICY,

@@ -11,9 +11,9 @@ from PIL import Image
 from tests.data.published import chexpert_files, chexpert_rows, shade
 
 from penultimate import register, registry
-from penultimate.data.chexpert import COLUMNS, COMPETITION, HELD_OUT, OBSERVATIONS, Chexpert
-from penultimate.data.generation import generate
 from penultimate.data.images import load_images
+from penultimate.data.readers.chexpert import COLUMNS, COMPETITION, HELD_OUT, OBSERVATIONS, Chexpert
+from penultimate.data.world.generation import generate
 from penultimate.errors import DamagedFileError, RequestError
 
 Rows = list[dict[str, str]]

@@ -12,8 +12,14 @@ import pytest
 from tests.data.published import put
 from tests.data.test_folders import lay
 
-from penultimate.data.class_order import called, in_class_order, in_usual_order, read_class_order, shown
-from penultimate.data.opening import open_dataset
+from penultimate.data.readers.class_order import (
+    called,
+    in_class_order,
+    in_usual_order,
+    read_class_order,
+    shown,
+)
+from penultimate.data.readers.opening import open_dataset
 from penultimate.errors import DamagedFileError, RequestError
 
 NAMES = ["class_10", "class_9", "Zebra", "apple", "01", "10", "9", "ÉLAN", "eland", "v1.10", "v1.9", "a2b10"]

@@ -10,8 +10,8 @@ import pytest
 from tests.data.published import put
 from tests.data.test_folders import lay
 
-from penultimate.data.copies import exact_copies
-from penultimate.data.opening import open_dataset
+from penultimate.data.readers.copies import exact_copies
+from penultimate.data.readers.opening import open_dataset
 
 
 def folders(root: Path) -> Path:

@@ -11,8 +11,8 @@ import torch
 from tests.data.photographs import folder_of, hard_files, listing_of, photograph
 from torchvision.transforms import v2
 
-from penultimate.data.augmentation import Augmentation
-from penultimate.data.cropping import ASPECTS, Shown, box_of, cropped, random_box
+from penultimate.data.augmentation.settings import Augmentation
+from penultimate.data.disk.cropping import ASPECTS, Shown, box_of, cropped, random_box
 from penultimate.errors import DamagedFileError, RequestError
 
 SIZES = [(90, 70), (70, 90), (64, 64), (300, 8), (8, 300), (1, 1), (2, 500), (301, 299)]

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from penultimate import PenultimateError
-from penultimate.data.digits import digits, digits_smoke, enlarge, read_digits
+from penultimate.data.world.digits import digits, digits_smoke, enlarge, read_digits
 
 
 def test_they_are_scikit_learns() -> None:

@@ -8,11 +8,11 @@ import torch
 
 from penultimate.data import ImageSet, card
 from penultimate.data.catalog import TRANSFER_SPLITS
-from penultimate.data.generation import generate
-from penultimate.data.glyphs.atlas import SIDE, Atlas, Typefaces
-from penultimate.data.glyphs.characters import SCRIPTS, pretraining_classes, selected
-from penultimate.data.glyphs.findings import CHANCES, FAINT, FILLED, PLACES, drawn, findings, scenes
 from penultimate.data.images import load_images
+from penultimate.data.world.atlas import SIDE, Atlas, Typefaces
+from penultimate.data.world.characters import SCRIPTS, pretraining_classes, selected
+from penultimate.data.world.findings import CHANCES, FAINT, FILLED, PLACES, drawn, findings, scenes
+from penultimate.data.world.generation import generate
 
 
 @pytest.fixture(scope="module")

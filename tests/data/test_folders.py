@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.data.published import put, put_image
 
-from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.errors import RequestError
 
 

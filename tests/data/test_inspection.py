@@ -13,8 +13,8 @@ from tests.data import published
 from tests.data.published import MAKERS, put, put_image
 
 from penultimate.cli import main
-from penultimate.data.chexpert import COLUMNS
-from penultimate.data.entries import ENTRIES, Entry
+from penultimate.data.readers.chexpert import COLUMNS
+from penultimate.data.readers.entries import ENTRIES, Entry
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -83,7 +83,7 @@ def test_a_whole_copy_passes(
     known = ENTRIES["pets"]
     card = dataclasses.replace(known.card, classes=3, sizes={"train": 9, "test": 5})
     few: dict[str, Entry] = {"pets": dataclasses.replace(known, card=card)}
-    monkeypatch.setattr("penultimate.data.opening.ENTRIES", few)
+    monkeypatch.setattr("penultimate.data.readers.opening.ENTRIES", few)
     code, out, _ = command(capsys, "data", "check", "pets", "--root", tmp_path)
     assert code == 0
     assert "train: 9 of 9 images, 3 classes of 3; 0 cannot be read" in out
@@ -257,7 +257,7 @@ def test_get_unpacks_archives_that_lie_there(
     assert (code, err) == (0, "")
     split = next(iter(known.card.sizes))
     assert f" of {known.card.sizes[split]:,} images" in out
-    from penultimate.data.opening import open_dataset
+    from penultimate.data.readers.opening import open_dataset
 
     for split in known.card.sizes:
         assert open_dataset(name, root).splits[split].digest == open_dataset(name, made).splits[split].digest

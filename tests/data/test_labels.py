@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penultimate.data.labels import read_labels
+from penultimate.data.readers.labels import read_labels
 from penultimate.errors import RequestError
 
 NAN = float("nan")

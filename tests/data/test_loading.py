@@ -21,11 +21,11 @@ from timm.data import create_transform
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
+from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.decoding import TURNED, Interpolation
+from penultimate.data.disk.loading import decoded
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.loading import decoded
-from penultimate.data.preparation import Preparation
-from penultimate.data.transforms import normalise
 from penultimate.errors import PenultimateError
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -178,7 +178,7 @@ import sys, time
 from pathlib import Path
 from tests.data.photographs import folder_of
 from tests.data.test_loading import SMALL
-from penultimate.data.loading import decoded
+from penultimate.data.disk.loading import decoded
 batches = decoded(folder_of(Path(sys.argv[1]), 40), [SMALL], 1, 2)
 next(batches)
 print("reading", flush=True)
@@ -203,7 +203,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 
 ORPHAN = """
 import os
-from penultimate.data import loading
+from penultimate.data.disk import loading
 parent = os.getpid()
 ended, held = os.pipe()
 if os.fork() == 0:

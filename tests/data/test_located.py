@@ -16,10 +16,10 @@ from PIL import Image
 from tests.data.published import chexpert_files, chexpert_rows
 from tests.evaluation.pictures import class_folders, fill, split_folders
 
+from penultimate.data.disk.listed import SIDE, leave_listing, listed_images
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics, load_images
-from penultimate.data.listed import SIDE, leave_listing, listed_images
-from penultimate.data.located import located
-from penultimate.data.preparation import Preparation
+from penultimate.data.readers.located import located
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import canonical_json, digest_arrays, digest_bytes
 
@@ -73,7 +73,7 @@ def test_the_fingerprint_changes_with_the_files_and_not_with_the_place(tmp_path:
 def test_the_fingerprint_is_that_of_the_whole_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr("penultimate.data.located.BLOCK", block)
+    monkeypatch.setattr("penultimate.data.readers.located.BLOCK", block)
     found = located("t", str(split_folders(tmp_path / "t", ("ä", "bee"), 3, 1)))
     table = []
     for split, listing in found.splits.items():

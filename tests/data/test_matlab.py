@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from penultimate.data.matlab import elements
+from penultimate.data.readers.matlab import elements
 from penultimate.errors import DamagedFileError
 
 LABELLED = [{"class": 1, "fname": "00001.jpg"}, {"class": 2, "fname": "00002.jpg"}]

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageEnhance
 from tests.data.test_inspection import command
 
-from penultimate.data.near_copies import perceptual_hash
+from penultimate.data.readers.near_copies import perceptual_hash
 
 
 def photograph(seed: int, side: int = 96) -> Image.Image:

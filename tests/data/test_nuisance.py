@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from tests.oracles import data as oracle
 
-from penultimate.data.glyphs import nuisance
-from penultimate.data.glyphs.nuisance import Nuisances, compose, push_apart
+from penultimate.data.world import nuisance
+from penultimate.data.world.nuisance import Nuisances, compose, push_apart
 
 STILL = Nuisances(**dict.fromkeys(Nuisances.__dataclass_fields__, 0.0))
 

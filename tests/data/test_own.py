@@ -18,10 +18,10 @@ from tests.data.published import colour, jpeg, put, put_image
 from tests.data.test_published import assert_shows_its_labels, seen
 
 from penultimate import RequestError
-from penultimate.data.inspection import decode_all
 from penultimate.data.listing import Listing
-from penultimate.data.opening import OpenedDataset, open_dataset
-from penultimate.data.own import stratified
+from penultimate.data.readers.inspection import decode_all
+from penultimate.data.readers.opening import OpenedDataset, open_dataset
+from penultimate.data.readers.own import stratified
 from penultimate.errors import DamagedFileError
 
 

@@ -23,16 +23,16 @@ from tests.records.stores import described, finished
 from tests.records.stores import prepared as store_at
 
 from penultimate.cli import main
-from penultimate.data import preparing
+from penultimate.data.disk import preparing
+from penultimate.data.disk.listed import ListedImages
+from penultimate.data.disk.loading import colours_of
+from penultimate.data.disk.preparation import Preparation
+from penultimate.data.disk.preparing import prepare
+from penultimate.data.disk.shrinking import shrunk
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.listed import ListedImages
-from penultimate.data.loading import colours_of
-from penultimate.data.located import located
-from penultimate.data.opening import open_dataset
-from penultimate.data.preparation import Preparation
-from penultimate.data.prepared import _state, expect_sound, read_copy
-from penultimate.data.preparing import prepare
-from penultimate.data.shrinking import shrunk
+from penultimate.data.readers.located import located
+from penultimate.data.readers.opening import open_dataset
+from penultimate.data.readers.prepared import _state, expect_sound, read_copy
 from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import run
 from penultimate.errors import DamagedFileError, RequestError
@@ -135,7 +135,7 @@ def heal(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of this very second are noted as compared too."""
-    monkeypatch.setattr("penultimate.data.prepared.SETTLED", -1.0)
+    monkeypatch.setattr("penultimate.data.readers.prepared.SETTLED", -1.0)
 
 
 @pytest.mark.usefixtures("settled")
@@ -177,7 +177,7 @@ def test_a_file_that_was_compared_is_not_read_again_until_it_changes(
         read.append(path.name)
         return digest_file(path)
 
-    monkeypatch.setattr("penultimate.data.prepared.digest_file", counted)
+    monkeypatch.setattr("penultimate.data.readers.prepared.digest_file", counted)
     open_dataset(str(tmp_path / "copy")).splits["test"]
     assert sorted(read) == ["test-(index).npz", "test-00000.bin", "test-00001.bin"]
     read.clear()
@@ -212,7 +212,7 @@ def test_verify_and_doctor_read_what_the_times_say_is_whole(
     study = Request({"n": "timm:resnet18"}, {"t": str(copy)}).study()
     damage(copy / "test-00001.bin", "flipped")
     monkeypatch.setattr(
-        "penultimate.data.prepared._checked",
+        "penultimate.data.readers.prepared._checked",
         lambda folder: {
             name: [facts["sha256"], *_state(folder / name)]  # type: ignore[misc]
             for of in read_copy(folder).files.values()  # type: ignore[union-attr]

@@ -20,12 +20,12 @@ from tests.data import published
 from tests.data.published import CHOSEN, MAKERS, WNIDS, colour, shade
 
 from penultimate import RequestError
-from penultimate.data.entries import ENTRIES, entry
+from penultimate.data.disk.loading import decoded
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
-from penultimate.data.loading import decoded
-from penultimate.data.opening import open_dataset
-from penultimate.data.preparation import Preparation
+from penultimate.data.readers.entries import ENTRIES, entry
+from penultimate.data.readers.opening import open_dataset
 from penultimate.errors import DamagedFileError
 from penultimate.paper.published import table
 

@@ -13,12 +13,12 @@ from PIL import Image
 from tests.data.photographs import folder_of, photograph
 from torchvision.transforms import v2
 
-from penultimate.data.cropping import box_of, cropped
+from penultimate.data.disk.cropping import box_of, cropped
+from penultimate.data.disk.listed import ListedImages
+from penultimate.data.disk.preparation import Preparation
+from penultimate.data.disk.resident import Resident, expect_room
+from penultimate.data.disk.shrinking import shrunk
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.data.listed import ListedImages
-from penultimate.data.preparation import Preparation
-from penultimate.data.resident import Resident, expect_room
-from penultimate.data.shrinking import shrunk
 from penultimate.errors import RequestError
 
 CPU = torch.device("cpu")
@@ -89,10 +89,10 @@ MEMORY = """
 from pathlib import Path
 import numpy as np, torch
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.listed import ListedImages
+from penultimate.data.disk.listed import ListedImages
 from penultimate.data.listing import Listing
-from penultimate.data.preparation import Preparation
-from penultimate.data.resident import Resident
+from penultimate.data.disk.preparation import Preparation
+from penultimate.data.disk.resident import Resident
 
 class Grey:
     files = []

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.oracles import data as oracle
 
-from penultimate.data.glyphs import selection
-from penultimate.data.glyphs.atlas import Typefaces
-from penultimate.data.glyphs.characters import (
+from penultimate.data.world import selection
+from penultimate.data.world.atlas import Typefaces
+from penultimate.data.world.characters import (
     SCRIPTS,
     STIX,
     TASKS_FILE,

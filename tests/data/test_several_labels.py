@@ -15,8 +15,8 @@ import penultimate as pu
 from penultimate import FeatureBank, register, registry
 from penultimate.checking import check_entry
 from penultimate.data import CARDS, DatasetCard, ImageSet, contact_sheet
-from penultimate.data.generation import generate
 from penultimate.data.images import load_images, save_images
+from penultimate.data.world.generation import generate
 from penultimate.errors import RequestError
 from penultimate.features.extraction import extract
 from penultimate.layers.profiles import profile_layers

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from penultimate import RequestError
-from penultimate.data import ImageSet, contact_sheet, sheet
+from penultimate.data import ImageSet, contact_sheet
+from penultimate.data.world import sheet
 
 
 def some_images(classes: int, channels: int = 3, names: tuple[str, ...] | None = None) -> ImageSet:

@@ -12,11 +12,11 @@ import torch
 
 from penultimate.data import CARDS, ImageSet, card, generate, load_images
 from penultimate.data.catalog import SHIFTS, shifted
-from penultimate.data.glyphs import renderings
-from penultimate.data.glyphs.atlas import Atlas, Typefaces
-from penultimate.data.glyphs.nuisance import Nuisances, coverage
-from penultimate.data.glyphs.tasks import glyph_task
-from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
+from penultimate.data.world import renderings
+from penultimate.data.world.atlas import Atlas, Typefaces
+from penultimate.data.world.nuisance import Nuisances, coverage
+from penultimate.data.world.tasks import glyph_task
+from penultimate.data.world.world import GlyphWorld, one_thread, render_split
 
 SMOKE = list(shifted("glyphs_smoke").values())
 

@@ -12,7 +12,7 @@ import pytest
 from tests.data.published import put, put_image
 from tests.data.test_published import assert_shows_its_labels
 
-from penultimate.data.opening import OpenedDataset, open_dataset
+from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.errors import DamagedFileError, RequestError
 
 CLASSES = ("ant", "bee", "wasp")

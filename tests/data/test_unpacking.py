@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.data.published import jpeg, tar
 
-from penultimate.data.unpacking import unpack
+from penultimate.data.readers.unpacking import unpack
 from penultimate.errors import DamagedFileError
 
 
@@ -115,7 +115,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_archive_leaves_nothing(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penultimate.data.unpacking.HARMLESS", 1 << 22)
+    monkeypatch.setattr("penultimate.data.readers.unpacking.HARMLESS", 1 << 22)
     write, message = HOSTILE[kind]
     write(tmp_path / "archive")
     with pytest.raises(DamagedFileError, match=message):

@@ -18,10 +18,10 @@ from fontTools.ttLib import TTFont
 from penultimate import RequestError
 from penultimate.data import CARDS, ImageSet, card
 from penultimate.data.catalog import SHARES, TRANSFER_SPLITS
-from penultimate.data.glyphs.atlas import Atlas, Typefaces
-from penultimate.data.glyphs.characters import DEJAVU, SCRIPTS, STIX, pretraining_classes
-from penultimate.data.glyphs.tasks import glyph_task
-from penultimate.data.glyphs.world import GlyphWorld, one_thread, render_split
+from penultimate.data.world.atlas import Atlas, Typefaces
+from penultimate.data.world.characters import DEJAVU, SCRIPTS, STIX, pretraining_classes
+from penultimate.data.world.tasks import glyph_task
+from penultimate.data.world.world import GlyphWorld, one_thread, render_split
 
 LIKE_ANOTHER = ("digits", "digits_smoke", "glyphs_tuning", "glyphs_512", "findings", "findings_smoke")
 """Not drawn here: handwriting, glyphs with a large holdout or more classes, and images of several letters."""
@@ -84,7 +84,7 @@ def test_a_class_does_not_depend_on_the_others(worlds: dict[str, dict[str, Image
 
 def test_the_number_of_threads_changes_nothing(worlds: dict[str, dict[str, ImageSet]]) -> None:
     program = (
-        "import torch; torch.set_num_threads(3); from penultimate.data.glyphs.world import glyphs_smoke;"
+        "import torch; torch.set_num_threads(3); from penultimate.data.world.world import glyphs_smoke;"
         "from penultimate.files import digest_arrays;"
         "print(digest_arrays(*(images.images for _, images in glyphs_smoke(0))), torch.get_num_threads())"
     )

@@ -31,8 +31,8 @@ from tests.inprocess import InProcess
 
 import penultimate as pu
 import penultimate.features.writing as writing
-from penultimate.data.opening import open_dataset
-from penultimate.data.preparing import prepare
+from penultimate.data.disk.preparing import prepare
+from penultimate.data.readers.opening import open_dataset
 from penultimate.doctor.results import look_at_store
 from penultimate.errors import PenultimateError
 from penultimate.features.bank import FeatureBank
@@ -203,7 +203,7 @@ def seen(name: str, place: Path) -> Any:
 
 
 def digest(listing: Any, row: int) -> str:
-    from penultimate.data.loading import colours_of
+    from penultimate.data.disk.loading import colours_of
 
     return str(hash(colours_of(listing, row)[0].tobytes()))
 

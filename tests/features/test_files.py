@@ -16,11 +16,11 @@ import torch
 from tests.data.photographs import folder_of, listing_of, photograph
 from torch import Tensor, nn
 
+from penultimate.data.augmentation.transforms import normalise
+from penultimate.data.disk.loading import decoded
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
-from penultimate.data.loading import decoded
-from penultimate.data.preparation import Preparation
-from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files

@@ -17,7 +17,7 @@ from tests.evaluation.pictures import split_folders
 from tests.measures.steps import KEY, Parents, measured, value
 from tests.training.worlds import squares
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.images import ChannelStatistics, ImageSet, load_images, save_images
 from penultimate.engine.execute import Outcome, execute
 from penultimate.errors import RequestError

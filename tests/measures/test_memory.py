@@ -12,9 +12,9 @@ import pytest
 from tests.evaluation.pictures import split_folders
 from tests.measures.steps import KEY, Parents, measured
 
+from penultimate.data.disk.listed import leave_listing
 from penultimate.data.images import ImageSet, save_images
-from penultimate.data.listed import leave_listing
-from penultimate.data.located import located
+from penultimate.data.readers.located import located
 from penultimate.engine.execute import Outcome
 from penultimate.features.writing import BankWriter
 from penultimate.graph import Supply

@@ -10,9 +10,9 @@ from tests.data import published
 from tests.measures.steps import Parents, measured
 
 from penultimate.data.corruptions import BENCHMARK, SEVERITIES
+from penultimate.data.disk.listed import leave_listing, listed_images
 from penultimate.data.images import ImageSet
-from penultimate.data.listed import leave_listing, listed_images
-from penultimate.data.located import located
+from penultimate.data.readers.located import located
 from penultimate.features.extraction import extract
 from penultimate.metrics.accuracy import subset_accuracy
 from penultimate.networks.trained import load_network

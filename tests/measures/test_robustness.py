@@ -15,8 +15,8 @@ from tests.measures.worlds import network
 
 from penultimate.data import ImageSet, generate, load_images, save_images
 from penultimate.data.corruptions import BENCHMARK, SEVERITIES, corrupt
-from penultimate.data.listed import leave_listing, listed_images
-from penultimate.data.located import located
+from penultimate.data.disk.listed import leave_listing, listed_images
+from penultimate.data.readers.located import located
 from penultimate.features.extraction import predicted
 from penultimate.measures import robustness
 from penultimate.networks.trained import CARD, load_network

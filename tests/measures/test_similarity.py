@@ -14,9 +14,9 @@ from tests.evaluation.pictures import split_folders
 from tests.measures.steps import Parents, measured
 from tests.measures.worlds import BACKBONE, network, world
 
+from penultimate.data.disk.listed import leave_listing
 from penultimate.data.images import load_images
-from penultimate.data.listed import leave_listing
-from penultimate.data.located import located
+from penultimate.data.readers.located import located
 from penultimate.engine.execute import Outcome
 from penultimate.graph import Step
 from penultimate.layers.comparison import at_initialisation, compare_networks

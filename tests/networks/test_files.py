@@ -19,8 +19,8 @@ from torch import nn
 from torchvision import models, transforms
 
 import penultimate as pu
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.data.preparation import Preparation
 from penultimate.engine.run import plan
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import Request
@@ -64,7 +64,7 @@ def fails(): return Net(chanels=3)
 def wrong(): return "resnet"
 def told():
     from penultimate.data.images import ChannelStatistics
-    from penultimate.data.preparation import Preparation
+    from penultimate.data.disk.preparation import Preparation
     net = Net()
     net.preparation = Preparation(20, 16, "bicubic", ChannelStatistics((0.5,) * 3, (0.25,) * 3))
     return net

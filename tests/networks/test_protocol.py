@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.preparation import Preparation
 from penultimate.networks import GivenNetwork, Network, NetworkKey, TrainedNetwork
 from penultimate.networks.trained import build
 

@@ -4,9 +4,9 @@ import dataclasses
 
 from penultimate import register
 from penultimate.data import DatasetCard
-from penultimate.data.glyphs.atlas import Atlas, Typefaces
-from penultimate.data.glyphs.tasks import glyph_task
-from penultimate.data.glyphs.world import one_thread, render_split
+from penultimate.data.world.atlas import Atlas, Typefaces
+from penultimate.data.world.tasks import glyph_task
+from penultimate.data.world.world import one_thread, render_split
 
 COUNTS = {"train": 2, "holdout": 1, "test": 2, "further_test": 1}
 

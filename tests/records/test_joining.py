@@ -30,7 +30,7 @@ from penultimate.report.progress import unfinished
 from penultimate.study import load_study
 
 STUDY = """
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

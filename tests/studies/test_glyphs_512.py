@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.plugged import plugged
 
-from penultimate.data.glyphs.atlas import Typefaces
-from penultimate.data.glyphs.characters import DEJAVU, pretraining_classes
-from penultimate.data.glyphs.tasks import glyph_task
+from penultimate.data.world.atlas import Typefaces
+from penultimate.data.world.characters import DEJAVU, pretraining_classes
+from penultimate.data.world.tasks import glyph_task
 from penultimate.engine.forecast.sizes import bytes_left
 from penultimate.engine.run import run
 from penultimate.objectives.presets import resolve

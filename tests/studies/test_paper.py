@@ -17,7 +17,7 @@ from penultimate import registry
 from penultimate.backbones.size import size_of
 from penultimate.backbones.taps import taps
 from penultimate.cli import main
-from penultimate.data.entries import ENTRIES
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.engine.forecast.sizes import bytes_left
 from penultimate.errors import RequestError
 from penultimate.files import size_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.engine.execute import execute
 from penultimate.engine.forecast.timing import training_seconds
 from penultimate.engine.forecast.timings import Timings

@@ -12,7 +12,7 @@ import pytest
 
 from penultimate import registry
 from penultimate.cli import main
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.errors import RequestError
 from penultimate.paper import studies
 from penultimate.study import Given, Study, load_study

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.errors import RequestError
 from penultimate.graph import Step
 from penultimate.measures.similarity import similarity

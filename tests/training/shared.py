@@ -15,7 +15,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.training import Recipe, TrainingResult, train
 from penultimate.training.run import Run
 from tests.training.worlds import TINY, squares

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from penultimate.data.augmentation import Augmentation
-from penultimate.data.cropping import box_of, cropped
+from penultimate.data.augmentation.settings import Augmentation
+from penultimate.data.augmentation.transforms import normalise
+from penultimate.data.disk.cropping import box_of, cropped
+from penultimate.data.disk.listed import ListedImages
+from penultimate.data.disk.loading import colours_of
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.listed import ListedImages
-from penultimate.data.loading import colours_of
-from penultimate.data.preparation import Preparation
-from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError
 from penultimate.networks.trained import load_network
 from penultimate.training import Recipe, train

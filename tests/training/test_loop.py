@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import torch
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.networks.trained import load_network, snapshots

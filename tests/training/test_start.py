@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
 from penultimate.networks.given import GivenNetwork, fetch, load_given

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 
-from penultimate.data.sources import UNREADABLE
+from penultimate.data.readers.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.memory import expect_room

@@ -7,7 +7,7 @@ from typing import get_args
 from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS, Accuracy, DatasetCard, card
-from penultimate.data.generation import splits_of
+from penultimate.data.world.generation import splits_of
 
 
 def ask_card(examined: Examined) -> str:
@@ -38,7 +38,7 @@ def ask_card(examined: Examined) -> str:
 
 
 def ask_splits(examined: Examined) -> str:
-    """What a study requires of them: `penultimate.data.generation.splits_of`."""
+    """What a study requires of them: `penultimate.data.world.generation.splits_of`."""
     seen = []
     for split, images in splits_of(examined.name, 0):
         examined.notes[split] = images.digest

@@ -59,12 +59,12 @@ def _takes_bank(parser: argparse.ArgumentParser) -> None:
 
 
 def _data(options: argparse.Namespace) -> int:
-    from penultimate.data.inspection import check, get
+    from penultimate.data.readers.inspection import check, get
 
     if options.doing == "check":
         return 0 if check(options.name, options.root, say, _counting, options.near_copies) else 1
     if options.doing == "prepare":
-        from penultimate.data.preparing import QUALITY, prepare
+        from penultimate.data.disk.preparing import QUALITY, prepare
 
         quality = 0 if options.raw else QUALITY
         prepare(options.name, options.root, options.to, options.size, say, quality, _counting)

@@ -221,7 +221,7 @@ def _list(options: argparse.Namespace) -> int:
     for name, kind in kinds.items():
         say(f"{name:<{width}}  {entry(kind, name).summary}")
     if options.kind == "datasets":
-        from penultimate.data.entries import ENTRIES
+        from penultimate.data.readers.entries import ENTRIES
 
         say("", "Published, where you have them (penultimate data check NAME --root DIR):")
         width = max(map(len, ENTRIES))

@@ -4,7 +4,7 @@ A data set is a function of a draw; `generate` renders its splits into a folder 
 them back, memory-mapped and verified.
 """
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.catalog import CARDS, DatasetCard, card
 from penultimate.lazy import attributes
 from penultimate.registry import declare
@@ -12,19 +12,21 @@ from penultimate.registry import declare
 __all__ = ["CARDS", "Augmentation", "DatasetCard", "card"]
 
 for _card in CARDS.values():
-    _module = {"digits": "digits", "findings": "glyphs.findings"}.get(
-        _card.name.partition("_")[0], "glyphs.world"
-    )
+    _stem = _card.name.partition("_")[0]
+    _module = _stem if _stem in ("digits", "findings") else "world"
     declare(
-        "dataset", _card.name, f"penultimate.data.{_module}:{_card.name}", f"{_card.title}: {_card.relation}"
+        "dataset",
+        _card.name,
+        f"penultimate.data.world.{_module}:{_card.name}",
+        f"{_card.title}: {_card.relation}",
     )
 
 __getattr__, __dir__ = attributes(
     __name__,
     {
-        "generation": "generate",
+        "world.generation": "generate",
         "images": "ChannelStatistics ImageSet Images load_images save_images",
-        "sheet": "contact_sheet",
-        "transforms": "augment mixup normalise",
+        "world.sheet": "contact_sheet",
+        "augmentation.transforms": "augment mixup normalise",
     },
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from penultimate import registry
-from penultimate.data.prepared import read_copy
+from penultimate.data.readers.prepared import read_copy
 from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
 from penultimate.files import OtherVersionError, digest_file, size_text, without_digest

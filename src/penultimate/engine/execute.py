@@ -28,8 +28,8 @@ from penultimate.registry import entry
 from penultimate.store import META, Store
 
 if TYPE_CHECKING:
+    from penultimate.data.disk.listed import ListedImages
     from penultimate.data.images import ImageSet
-    from penultimate.data.listed import ListedImages
     from penultimate.training import TrainingResult
     from penultimate.training.recipe import Recipe
 
@@ -72,8 +72,8 @@ def _located(inputs: Inputs) -> Outcome:
 
     Raises RequestError where it has changed since the planning.
     """
-    from penultimate.data.listed import leave_listing
-    from penultimate.data.located import located
+    from penultimate.data.disk.listed import leave_listing
+    from penultimate.data.readers.located import located
 
     config = inputs.step.config
     reading = config.get("reading")
@@ -92,7 +92,7 @@ def sheet(inputs: Inputs) -> Outcome:
     """A picture of some images of every data set."""
     from penultimate.data.catalog import card
     from penultimate.data.images import load_images
-    from penultimate.data.sheet import contact_sheet
+    from penultimate.data.world.sheet import contact_sheet
 
     sets = [
         (card(supply.of).title, load_images(inputs.folders[supply.parent], "train"))
@@ -161,9 +161,9 @@ def _holds_out(folder: Path) -> bool:
 
 def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:
     """A split to train on; images on disk are normalised by the moments of their small pictures."""
+    from penultimate.data.disk.listed import LISTING, listed_images
+    from penultimate.data.disk.preparation import Preparation
     from penultimate.data.images import ChannelStatistics, load_images
-    from penultimate.data.listed import LISTING, listed_images
-    from penultimate.data.preparation import Preparation
 
     if not (folder / LISTING).is_file():
         return load_images(folder, split)
@@ -188,7 +188,7 @@ def given(inputs: Inputs) -> Outcome:
 
 def extract(inputs: Inputs) -> Outcome:
     """The features, and logits where there are any, of a split; of images on disk as they are decoded."""
-    from penultimate.data.listed import ListedImages
+    from penultimate.data.disk.listed import ListedImages
     from penultimate.features.extraction import extract as run_extraction
     from penultimate.features.files import extract_files
 

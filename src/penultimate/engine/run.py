@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penultimate.data.prepared import expect_sound
+from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
 from penultimate.engine.forecast.estimates import guessed_seconds
 from penultimate.engine.forecast.sizes import bytes_left

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from penultimate import registry
-from penultimate.data.entries import ENTRIES
-from penultimate.data.places import read_place
+from penultimate.data.readers.entries import ENTRIES
+from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.sources import KINDS, LIVE, read_source
 

@@ -11,7 +11,7 @@ from penultimate.report.progress import whose
 
 def order_of_classes(description: Mapping[str, Any]) -> str:
     """Return the order in which the source's classes were taken; "" where no network classifies its own."""
-    from penultimate.data.class_order import USUAL, called, shown  # late: it loads NumPy
+    from penultimate.data.readers.class_order import USUAL, called, shown  # late: it loads NumPy
 
     names = description.get("source_classes", ())
     source = description.get("source", "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.data.catalog import card
-from penultimate.data.entries import ENTRIES
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, counted, unknown
 from penultimate.evaluation.naming import with_settings
 from penultimate.networks.sources import read_source
@@ -151,7 +151,7 @@ class Request:
         if self.copies == "drop":
             reading = {name: {"copies": "drop"} for name, where in self.data.items() if str(where)}
         if self.class_order:
-            from penultimate.data.class_order import read_class_order  # late: it loads NumPy
+            from penultimate.data.readers.class_order import read_class_order  # late: it loads NumPy
 
             order = read_class_order(self.class_order)
             if not (classified and str(self.data.get(self.source, ""))):

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.checks import one_of, whole_number
+from penultimate.data.disk.loading import Decoded, decoded
 from penultimate.data.listing import Listing
-from penultimate.data.loading import Decoded, decoded
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.writing import BankWriter, Precision

@@ -54,7 +54,7 @@ def _expect_order(inputs: Inputs, bank: FeatureBank) -> None:
     names = inputs.step.config.get("class_order")
     if names is None:
         return
-    from penultimate.data.class_order import KEYS, USUAL, called, in_usual_order, shown
+    from penultimate.data.readers.class_order import KEYS, USUAL, called, in_usual_order, shown
     from penultimate.metrics.class_order import better_order
 
     usual = {order: in_usual_order(names, order) for order in KEYS}

@@ -122,7 +122,7 @@ def given_fine_tuning(
 
 
 def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
-    from penultimate.data.augmentation import Augmentation
+    from penultimate.data.augmentation.settings import Augmentation
 
     return {"steps": steps, "batch_size": batch_size, **rates, "augmentation": Augmentation(shift=0)}
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from penultimate.data.augmentation import Augmentation
+    from penultimate.data.augmentation.settings import Augmentation
+    from penultimate.data.disk.listed import ListedImages
     from penultimate.data.images import ImageSet
-    from penultimate.data.listed import ListedImages
     from penultimate.features.bank import FeatureBank
     from penultimate.graph import Step, Supply
     from penultimate.networks.protocol import FileNetwork
@@ -149,7 +149,7 @@ class Inputs:
     @property
     def augmentation(self) -> Augmentation:
         """The augmentation of the images that the network was trained on."""
-        from penultimate.data.augmentation import Augmentation
+        from penultimate.data.augmentation.settings import Augmentation
 
         return Augmentation(**self.step.config.get("augmentation", {}))
 
@@ -178,7 +178,7 @@ class Inputs:
 
     def images(self, split: str) -> ImageSet:
         """The images of a split of the target (of the source, for a measurement per network), in memory."""
-        from penultimate.data.listed import ListedImages
+        from penultimate.data.disk.listed import ListedImages
 
         shown = self.shown(split)
         return shown.in_memory() if isinstance(shown, ListedImages) else shown
@@ -197,8 +197,8 @@ class Inputs:
 
     def shown_in(self, folder: Path, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
         """Those of a split in a folder; raises UndefinedError for images on disk without a network."""
+        from penultimate.data.disk.listed import LISTING, listed_images
         from penultimate.data.images import load_images
-        from penultimate.data.listed import LISTING, listed_images
 
         if not (folder / LISTING).is_file():
             return load_images(folder, split)

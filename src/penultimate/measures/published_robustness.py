@@ -37,8 +37,8 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
     import numpy as np
 
     from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
+    from penultimate.data.disk.listed import LISTING, ListedSplits
     from penultimate.data.images import load_images
-    from penultimate.data.listed import LISTING, ListedSplits
     from penultimate.features.extraction import predicted
     from penultimate.metrics.accuracy import accuracy
 

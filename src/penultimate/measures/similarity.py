@@ -69,7 +69,7 @@ def similarity(
     layers; the whole matrix, with its standard errors and the names of its rows, is left as arrays. Networks
     that want images on disk resized or cropped differently are not compared.
     """
-    from penultimate.data.listed import ListedImages
+    from penultimate.data.disk.listed import ListedImages
     from penultimate.layers.comparison import at_initialisation, compare_networks
     from penultimate.networks.trained import TrainedNetwork, load_network, snapshots
 

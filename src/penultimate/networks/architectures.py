@@ -17,8 +17,8 @@ from torch import nn
 
 from penultimate import userfile
 from penultimate.containment import contained
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.preparation import Preparation
 from penultimate.data.seeding import seed_all
 from penultimate.errors import RequestError, legible, nearest, shortened
 from penultimate.networks.downloads import at_hand

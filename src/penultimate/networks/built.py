@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.outputs import tensors_of
 from penultimate.containment import contained
-from penultimate.data.preparation import Preparation
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.seeding import derived_generator, seed_all
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.files import digest_bytes

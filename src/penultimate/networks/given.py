@@ -41,10 +41,10 @@ from penultimate.backbones.outputs import (
 )
 from penultimate.backbones.passes import BESIDE, difference, influence, plainly
 from penultimate.backbones.taps import taps, unwrapped
+from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.decoding import middle_square
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.preparation import Preparation
-from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError, legible, shortened
 from penultimate.files import atomic_write, digest_file
 from penultimate.networks.architectures import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from penultimate.data.preparation import Preparation
+from penultimate.data.disk.preparation import Preparation
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.architectures import GREY, USUAL, changed
 from penultimate.networks.sources import LIVE, SETTINGS

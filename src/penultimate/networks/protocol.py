@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
-from penultimate.data.preparation import Preparation
+from penultimate.data.disk.preparation import Preparation
 
 
 @runtime_checkable

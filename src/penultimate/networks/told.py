@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from penultimate.backbones.taps import unwrapped
-from penultimate.data.preparation import Preparation
+from penultimate.data.disk.preparation import Preparation
 from penultimate.errors import RequestError
 from penultimate.networks.architectures import preparation
 from penultimate.networks.given import GivenNetwork

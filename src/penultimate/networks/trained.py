@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from penultimate import backbones
 from penultimate.backbones.backbone import device_of
+from penultimate.data.augmentation.transforms import normalise
+from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.preparation import Preparation
-from penultimate.data.transforms import normalise
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write
 from penultimate.objectives.objective import Objective, objective

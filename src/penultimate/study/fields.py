@@ -100,7 +100,7 @@ def is_correspondence(value: object) -> bool:
 
 def is_reading(value: object) -> bool:
     """Whether a value says how data on disk are read: {"class_order": names, "copies": "drop"}, or a part."""
-    from penultimate.data.class_order import USUAL
+    from penultimate.data.readers.class_order import USUAL
 
     if not isinstance(value, Mapping) or not value.keys() <= {"class_order", "copies"}:
         return False

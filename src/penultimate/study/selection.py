@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from penultimate import plugins, registry, userfile
-from penultimate.data.entries import ENTRIES
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes
 from penultimate.objectives.presets import resolve

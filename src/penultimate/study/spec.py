@@ -12,7 +12,7 @@ from penultimate import registry
 from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
-from penultimate.data.entries import ENTRIES
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, shortened, unknown
 from penultimate.files import LONGEST_FILE_NAME
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
@@ -39,7 +39,7 @@ from penultimate.study.fields import (
 from penultimate.training.recipe import Recipe
 
 if TYPE_CHECKING:
-    from penultimate.data.located import Located
+    from penultimate.data.readers.located import Located
 
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """What is measured of a network unless a study says otherwise."""
@@ -211,7 +211,7 @@ class Study:
     @cached_property
     def located(self) -> dict[str, Located]:
         """The data sets that lie on disk, their images listed; raises RequestError where there are none."""
-        from penultimate.data.located import located
+        from penultimate.data.readers.located import located
 
         return {
             name: located(name, where, self._splits_of(name), self.reading.get(name))
@@ -239,7 +239,7 @@ class Study:
     def made(self, name: str, draw: int) -> dict[str, str]:
         """What a plug-in's data set makes, once for a start: a digest of each split; {} where it fails."""
         if (name, draw) not in self._made:
-            from penultimate.data.generation import digests_of
+            from penultimate.data.world.generation import digests_of
 
             self._made[name, draw] = digests_of(name, draw)
         return self._made[name, draw]

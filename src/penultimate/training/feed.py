@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from penultimate.data.cropping import Shown
+from penultimate.data.augmentation.transforms import augment, mixup, normalise
+from penultimate.data.disk.cropping import Shown
+from penultimate.data.disk.listed import ListedImages
+from penultimate.data.disk.loading import in_order
+from penultimate.data.disk.resident import Resident
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.data.listed import ListedImages
-from penultimate.data.loading import in_order
-from penultimate.data.resident import Resident
 from penultimate.data.seeding import derived_generator
-from penultimate.data.transforms import augment, mixup, normalise
 from penultimate.training.ranks import Ranks
 from penultimate.training.recipe import Recipe
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from penultimate.checks import is_number, is_whole
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.errors import RequestError, unknown
 
 SCHEDULES = ("exponential", "cosine", "constant")

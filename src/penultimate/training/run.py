@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penultimate.data.listed import ListedImages
+from penultimate.data.augmentation.transforms import normalise
+from penultimate.data.disk.listed import ListedImages
 from penultimate.data.seeding import derived_generator
-from penultimate.data.transforms import normalise
 from penultimate.files import canonical_json
 from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective

@@ -98,8 +98,8 @@ def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
     """Images of a plug-in's data set; noise in place of all others."""
     import numpy as np
 
-    from penultimate.data.generation import splits_of
     from penultimate.data.images import ImageSet
+    from penultimate.data.world.generation import splits_of
 
     name = known.name
     if name in registry.names("dataset") and registry.entry("dataset", name).is_plugin:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.records.tuning import (
     GridCell,
     Number,

@@ -12,7 +12,7 @@ decay, squared error's scale by K. So there are no published numbers to expect.
 Exhibits: table1, table3, tableC1, tableE1, tableE2, figure3, figure4, figureC2, figureC3, figureD1.
 """
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.paper.studies.paper import THREE_SEEDS
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study

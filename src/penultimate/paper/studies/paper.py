@@ -20,7 +20,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.paper.published import Value, table
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.training.recipe import Recipe

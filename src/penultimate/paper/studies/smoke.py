@@ -5,7 +5,7 @@
 At most fifteen seconds on two CPU cores. Expect accuracies near chance.
 """
 
-from penultimate.data.augmentation import Augmentation
+from penultimate.data.augmentation.settings import Augmentation
 from penultimate.paper import arms
 from penultimate.paper.studies.quickstart import MEASURE
 from penultimate.study.blocks import Runs

@@ -1,0 +1,1 @@
+"""Images that stay on disk: decoded in worker processes, resized, cropped, copied."""

@@ -1,0 +1,1 @@
+"""Reading images that others made: what lies where, and which label it has."""

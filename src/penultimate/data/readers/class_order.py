@@ -1,0 +1,154 @@
+"""The order in which trainers number classes by their names, and the one that a user says."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from penultimate.data.listing import Listing
+from penultimate.data.readers.reading import text_of
+from penultimate.data.readers.walking import some
+from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+
+WITHIN: tuple[str, ...] = (
+    "class_to_idx",
+    "idx_to_class",
+    "id2label",
+    "label2id",
+    "class_names",
+    "label_names",
+    "classes",
+    "names",
+)
+"""The entries of a configuration that hold an order of classes."""
+ClassOrder: TypeAlias = str | tuple[str, ...]
+"""The name of a usual order, or the names of the classes in theirs."""
+
+
+def _natural(name: str) -> list[Any]:
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.lower())]
+
+
+def _dictionary(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name)
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
+
+
+KEYS: Mapping[str, Callable[[str], Any]] = {"text": str, "natural": _natural, "dictionary": _dictionary}
+USUAL = {
+    "text": "as plain text, as torchvision's ImageFolder, Keras, fastai and Hugging Face number them",
+    "natural": "with their numbers as numbers, as timm numbers them",
+    "dictionary": "as in a dictionary, without regard to capitals and accents",
+}
+"""The usual orders of class names, and who numbers classes so."""
+
+
+def in_usual_order(names: Sequence[str], order: str) -> tuple[str, ...]:
+    """Return names in a usual order.
+
+    >>> in_usual_order(["b10", "b9", "A"], "text"), in_usual_order(["b10", "b9", "a"], "natural")
+    (('A', 'b10', 'b9'), ('a', 'b9', 'b10'))
+    """
+    if order not in KEYS:
+        raise unknown("order of classes", order, KEYS)
+    return tuple(sorted(sorted(names), key=KEYS[order]))
+
+
+def called(names: Sequence[str]) -> str:
+    """Return the usual order in which names are, or ""; of several that agree, the most usual one."""
+    return next((order for order in KEYS if in_usual_order(names, order) == tuple(names)), "")
+
+
+def shown(names: Sequence[str]) -> str:
+    """Return an order in a few words: its first names, and how many more there are."""
+    return ", ".join(names[:12]) + (f", ... ({len(names):,} classes)" if len(names) > 12 else "")
+
+
+def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> ClassOrder:
+    """Return the order that is said: by a usual one's name, as names, as {name: place} or {place: name}.
+
+    A path stands for a JSON file that holds one of these (a `class_to_idx`, or a configuration with an
+    `id2label`), or for a text file with a name in each line. Raises RequestError for anything else.
+    """
+    if isinstance(said, (str, Path)) and str(said) in KEYS:
+        return str(said)
+    if not isinstance(said, (str, Path)):
+        return _listed("class_order", said)
+    path = Path(said).expanduser()
+    if not path.is_file():
+        raise RequestError(
+            f"the order of classes is {', '.join(KEYS)} or a JSON file of names; there is no file '{said}'"
+        )
+    text = text_of(path)
+    if path.suffix.lower() == ".txt":
+        return _listed(f"'{path}'", [line.strip() for line in text.splitlines() if line.strip()])
+    try:
+        return _listed(f"'{path}'", json.loads(text))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DamagedFileError(f"'{path}' is no JSON: {error}") from None
+
+
+def _listed(what: str, said: Any) -> tuple[str, ...]:
+    if isinstance(said, Mapping):
+        inner = next((said[name] for name in WITHIN if isinstance(said.get(name), (dict, list))), None)
+        names = _listed(what, inner) if inner is not None else _of_places(what, said)
+    else:
+        names = tuple(said) if isinstance(said, (list, tuple)) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise RequestError(
+            f"{what} holds no order of classes: a list of names or {{name: place}} is expected"
+        )
+    names = tuple(unicodedata.normalize("NFC", name) for name in names)
+    twice = (
+        [name for name in dict.fromkeys(names) if names.count(name) > 1] if len({*names}) < len(names) else []
+    )
+    if twice:
+        raise RequestError(f"{what} names {some(twice, 'class', 'classes')} more than once")
+    return names
+
+
+def _of_places(what: str, said: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the names of {name: place} or {place: name}; {place: [name, ...]} has the first of several."""
+    places = {*range(len(said))}
+    as_places, as_names = list(said.items()), [(name, place) for place, name in said.items()]
+    has_places = all(isinstance(value, int) for value in said.values())
+    for pairs in (as_places, as_names) if has_places else (as_names, as_places):
+        of_place = {}
+        for name, place in pairs:
+            first = name[0] if isinstance(name, (list, tuple)) and name else name
+            is_text = isinstance(place, str) and place.isdecimal()
+            if isinstance(first, str) and (is_text or type(place) is int):
+                of_place[int(place)] = first
+        if of_place.keys() == places:
+            return tuple(of_place[place] for place in range(len(places)))
+    raise RequestError(
+        f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}: {{name: place}} or"
+        " {place: name} is expected"
+    )
+
+
+def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listing:
+    """Return a listing whose classes are numbered in an order.
+
+    The order may name classes that have no images. Raises RequestError for an order that lacks a class.
+    """
+    if listing.labels.ndim > 1:
+        raise RequestError(f"'{where}' has several labels for an image, and no order of classes")
+    old = listing.class_names
+    names = in_usual_order(old, order) if isinstance(order, str) else order
+    place = {name: label for label, name in enumerate(names)}
+    lacking = [old[label] for label in np.unique(listing.labels) if old[label] not in place]
+    if lacking:
+        raise RequestError(
+            f"the order of classes lacks {some(lacking, 'class', 'classes')} of '{where}', which has"
+            f" {some(old, 'class', 'classes')}.{nearest(lacking[0], names)}"
+        )
+    moved = np.array([place.get(name, -1) for name in old], np.int64)
+    return replace(listing, labels=moved[listing.labels], class_names=tuple(names))

@@ -1,0 +1,156 @@
+"""The data sets of a study that lie on disk, published or a user's own: opened by name and place."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penultimate.data.catalog import DatasetCard
+from penultimate.data.listing import BLOCK, Listing
+from penultimate.data.readers.class_order import ClassOrder, in_class_order
+from penultimate.data.readers.opening import OpenedDataset, open_dataset
+from penultimate.errors import RequestError
+from penultimate.files import canonical_json
+
+SPLITS = ("train", "test")
+"""What a study asks of a data set."""
+HOLDOUT = "holdout"
+HELD_OUT = 0.1
+"""The share of the training images that is held out where a network is trained on images of one's own."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A data set at a place, under the name that the study gives it; nothing of it is decoded.
+
+    `asked` are the splits that the study looks at: of a source that is no task, the training images need not
+    even be listed. Where "holdout" is asked for, it is drawn from the training images.
+    Classes are numbered in the `class_order`, where one is said.
+    """
+
+    name: str
+    where: str
+    asked: tuple[str, ...]
+    opened: OpenedDataset
+    class_order: ClassOrder = ()
+
+    @cached_property
+    def splits(self) -> Mapping[str, Listing]:
+        """The listings of those splits that there are."""
+        there = {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
+        if self.class_order:
+            there = {
+                split: in_class_order(self.name, listing, self.class_order)
+                for split, listing in there.items()
+            }
+        if HOLDOUT not in self.asked or HOLDOUT in there or "train" not in there:
+            return there
+        held = held_out(there["train"], HELD_OUT)
+        parts = {"train": there["train"].subset(~held), HOLDOUT: there["train"].subset(held)}
+        return {split: (there | parts)[split] for split in self.asked if split in there | parts}
+
+    @cached_property
+    def told(self) -> str:
+        """What a reader of results must know: how the splits came about, and what is not there."""
+        lacking = (self.opened.shortfall(split) for split in self.splits if split in self.opened.splits)
+        drawn = ""
+        if HOLDOUT in self.splits and HOLDOUT not in self.opened.splits:
+            count = len(self.splits[HOLDOUT])
+            drawn = f"{count:,} of {count + len(self.splits['train']):,} training images are held out"
+        return "; ".join(filter(None, (*self.opened.notes, *lacking, drawn))) or "splits as it has them"
+
+    @cached_property
+    def card(self) -> DatasetCard:
+        """What studies and pages know of it, with the numbers of images that are there."""
+        sizes = {split: len(listing) for split, listing in self.splits.items()}
+        names = next(iter(self.splits.values())).class_names
+        if self.opened.entry is not None:
+            published = self.opened.entry.card
+            classes = len(names) if self.class_order else published.classes
+            return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.told, source="")
+        relation = f"images of one's own: {self.told}"
+        return DatasetCard(
+            self.name, self.name, len(names), sizes, "top1", relation, "unknown", "", self.told
+        )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of the images' names and labels and of their files' sizes and times: changes as they do."""
+        state = hashlib.sha256()
+        for number, (split, listing) in enumerate(self.splits.items()):
+            columns: tuple[Iterable[Any], ...] = (
+                (listing.name(row) for row in range(len(listing))),
+                (label.tolist() for label in listing.labels),
+                listing.class_names,
+                (_state(file) for file in listing.source.files),
+            )
+            state.update(f"{',' if number else '['}[{canonical_json(split)}".encode())
+            for column in columns:
+                for piece in _as_json(column):
+                    state.update(piece.encode())
+            state.update(b"]")
+        state.update(b"]")
+        return state.hexdigest()
+
+
+def _as_json(column: Iterable[Any]) -> Iterator[str]:
+    """What `canonical_json` makes of a list, behind a comma, in pieces: it may have a million members."""
+    members, before = iter(column), ",["
+    while block := list(itertools.islice(members, BLOCK)):
+        yield before + canonical_json(block)[1:-1]
+        before = ","
+    yield "]" if before == "," else ",[]"
+
+
+def located(
+    name: str, where: str, asked: tuple[str, ...] = SPLITS, reading: Mapping[str, Any] | None = None
+) -> Located:
+    """Return the data set at a place, read as a study says (`Study.reading`).
+
+    Raises RequestError, which says what is expected, if no data set is there.
+    """
+    said = (reading or {}).get("class_order", ())
+    try:
+        order = said if isinstance(said, str) else tuple(said)
+        found = Located(name, where, asked, open_dataset(name, where), order)
+        listed = found.splits
+    except RequestError as error:
+        raise RequestError(f"data '{name}': {error}") from None
+    if not listed:
+        raise RequestError(
+            f"data '{name}': {found.opened.title} has the splits {', '.join(found.opened.splits)}, but none"
+            f" of {', '.join(asked)}"
+        )
+    return found
+
+
+def held_out(listing: Listing, share: float) -> np.ndarray:
+    """Which training images are held out: the share whose names have the smallest sha256, one at least.
+
+    Raises RequestError where none would be left to train on.
+    """
+    count = max(1, round(share * len(listing)))
+    if count >= len(listing):
+        raise RequestError(f"{len(listing)} training images are too few to hold any out")
+    digests = [
+        hashlib.sha256(f"{HOLDOUT}\0{listing.name(row)}".encode(errors="surrogateescape")).digest()
+        for row in range(len(listing))
+    ]
+    held = np.zeros(len(listing), bool)
+    held[sorted(range(len(listing)), key=digests.__getitem__)[:count]] = True
+    return held
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0  # whoever reads it says so
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,299 @@
+"""Tables of a user's own: a line for each image, with its path, its label and perhaps its split."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penultimate.data.listing import Listing
+from penultimate.data.readers.columns import (
+    LABELS,
+    PLURAL,
+    UNCLEAR,
+    expect_one_class,
+    image_column,
+    label_columns,
+    parts_of,
+    text_of_cell,
+)
+from penultimate.data.readers.labels import read_labels
+from penultimate.data.readers.places import Place
+from penultimate.data.readers.reading import SPAN, images_in, is_image, listed, names_in, text_of, visible
+from penultimate.data.readers.split_names import expect_one_each, part_of
+from penultimate.data.readers.walking import JUNK, some
+from penultimate.errors import DamagedFileError, RequestError
+
+METADATA = ("metadata.csv", "metadata.jsonl", "_classes.csv")
+"""Tables that lie beside their images: Hugging Face's ImageFolder, and Roboflow's."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a table says of an image: its path from the table's folder, its label, its split."""
+
+    where: str
+    label: Any
+    part: str | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cells of a table, by columns.
+
+    columns    {name in small letters: cells}
+    header     {name in small letters: name as it is written}
+    lines      the number of each row's line
+    typed      whether a cell that is text was meant as text, and not as a number
+    """
+
+    path: Path
+    columns: Mapping[str, Sequence[Any]]
+    header: Mapping[str, str]
+    lines: Sequence[int]
+    typed: bool = False
+
+
+def table(place: Place) -> tuple[dict[str, Listing], list[str]]:
+    """Read a table whose paths are below its folder, or absolute."""
+    return _read(place, place.path.parent, {place.path: ""})
+
+
+def metadata_in(folder: Path) -> dict[Path, str]:
+    """Return the tables that lie beside the images of a folder, or of its folders of splits, and say their
+    labels, each with its split."""
+    named = {folder: ""} | {each: part for each in visible(folder) if (part := part_of(each.name))}
+    found = {}
+    for beside, part in named.items():
+        for name in METADATA:
+            file = beside / name
+            if file.is_file() and (images_in(beside) or {"label", *LABELS} & read_table(file).columns.keys()):
+                found[file] = part
+    expect_one_each(folder, ((str(file.relative_to(folder)), part) for file, part in found.items()))
+    return {file: part for file, part in found.items() if part} or found
+
+
+def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
+    """Read the tables of a folder, each of which says the labels of one split, or of all images."""
+    found, notes = _read(place, place.path, files)
+    told = some([file.relative_to(place.path).as_posix() for file in files], "table", "tables")
+    return found, [f"the labels are those of {told}", *notes]
+
+
+def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
+    notes: list[str] = []
+    found: dict[str, list[Row]] = {}
+    names: tuple[str, ...] = ()
+    plural, typed = False, True
+    for file, part in files.items():
+        read = read_table(file)
+        typed &= read.typed
+        rows, labels = _rows(place, read, notes)
+        plural |= labels[0] in PLURAL
+        if len(labels) > 1:
+            names = (*names, *(read.header[name] for name in labels if read.header[name] not in names))
+        below = file.parent.relative_to(base)
+        for row in rows:
+            where = row.where if below == Path() else str(below / row.where)
+            if (of := part or row.part) is not None:
+                found.setdefault(of, []).append(Row(where, row.label, of))
+    _expect_once(place.path, base, [row.where for its in found.values() for row in its])
+    columns = {part: [row.label for row in its] for part, its in found.items()}
+    labels_of = read_labels(place.path, columns, names, typed=typed, plural=plural)
+    listings = {}
+    for number, (part, its) in enumerate(found.items()):
+        places = labels_of.of[part].tolist()
+        known = [(row.where, label) for row, label in zip(its, places, strict=True) if label >= 0]
+        if known:
+            first = number * SPAN
+            listings[part] = listed(base, known, labels_of.names, first, str(place.path), anywhere=True)
+    return listings, [*dict.fromkeys(notes), *labels_of.notes]
+
+
+def _rows(place: Place, read: Table, notes: list[str]) -> tuple[list[Row], list[str]]:
+    """Return the rows of a table, and its columns of labels."""
+    there = _There(read.path.parent)
+    image = image_column(place, read.columns, there.leads_to_files)
+    _expect_header(read, image)
+    if not read.lines:
+        raise RequestError(f"'{read.path}' lists no images")
+    cells = [text_of_cell(cell).replace("\\", "/") for cell in read.columns[image]]
+    empty = next((line for line, cell in zip(read.lines, cells, strict=True) if not cell), None)
+    if empty is not None:
+        raise RequestError(f"'{read.path}', line {empty}: a path is expected")
+    said: list[str] = []
+    parts, of_splits = parts_of(place, read.columns, image, read.lines, said)
+    labels = label_columns(place, read.columns, (image, *UNCLEAR, *of_splits), said)
+    if len(labels) > 1:
+        marked = expect_one_class(place, read.columns, labels)
+        values: list[Any] = [read.header[labels[at]] for at in marked]
+    elif read.typed:
+        values = list(read.columns[labels[0]])
+    else:
+        values = [text_of_cell(cell) for cell in read.columns[labels[0]]]
+    notes += said
+    paths = there.found(cells, notes)
+    return [Row(*row) for row in zip(paths, values, parts, strict=True)], labels
+
+
+def _expect_header(read: Table, image: str) -> None:
+    first = [name for name in read.header.values() if is_image(name)]
+    if first:
+        raise RequestError(
+            f"'{read.path}': its first line is that of an image, '{first[0]}'; a line with the names of the"
+            " columns is expected above it, such as path,label"
+        )
+
+
+class _There:
+    """The images that there are below a table's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.known: dict[str, frozenset[str]] = {}
+        self.by_stem: dict[str, dict[str, list[str]]] = {}
+        self.anywhere: dict[str, list[str]] = {}
+
+    def leads_to_files(self, cells: Sequence[str]) -> bool:
+        """Return whether most cells lead to images; some may be missing."""
+        try:
+            paths = self.found([cell.replace("\\", "/") for cell in cells], [])
+        except RequestError:
+            return True  # to more than one: whoever reads it says so
+        return 2 * sum(map(self._is_there, paths)) > len(paths)
+
+    def found(self, cells: Sequence[str], notes: list[str]) -> list[str]:
+        """Return the path that each cell stands for: with an ending where it has none, and, where none of the
+        cells leads anywhere by its path, that of the only image of this name below the folder."""
+        paths = [cell if self._is_there(cell) else self._with_ending(cell) for cell in cells]
+        if any(map(self._is_there, paths)) or any("/" in cell for cell in cells):
+            return paths
+        if not self.anywhere:
+            for path in self._below():
+                name = path.rpartition("/")[2]
+                for key in (name, name.rpartition(".")[0]):
+                    self.anywhere.setdefault(key, []).append(path)
+        for at, cell in enumerate(cells):
+            its = self.anywhere.get(cell, [])
+            if len(its) > 1:
+                raise RequestError(
+                    f"'{self.folder}': '{cell}' may be '{its[0]}' or '{its[1]}'; write the path from the"
+                    " table's folder"
+                )
+            paths[at] = its[0] if its else paths[at]
+        folders = sorted({path.rpartition("/")[0] for path in paths} - {""})
+        if folders:
+            notes.append(f"the images were found by their names, in {some(folders, 'folder', 'folders')}")
+        return paths
+
+    def _names(self, folder: str) -> frozenset[str]:
+        if folder not in self.known:
+            try:
+                self.known[folder] = frozenset(names_in(self.folder / folder))
+            except (OSError, ValueError):
+                self.known[folder] = frozenset()
+        return self.known[folder]
+
+    def _is_there(self, cell: str) -> bool:
+        folder, _, name = cell.rpartition("/")
+        return is_image(name) and name in self._names(folder if folder or cell[:1] != "/" else "/")
+
+    def _with_ending(self, cell: str) -> str:
+        folder, slash, name = cell.rpartition("/")
+        if is_image(name):
+            return cell
+        if folder not in self.by_stem:
+            stems: dict[str, list[str]] = {}
+            for each in filter(is_image, self._names(folder)):
+                stems.setdefault(each.rpartition(".")[0], []).append(each)
+            self.by_stem[folder] = stems
+        its = sorted(self.by_stem[folder].get(name, []))
+        if len(its) > 1:
+            raise RequestError(f"'{self.folder}': '{cell}' may be '{its[0]}' or '{its[1]}'; write its ending")
+        return f"{folder}{slash}{its[0]}" if its else cell
+
+    def _below(self) -> Iterator[str]:
+        for at, folders, names in os.walk(self.folder):
+            folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in JUNK)
+            for name in filter(is_image, names):
+                yield (Path(at) / name).relative_to(self.folder).as_posix()
+
+
+def read_table(path: Path) -> Table:
+    """Read the cells of a table; raises RequestError or DamagedFileError, with the line, for what is none."""
+    text = text_of(path)
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        return _of_objects(path, text)
+    lines: list[int] = []
+    head = text.partition("\n")[0]
+    delimiter = max(",;\t|", key=head.count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter if delimiter in head else " ")
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        names = [name.lower() for name in header]
+        _expect_different(path, names)
+        rows = []
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) > len(names) and any(cells[len(names) :]):
+                raise RequestError(
+                    f"'{path}', line {reader.line_num}: more values than columns; put what holds a delimiter"
+                    " in quotes"
+                )
+            rows.append([*cells[: len(names)], *[""] * (len(names) - len(cells))])
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise DamagedFileError(f"'{path}', line {reader.line_num}: {error}") from None
+    columns = zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True)
+    return Table(path, dict(columns), dict(zip(names, header, strict=True)), lines)
+
+
+def _of_objects(path: Path, text: str) -> Table:
+    """Return the cells of a file that holds an object of JSON in each line."""
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    header: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise DamagedFileError(f"'{path}', line {number}: {error}") from None
+        if not isinstance(row, dict):
+            raise RequestError(f"'{path}', line {number}: an object, {{name: value}}, is expected")
+        _expect_different(path, [name.strip().lower() for name in row])
+        rows.append({name.strip().lower(): value for name, value in row.items()})
+        header |= {name.strip().lower(): name.strip() for name in row}
+        lines.append(number)
+    return Table(path, {name: [row.get(name) for row in rows] for name in header}, header, lines, typed=True)
+
+
+def _expect_different(path: Path, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        raise RequestError(f"'{path}': {some(twice, 'column', 'columns')} of the same name")
+
+
+def _expect_once(path: Path, base: Path, paths: Sequence[str]) -> None:
+    """Refuse an image that is listed twice, under one path or two: it could be trained and tested on."""
+    times = Counter(map(os.path.normpath, paths))
+    twice = [where for where, count in times.items() if count > 1]
+    if twice:
+        raise RequestError(f"'{path}': {some(twice, 'image is', 'images are')} listed more than once")
+    known: dict[tuple[int, int], str] = {}
+    for where in times:
+        try:
+            found = (base / where).stat()
+        except (OSError, ValueError):
+            continue  # what is not there is said to be missing
+        first = known.setdefault((found.st_dev, found.st_ino), where)
+        if first != where:
+            raise RequestError(f"'{path}': '{first}' and '{where}' are one file, which is listed twice")
