@@ -18,7 +18,7 @@ from tests.training.worlds import TINY, squares
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from penultimate.data.sources import read_array
+from penultimate.data.readers.sources import read_array
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import BLOCK, FeatureBank
 from penultimate.features.extraction import extract
@@ -366,7 +366,7 @@ def test_a_file_that_unpacks_to_more_than_the_memory_is_refused_unread(
     with np.load(tmp_path / "b.npz") as whole:
         np.savez_compressed(tmp_path / "small.npz", **whole)
     assert len(FeatureBank.load(tmp_path / "small.npz")) == 240
-    for room in ("penultimate.memory.memory", "penultimate.data.sources.memory"):
+    for room in ("penultimate.memory.memory", "penultimate.data.readers.sources.memory"):
         monkeypatch.setattr(room, lambda: Memory(10**9, 1_000_000))
     with pytest.raises(RequestError, match=r"unpacks to 0\.00384 GB, more than the 0\.001 GB"):
         FeatureBank.load(tmp_path / "small.npz")

@@ -81,7 +81,7 @@ def open_dataset(
 
     Without `root`, `name` is a path: a folder of images, a table (.csv, .jsonl) of paths and labels, arrays
     (.npz, or a folder of .npy), a data set that Hugging Face's `save_to_disk` wrote; which column means what
-    may stand behind it, "t.csv(label='species')" (see `data.readers.places`). Where nothing in it says what is
+    may stand behind it, "t.csv(label='species')" (see `readers.places`). Where nothing in it says what is
     tested on, a `test_share` of each class is drawn with `seed`. Digests of images are kept in `cache`.
 
     Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
