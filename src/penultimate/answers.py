@@ -26,7 +26,8 @@ def kind_of(value: Any) -> str:
 
 
 def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
-    """A metric's answer, a float or {name: float}, as {name: float}; a lone float gets the metric's name.
+    """Return a metric's answer, a float or {name: float}, as {name: float};
+    a lone float gets the metric's name.
 
     `where` completes the message about a number that is not finite. Raises WrongError for anything else.
 
@@ -56,7 +57,7 @@ def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
 
 
 def predictions(name: str, answer: Any, count: int) -> npt.NDArray[Any]:
-    """A probe's predictions for `count` examples: integers [n]. Raises WrongError for anything else.
+    """Return a probe's predictions for `count` examples: integers [n]. Raises WrongError for anything else.
 
     >>> predictions("nearest_mean", [3, 4], 2).tolist()
     [3, 4]

@@ -129,7 +129,7 @@ def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
 
 
 def _line(arguments: Sequence[str]) -> str:
-    """The command as results record it: all but the folder they lie in, and that they are verified."""
+    """Return the command as results record it: all but the folder they lie in, and that they are verified."""
     kept: list[str] = []
     for place, argument in enumerate(arguments):
         before = arguments[place - 1] if place else ""

@@ -52,7 +52,7 @@ def check_processes(options: argparse.Namespace) -> None:
 
 
 def seeds(text: str | None) -> list[int]:
-    """The numbers in "0,1,2" or "0-7"; raises RequestError for anything else."""
+    """Return the numbers in "0,1,2" or "0-7"; raises RequestError for anything else."""
     if text is None:
         return []
     from penultimate.study.fields import MOST_SEEDS
@@ -107,7 +107,7 @@ def write_page(out: str, study: str, to: str | None) -> Path:
 
 
 def folder_of(out: str, study: str) -> StudyFolder:
-    """The named study of a store, or the one run last."""
+    """Return the named study of a store, or the one run last."""
     from penultimate.records.reading import study_folder
 
     return study_folder(out, study)

@@ -64,7 +64,7 @@ class Left(list[str]):
         self.replaced: list[str] = []
 
     def sentence(self, who: str, mend: str = "Write a function or a class of your own, and call that") -> str:
-        """What was changed, and what to do about it."""
+        """Return what was changed, and what to do about it."""
         if self.replaced:
             listed = ", ".join(self.replaced[:3]) + (", ..." if len(self.replaced) > 3 else "")
             return f"{who} replaces {listed}, on which other code rests; it was put back. {mend}"
@@ -72,7 +72,7 @@ class Left(list[str]):
 
 
 def has_run() -> bool:
-    """Whether this process has executed any code of a user's."""
+    """Return whether this process has executed any code of a user's."""
     return _entered
 
 
@@ -191,7 +191,9 @@ def _functions_put_back(before: Functions) -> list[str]:
 
 
 def _is_wrapped_by_its_library(current: Any, value: Any) -> bool:
-    """Whether a library has wrapped a function of its own, as torch does when a part of it is imported."""
+    """Return whether a library has wrapped a function of its own,
+    as torch does when a part of it is imported.
+    """
     if getattr(current, "__wrapped__", None) is not value:
         return False
     root = str(getattr(value, "__module__", "")).partition(".")[0]
@@ -200,7 +202,7 @@ def _is_wrapped_by_its_library(current: Any, value: Any) -> bool:
 
 
 def _counts(name: str, value: Any) -> bool:
-    """Whether an attribute is a function, a class or a constant, and no note that a library keeps."""
+    """Return whether an attribute is a function, a class or a constant, and no note that a library keeps."""
     if isinstance(value, CONSTANT):
         return name.isupper() or name in ("pi", "e", "inf", "nan")
     return callable(value) or isinstance(value, property | classmethod | staticmethod)

@@ -50,7 +50,7 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A count and what is counted, in figures.
+    """Return a count and what is counted, in figures.
 
     >>> counted(1, "cell"), counted(9000, "cell")
     ('1 cell', '9,000 cells')
@@ -59,7 +59,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """The hint that ends an error message about a name.
+    """Return the hint that ends an error message about a name.
 
     >>> nearest("cosine_sofmax", ["softmax", "cosine_softmax"])
     " Did you mean 'cosine_softmax'?"
@@ -73,7 +73,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> RequestError:
-    """The error for an unknown name.
+    """Return the error for an unknown name.
 
     >>> print(unknown("metric", "top-1", ["top1", "knn"]))
     unknown metric 'top-1'. Did you mean 'top1'? Known: top1, knn.

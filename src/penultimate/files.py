@@ -191,7 +191,9 @@ def _sweep(folder: Path, beginning: str, but: str) -> None:
 
 
 def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
-    """The digest that a sealed file should hold: of its bytes, or (older files) of its canonical form."""
+    """Yield the digest that a sealed file should hold: of its bytes, or (older files)
+    of its canonical form.
+    """
     before, seal, after = sealed.partition(SEAL)
     yield digest_bytes(before + seal + after[DIGITS:])
     yield digest_bytes(canonical_json(content).encode())
@@ -211,7 +213,8 @@ def sealed(content: Mapping[str, Any], schema: int) -> bytes:
 
 
 def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
-    """What `write_sealed` wrote; `what` names the file in errors, `mend` says what to do with another form.
+    """Return what `write_sealed` wrote; `what` names the file in errors,
+    `mend` says what to do with another form.
 
     Raises FileNotFoundError, PermissionError, DamagedFileError for a file that is not what was written,
     OtherVersionError.
@@ -246,7 +249,9 @@ def with_digest(content: bytes) -> bytes:
 
 
 def without_digest(path: Path) -> bytes:
-    """The bytes of a file that holds what `with_digest` gave; raises DamagedFileError where they changed."""
+    """Return the bytes of a file that holds what `with_digest` gave;
+    raises DamagedFileError where they changed.
+    """
     content = path.read_bytes()
     if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
         raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
@@ -265,6 +270,6 @@ def size_text(count: float) -> str:
 
 
 def standing(path: Path) -> Path:
-    """A path, or the nearest folder above it that is there."""
+    """Return a path, or the nearest folder above it that is there."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if place.exists())

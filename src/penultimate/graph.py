@@ -97,5 +97,5 @@ class Step:
         return f"{self.name}.{self.label[:room]}.{digest[:16]}"
 
     def placed(self, gpus: tuple[str, ...]) -> Step:
-        """The same step on the GPUs that an engine has given it."""
+        """Return the same step on the GPUs that an engine has given it."""
         return dataclasses.replace(self, resources=dataclasses.replace(self.resources, on=gpus))

@@ -10,7 +10,8 @@ from typing import Any
 def attributes(
     package: str, modules: Mapping[str, str], own: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, from {module: "its names that the package offers"}.
+    """Return the `__getattr__` and `__dir__` of a package, from {module:
+    "its names that the package offers"}.
 
     `own` are names that it offers and has itself.
     """

@@ -63,7 +63,7 @@ class LostLeaseError(PenultimateError):
 
 
 def is_shared(folder: Path, mounts: str | None = None) -> bool:
-    """Whether a folder lies on a file system of a kind that several machines share.
+    """Return whether a folder lies on a file system of a kind that several machines share.
 
     >>> is_shared(Path("/shared/a/runs"), "/dev/sda / ext4 rw 0 0\\nserver:/shared /shared nfs4 rw 0 0")
     True
@@ -155,7 +155,7 @@ def _no_lock(path: Path, why: str) -> RequestError:
 
 
 def is_at(file: int, path: Path) -> bool:
-    """Whether an open file is still the one that a path leads to."""
+    """Return whether an open file is still the one that a path leads to."""
     try:
         return os.path.samestat(os.fstat(file), path.lstat())
     except OSError:
@@ -202,7 +202,7 @@ class Lease:
         self._file = file
 
     def is_held(self) -> bool:
-        """Whether no other has followed it, nor its file been replaced."""
+        """Return whether no other has followed it, nor its file been replaced."""
         try:
             return _last(self.folder) == self.number and is_at(self._file, self.folder / str(self.number))
         except OSError:
@@ -243,7 +243,7 @@ def leased(folder: Path, wait: bool = False, above: int = 0) -> Iterator[Lease]:
 
 
 def lease_holder(folder: Path) -> dict[str, Any] | None:
-    """Who holds the lease of a folder, as far as one look and this machine's clock can tell."""
+    """Return who holds the lease of a folder, as far as one look and this machine's clock can tell."""
     try:
         number = _last(folder)
         content = _read(folder, number) if number else FREE
@@ -279,7 +279,7 @@ def _next(folder: Path, wait: bool, above: int, seconds: float) -> Lease:
 
 
 def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease | None:
-    """The lease of this number, or None where another process was there before."""
+    """Return the lease of this number, or None where another process was there before."""
     if not _number(str(number)):
         raise _no_lock(folder / str(number - 1), "its number is too great")
     try:
@@ -314,7 +314,7 @@ def _beat(lease: Lease, over: threading.Event, seconds: float) -> None:
 
 
 def _last(folder: Path) -> int:
-    """The greatest number of a lease in a folder; 0 where there is none."""
+    """Return the greatest number of a lease in a folder; 0 where there is none."""
     try:
         return max((_number(path.name) for path in folder.iterdir()), default=0)
     except (FileNotFoundError, NotADirectoryError):
@@ -322,7 +322,7 @@ def _last(folder: Path) -> int:
 
 
 def _number(name: str) -> int:
-    """The number of a lease by the name of its file; 0 for another file."""
+    """Return the number of a lease by the name of its file; 0 for another file."""
     return int(name) if re.fullmatch(r"[1-9][0-9]{0,14}", name) else 0
 
 
@@ -354,7 +354,7 @@ def _digest(facts: dict[str, Any]) -> str:
 
 
 def _runs(facts: dict[str, Any]) -> bool | None:
-    """Whether the process that said this still runs; None where it is not seen from here."""
+    """Return whether the process that said this still runs; None where it is not seen from here."""
     if not facts or facts.get("machine") != _machine() or not facts["machine"]:
         return None
     return bool(facts.get("began") == _began(facts["pid"]))

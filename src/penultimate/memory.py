@@ -26,7 +26,7 @@ class Memory:
 
 
 def memory(root: Path = Path("/")) -> Memory:
-    """The memory of this machine, or of the container that this process is in; `root` is for tests.
+    """Return the memory of this machine, or of the container that this process is in; `root` is for tests.
 
     Of a system that does not say what is free, all is taken to be.
     """

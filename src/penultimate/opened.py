@@ -56,7 +56,7 @@ Notice = Callable[[str, str, Stack], None]
 
 
 def is_of_user(file: str) -> bool:
-    """Whether a Python file is a plug-in's, or at least not installed, Python's or this package's."""
+    """Return whether a Python file is a plug-in's, or at least not installed, Python's or this package's."""
     return file in plugged or _lies_apart(file)
 
 
@@ -98,7 +98,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _opening(event: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
-    """Which file is opened, and how; "" for one that does not count."""
+    """Return which file is opened, and how; "" for one that does not count."""
     given = arguments[1] if event == "os.rename" else arguments[0]
     if isinstance(given, int) or given is None:
         return "", READ

@@ -53,7 +53,7 @@ class Origin:
     reads: Mapping[str, str] = field(default_factory=dict)
 
     def identity(self, seen: Seen | None = None) -> str:
-        """The sha256 that tells the plug-in apart, in a store which has `seen` it read.
+        """Return the sha256 that tells the plug-in apart, in a store which has `seen` it read.
 
         It is that of the text, unless a file is read when the text is executed, or another content than the
         store has seen first when the plug-in is called.
@@ -67,22 +67,24 @@ class Origin:
         return digest_bytes(canonical_json([self.text, files]).encode()) if files else self.text
 
     def files(self, seen: Seen | None = None) -> dict[str, str]:
-        """The digests of what it read as it was executed, and of what it reads when called, as it is now."""
+        """Return the digests of what it read as it was executed, and of what it reads when called,
+        as it is now.
+        """
         known = {} if seen is None else seen.known(self.text)
         files = {name: digest for name, digest in self.reads.items() if known.get(name, "") is not None}
         return files | {name: self.now(name) for name in self.called(seen)}
 
     def called(self, seen: Seen | None) -> list[str]:
-        """What a store has seen it read when it was called."""
+        """Return what a store has seen it read when it was called."""
         known = {} if seen is None else seen.known(self.text)
         return [name for name, first in known.items() if first is not None]
 
     def now(self, name: str) -> str:
-        """The digest of a file that it reads, as it is now."""
+        """Return the digest of a file that it reads, as it is now."""
         return digest_now(os.path.normpath(self.path.parent / name))
 
     def named(self, path: str) -> str:
-        """A path relative to the folder."""
+        """Return a path relative to the folder."""
         try:
             return os.path.relpath(path, self.path.parent)
         except ValueError:  # on another drive
@@ -141,7 +143,9 @@ def _digest(path: str, *state: int) -> str:
 
 
 def digest_now(path: str) -> str:
-    """The sha256 of a file's content, which is read again where the file was touched; MISSING without one."""
+    """Return the sha256 of a file's content, which is read again where the file was touched;
+    MISSING without one.
+    """
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
@@ -182,7 +186,7 @@ def executed(file: Path) -> Iterator[None]:
 
 
 def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset[str]]:
-    """Where a plug-in comes from whose file was executed, and the paths that it wrote itself.
+    """Return where a plug-in comes from whose file was executed, and the paths that it wrote itself.
 
     What modules of the user's have read that it uses counts as its own, and so do their texts.
     """
@@ -198,7 +202,7 @@ def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset
 
 
 def helpers(module: ModuleType) -> dict[str, str]:
-    """The modules that a module uses, directly or not, and their files; none that are installed."""
+    """Return the modules that a module uses, directly or not, and their files; none that are installed."""
     found: dict[str, str] = {}
     waiting = [module]
     while waiting:

@@ -153,7 +153,7 @@ def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None
 
 
 def loaded() -> tuple[Plugin, ...]:
-    """The plug-in files of this process, in loading order: what a worker must load too."""
+    """Return the plug-in files of this process, in loading order: what a worker must load too."""
     return tuple(plugin for plugin in _loaded.values() if any(_holds(entry) for entry in plugin.entries))
 
 
@@ -179,7 +179,7 @@ def load_installed() -> Installed:
 
 
 def origin_of(entry: Entry) -> Origin:
-    """Where a plug-in comes from, and what its file read."""
+    """Return where a plug-in comes from, and what its file read."""
     if isinstance(entry, FileEntry) and entry.origin is not None:
         return entry.origin
     module = sys.modules[entry.location.partition(":")[0]]
@@ -187,13 +187,13 @@ def origin_of(entry: Entry) -> Origin:
 
 
 def origins() -> dict[str, Origin]:
-    """Where the plug-ins of this process come from, by their files."""
+    """Return where the plug-ins of this process come from, by their files."""
     entries = [entry for entry in _snapshot().values() if not entry.of_session]
     return {str(found.path): found for found in map(origin_of, entries)}
 
 
 def identity(kind: str, name: str, seen: Seen | None) -> dict[str, str]:
-    """The sha256 of what a plug-in comes from, by "kind:name", in a store; {} for what is built in."""
+    """Return the sha256 of what a plug-in comes from, by "kind:name", in a store; {} for what is built in."""
     entry = registry.entry(kind, name)
     return {f"{kind}:{name}": origin_of(entry).identity(seen)} if entry.is_plugin else {}
 
@@ -243,7 +243,7 @@ def _imported(name: str, who: str) -> Plugin:
 
 
 def _snapshot() -> dict[tuple[str, str], Entry]:
-    """The plug-ins that are registered now; no room is imported to find them."""
+    """Return the plug-ins that are registered now; no room is imported to find them."""
     return {key: entry for key, entry in registry.registered().items() if entry.is_plugin}
 
 
@@ -269,7 +269,7 @@ def all_or_nothing() -> Iterator[None]:
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line, with the place in the plug-in's file if it passed through one."""
+    """Return an exception in one line, with the place in the plug-in's file if it passed through one."""
     if isinstance(error, PenultimateError):
         return str(error)
     files = {str(path) for path in _loaded}
@@ -282,7 +282,7 @@ def told(error: BaseException) -> str:
 
 
 def raised_by(name: str, function: object, error: BaseException) -> str:
-    """An exception as a sentence, with the last line of the plug-in's file that it passed through.
+    """Return an exception as a sentence, with the last line of the plug-in's file that it passed through.
 
     >>> def careless(logits): return 1 / 0
     >>> try: careless(0)
@@ -320,7 +320,9 @@ def _refuse_repeats(name: str, tree: ast.Module) -> None:
 
 
 def _told(error: BaseException, path: Path | None = None) -> str:
-    """An exception of a plug-in's file as a sentence; modules of plug-ins are called by their files."""
+    """Return an exception of a plug-in's file as a sentence; modules of plug-ins are called by their
+    files.
+    """
     if isinstance(error, AttributeError) and isinstance(error.obj, Register):
         kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]
         return str(unknown("kind of plug-in", str(error.name), kinds))

@@ -84,7 +84,7 @@ class Entry:
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def resolve(self) -> Any:
-        """The object itself; its module is imported on first use."""
+        """Return the object itself; its module is imported on first use."""
         if self.target is not None:
             return self.target
         module, _, attribute = self.location.partition(":")
@@ -158,12 +158,12 @@ def forget(kind: str, name: str) -> None:
 
 
 def registered() -> dict[tuple[str, str], Entry]:
-    """Every entry so far, by kind and name, without the built-in names of rooms not yet imported."""
+    """Return every entry so far, by kind and name, without the built-in names of rooms not yet imported."""
     return dict(_table)
 
 
 def names(kind: str) -> list[str]:
-    """All names of one kind, in order of declaration."""
+    """Return all names of one kind, in order of declaration."""
     _open_room(kind)
     return [name for entry_kind, name in _table if entry_kind == kind]
 
@@ -179,7 +179,9 @@ def open_packages() -> tuple[str, ...]:
 
 
 def entry(kind: str, name: str) -> Entry:
-    """The entry of a name; installed packages are searched last. Raises with the nearest known name."""
+    """Return the entry of a name; installed packages are searched last.
+    Raises with the nearest known name.
+    """
     _open_room(kind)
     known = _table.get((kind, name))
     if known is None:
@@ -305,7 +307,7 @@ class Spec:
 
 
 def literal(text: str) -> Any:
-    """The value of a literal; raises one of NOT_LITERAL for what is none, and for a huge integer."""
+    """Return the value of a literal; raises one of NOT_LITERAL for what is none, and for a huge integer."""
     node = ast.parse(text.strip(), mode="eval")
     if _holds_huge(node):
         raise ValueError("an integer beyond the largest float")
@@ -313,7 +315,7 @@ def literal(text: str) -> Any:
 
 
 def _holds_huge(node: ast.AST) -> bool:
-    """Whether an integer in it is beyond the largest float: no setting, and perhaps not to be printed."""
+    """Return whether an integer in it is beyond the largest float, which Python may refuse to print."""
     numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return any(isinstance(value, int) and value.bit_length() > sys.float_info.max_exp for value in numbers)
 
@@ -335,7 +337,7 @@ def _literal(node: ast.expr, text: str) -> Literal:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The leaves of nested tuples and lists; any other value itself."""
+    """Yield the leaves of nested tuples and lists; any other value itself."""
     if not isinstance(value, tuple | list):
         yield value
         return
@@ -363,7 +365,7 @@ def _term(node: ast.expr, text: str) -> Spec:
 
 
 def parse_sum(text: str) -> tuple[Spec, ...]:
-    """The terms of "a(x=1) + b", in the order written; literals only, nothing is evaluated.
+    """Return the terms of "a(x=1) + b", in the order written; literals only, nothing is evaluated.
 
     >>> [str(term) for term in parse_sum("sigmoid + dropout(keep=0.8)")]
     ['sigmoid', 'dropout(keep=0.8)']
@@ -390,7 +392,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
 
 
 def parse(text: str) -> Spec:
-    """One name with its literal arguments; a sum is an error here."""
+    """Return one name with its literal arguments; a sum is an error here."""
     terms = parse_sum(text)
     if len(terms) != 1:
         raise RequestError(f"'{text}' has {len(terms)} terms; one name(argument=value) is expected here")

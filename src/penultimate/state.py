@@ -80,7 +80,7 @@ def state() -> list[Kept]:
 
 
 def generators() -> list[Callable[[], Any]]:
-    """What puts the generators of random numbers back."""
+    """Return what puts the generators of random numbers back."""
     back: list[Callable[[], Any]] = [functools.partial(random.setstate, random.getstate())]
     numpy: Any = sys.modules.get("numpy")
     torch: Any = sys.modules.get("torch")
@@ -145,7 +145,7 @@ def _handle(handlers: Mapping[int, Any]) -> None:
 
 
 def _timer(name: str) -> Kept:
-    """Whether a timer of the system is set, whose signal would end the process; set, it runs on."""
+    """Return whether a timer of the system is set, whose signal would end the process; set, it runs on."""
     number, began = getattr(signal, name), signal.getitimer(getattr(signal, name))
     return Kept(
         f"signal.{name}",

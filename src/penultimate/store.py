@@ -126,7 +126,7 @@ class Store:
         return self.root / "steps" / step_id
 
     def partial(self, step_id: str) -> Path:
-        """Where this process works on a step."""
+        """Return where this process works on a step."""
         lease = self._leases.get(step_id)
         return self.root / "partial" / (step_id if lease is None else f"{step_id}@{lease.number}")
 
@@ -152,7 +152,7 @@ class Store:
                 yield None
 
     def holder(self, path: Path) -> dict[str, Any] | None:
-        """What the process that holds a lock of this store says of itself, as far as one look can tell."""
+        """Return what the holder of a lock of this store says of itself, as far as one look can tell."""
         holder = lease_holder(_lease(path))
         return flock_holder(path) if holder is None else holder
 
@@ -202,13 +202,13 @@ class Store:
                 copy.replace(path)
 
     def _numbered(self, step_id: str) -> dict[int, Path]:
-        """The partial folders of a step that leases have named, by their numbers."""
+        """Return the partial folders of a step that leases have named, by their numbers."""
         found = (self.root / "partial").glob(f"{glob.escape(step_id)}@*")
         numbered = {path.name.rpartition("@")[2]: path for path in found}
         return {int(text): path for text, path in numbered.items() if text.isdecimal() and text.isascii()}
 
     def meta(self, step_id: str) -> Meta | None:
-        """The meta of a finished step; None where the step is not there.
+        """Return the meta of a finished step; None where the step is not there.
 
         Raises DamagedFileError for a meta that is missing or not what was written, RequestError for one of
         another schema.
@@ -232,7 +232,9 @@ class Store:
         return Meta(step_id, content["step"], content["status"], content)
 
     def holds(self, step_id: str) -> bool:
-        """Whether a step is there, whole or not: no file is read. Raises OSError if it cannot be seen."""
+        """Return whether a step is there, whole or not: no file is read.
+        Raises OSError if it cannot be seen.
+        """
         try:
             os.stat(self._file(step_id, META))
         except (FileNotFoundError, NotADirectoryError):
@@ -244,14 +246,15 @@ class Store:
         return os.stat(self._file(step_id, META)).st_mtime
 
     def digest(self, step_id: str) -> str | None:
-        """The sha256 of a finished step's meta.json, which holds those of its other files."""
+        """Return the sha256 of a finished step's meta.json, which holds those of its other files."""
         try:
             return digest_bytes(Path(self._file(step_id, META)).read_bytes())
         except OSError:
             return None
 
     def finished(self, step_id: str) -> Meta | None:
-        """The meta of a step that is done and, at a quick look, whole; None where the step is not there.
+        """Return the meta of a step that is done and, at a quick look, whole;
+        None where the step is not there.
 
         Small files and rows are digested, a large file only if its time is later than that of meta.json:
         one that was changed with its time kept, or while the clock stood back, is found by a thorough store
@@ -267,14 +270,14 @@ class Store:
         return meta
 
     def is_whole(self, step_id: str) -> bool:
-        """Whether a step is done and, at a quick look, whole."""
+        """Return whether a step is done and, at a quick look, whole."""
         try:
             return self.finished(step_id) is not None
         except DamagedFileError:
             return False
 
     def verify(self, step_id: str) -> Path:
-        """The folder of a finished step, its files checked against their digests (once per `Store`)."""
+        """Return the folder of a finished step; its files are compared with their digests, once."""
         if step_id not in self._verified:
             meta = self.meta(step_id)
             if meta is None:
@@ -285,7 +288,7 @@ class Store:
         return self.folder(step_id)
 
     def verified(self, step_id: str, name: str) -> Path:
-        """A file of a finished step, checked against its digest; raises DamagedFileError."""
+        """Return a file of a finished step, checked against its digest; raises DamagedFileError."""
         meta = self.meta(step_id)
         if meta is None or name not in meta.files:
             raise DamagedFileError(f"step {step_id}: {name} is missing")
@@ -365,7 +368,7 @@ class Store:
             raise DamagedFileError(f"step {meta.id}: {name} is not what was written (its sha256 differs)")
 
     def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
-        """Whether a file too large to digest at each look has its size, and is no later than meta.json."""
+        """Return whether a large file, which is not digested each time, has its size and an old time."""
         if size <= SMALL or name.endswith(".jsonl"):
             return False
         try:

@@ -51,7 +51,7 @@ class _TooLongError(PassingError):
 
 
 def read(what: str, name: str, path: Path) -> bytes:
-    """The text of a file; raises RequestError, with the nearest file, where it is none."""
+    """Return the text of a file; raises RequestError, with the nearest file, where it is none."""
     try:
         if path.is_dir():
             files = sorted(path.glob("*.py"))
@@ -71,7 +71,7 @@ def read(what: str, name: str, path: Path) -> bytes:
 
 
 def compiled(what: str, name: str, path: Path, source: bytes) -> tuple[ast.Module, CodeType]:
-    """The file's syntax tree and code; raises RequestError, with the line, where it is not Python."""
+    """Return the file's syntax tree and code; raises RequestError, with the line, where it is not Python."""
     try:
         tree = ast.parse(source, str(path))
         return tree, compile(tree, str(path), "exec", dont_inherit=True)
@@ -86,7 +86,7 @@ def compiled(what: str, name: str, path: Path, source: bytes) -> tuple[ast.Modul
 
 
 def module_name(what: str, path: Path) -> str:
-    """The name of a file's module, which no other file's has."""
+    """Return the name of a file's module, which no other file's has."""
     kind, stem = (re.sub(r"[^A-Za-z0-9]+", "_", text) for text in (what, path.stem))
     return f"penultimate_{kind}_{stem}_{digest_bytes(bytes(path))[:8]}"
 
@@ -161,7 +161,7 @@ def import_first(code: CodeType, who: str, path: Path) -> None:
 
 
 def _is_package(root: str, path: Path) -> bool:
-    """Whether a name is that of a package that was installed, and not of a module beside a file."""
+    """Return whether a name is that of a package that was installed, and not of a module beside a file."""
     if not root or root in sys.stdlib_module_names or root == PACKAGE:
         return False
     if (path.parent / root).is_dir() or (path.parent / f"{root}.py").is_file():
@@ -173,7 +173,7 @@ def _is_package(root: str, path: Path) -> bool:
 
 
 def in_words(error: BaseException, what: str, path: Path | None) -> str:
-    """An exception of a module as a sentence, with the remedy where one is known."""
+    """Return an exception of a module as a sentence, with the remedy where one is known."""
     if isinstance(error, PenultimateError):
         return str(error)
     if isinstance(error, SystemExit):
@@ -186,7 +186,7 @@ def in_words(error: BaseException, what: str, path: Path | None) -> str:
 
 
 def _nearest_meant(error: BaseException) -> str:
-    """The nearest name to one that is not there: a field, a variable, an attribute, an import."""
+    """Return the nearest name to one that is not there: a field, a variable, an attribute, an import."""
     first = first_line(error)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     known = {**vars(builtins), **frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
@@ -202,7 +202,7 @@ def _nearest_meant(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message; '' if it cannot give one.
+    """Return the first line of an exception's message; '' if it cannot give one.
 
     >>> first_line(ValueError("too long"))
     'too long'
@@ -231,7 +231,7 @@ def _missing(name: str, what: str, path: Path | None) -> str:
 
 
 def line_of(error: BaseException, path: Path | None) -> str:
-    """Where in the file an exception was raised."""
+    """Return where in the file an exception was raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f", line {frames[-1].lineno}" if frames else ""
 
@@ -274,7 +274,7 @@ def beside(folder: Path) -> Iterator[None]:
 
 
 def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
-    """Whether a module lies in a folder, or where nothing else in this process is imported from."""
+    """Return whether a module lies in a folder, or where nothing else in this process is imported from."""
     places = [
         place for place in (getattr(module, "__file__", None), *getattr(module, "__path__", ())) if place
     ]
@@ -286,7 +286,7 @@ def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
 
 
 def _is_installed(module: ModuleType) -> bool:
-    """Whether a module is of an installed package, of the standard library, or of this package."""
+    """Return whether a module is of an installed package, of the standard library, or of this package."""
     file = getattr(module, "__file__", None) or ""
     name = getattr(module, "__name__", "")
     return name.startswith(PACKAGE) or bool(INSTALLED.search(file)) or Path(file).is_relative_to(LIBRARY)

@@ -22,7 +22,7 @@ class Backbone(nn.Module):
 
 
 def device_of(module: nn.Module) -> torch.device:
-    """The device of a module's first parameter or buffer; the CPU where it has none.
+    """Return the device of a module's first parameter or buffer; the CPU where it has none.
 
     >>> device_of(nn.Linear(1, 1)), device_of(nn.ReLU())
     (device(type='cpu'), device(type='cpu'))
@@ -32,7 +32,8 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def build(text: str, seed: int = 0) -> Backbone:
-    """The backbone that a spec names, its weights drawn from `seed` alone; global generators are unaffected.
+    """Return the backbone that a spec names, its weights drawn from `seed` alone;
+    global generators are unaffected.
 
     A plug-in's function or class is called with the spec's arguments and returns a module with
     `num_features`. Convolution kernels are stored channels-last.

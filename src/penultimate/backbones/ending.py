@@ -280,7 +280,7 @@ def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
 
 
 def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | None:
-    """How an output [n k] follows from the layers that it is made of; None if in no known way."""
+    """Return how an output [n k] follows from the layers that it is made of; None if in no known way."""
     calls = [part.call for part in parts]
     classes = output.shape[1]
     if len({*calls}) < len(calls) or not 1 <= len(calls) <= MOST_LAYERS:
@@ -375,7 +375,9 @@ def _unclear(module: nn.Module, output: Tensor, trace: Trace, name: str) -> tupl
 
 
 def _may_embed(module: nn.Module, part: Part, classes: int) -> bool:
-    """Whether the output of a final layer may be the features: by its name, or since another head is None."""
+    """Return whether the output of a final layer may be the features: by its name,
+    or since another head is None.
+    """
     name = part.call.name or part.call.weight
     if _declares(module, classes):
         return False

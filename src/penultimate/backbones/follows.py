@@ -61,7 +61,7 @@ class Part(NamedTuple):
 def parts_of(
     node: Node, ended: Collection[Node], factor: float = 1.0, through: tuple[str, ...] = ()
 ) -> list[Part]:
-    """The layers that an output follows from, or none if it is made of anything else besides."""
+    """Return the layers that an output follows from, or none if it is made of anything else besides."""
     if node in ended:
         return []
     if node.call is not None:
@@ -125,7 +125,7 @@ def parts_of(
 
 
 def features_of(call: Call) -> tuple[Tensor | None, Node]:
-    """The features that a layer was given, and their node.
+    """Return the features that a layer was given, and their node.
 
     Where the weight is computed (normalised, as of a cosine), a normalisation of the features counts as part
     of the layer.
@@ -148,7 +148,7 @@ def features_of(call: Call) -> tuple[Tensor | None, Node]:
 
 
 def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
-    """The layers that an output is made of in whatever way, each the nearest of its way.
+    """Return the layers that an output is made of in whatever way, each the nearest of its way.
 
     None where a non-linearity or a removed head is nearer. A number for each example counts for nothing.
     """
@@ -169,7 +169,7 @@ def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
 
 
 def is_normalised(node: Node) -> bool:
-    """Whether a node was divided by a norm of its own, as embeddings are."""
+    """Return whether a node was divided by a norm of its own, as embeddings are."""
     while node.operation in PASSED and isinstance(node.inputs[0], Node):
         node = node.inputs[0]
     one, other = (*node.inputs, None, None)[:2]
@@ -179,12 +179,12 @@ def is_normalised(node: Node) -> bool:
 
 
 def depends(node: Node, on: Collection[Call]) -> bool:
-    """Whether a node was computed from what one of some layers gave."""
+    """Return whether a node was computed from what one of some layers gave."""
     return any(one.call in on for one in _before(node) if one.call is not None)
 
 
 def _measures(value: Node, of: Node) -> bool:
-    """Whether a value is a norm of a node, computed from it alone."""
+    """Return whether a value is a norm of a node, computed from it alone."""
     waiting, seen = [value], {of}
     while waiting:
         node = waiting.pop()
@@ -198,7 +198,7 @@ def _measures(value: Node, of: Node) -> bool:
 
 
 def _before(node: Node) -> Iterator[Node]:
-    """A node, and all that it was computed from."""
+    """Yield a node, and all that it was computed from."""
     waiting, seen = [node], set()
     while waiting:
         one = waiting.pop()
@@ -209,7 +209,7 @@ def _before(node: Node) -> Iterator[Node]:
 
 
 def _stacked(value: Any) -> list[Any]:
-    """The tensors that were stacked, if a value is a stack."""
+    """Return the tensors that were stacked, if a value is a stack."""
     if not isinstance(value, Node) or value.operation not in ("stack", "cat") or not value.inputs:
         return []
     listed = value.inputs[0]

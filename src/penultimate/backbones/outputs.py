@@ -138,7 +138,7 @@ def _choice(found: Mapping[str, Tensor], say: str) -> str:
 
 
 def _held(output: Any) -> dict[str, Any]:
-    """What an output holds, by name; nothing if it holds nothing by names."""
+    """Return what an output holds, by name; nothing if it holds nothing by names."""
     if isinstance(output, Mapping):
         return {str(key): value for key, value in output.items()}
     if isinstance(output, tuple | list):

@@ -114,14 +114,14 @@ def aside(devices: Sequence[torch.device] = (), seed: int | None = None) -> Iter
 
 
 def _drawn(devices: list[torch.device]) -> tuple[object, ...]:
-    """The states of all generators, to be compared."""
+    """Return the states of all generators, to be compared."""
     states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
     numpy = np.random.get_state(legacy=False)  # noqa: NPY002
     return (*(state.numpy().tobytes() for state in states), random.getstate(), repr(numpy))
 
 
 def _between(first: list[Tensor], second: list[Tensor]) -> Difference | None:
-    """The difference of two passes' outputs, unless it is rounding."""
+    """Return the difference of two passes' outputs, unless it is rounding."""
     worst: Difference | None = None
     for one, other in zip(first, second, strict=False):
         if one.shape != other.shape:

@@ -42,7 +42,8 @@ class UnobservableError(UndefinedError):
 
 
 def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[str, nn.Module]:
-    """The layers of a model that match patterns: {dotted name: module}, in the order of `named_modules`.
+    """Return the layers of a model that match patterns: {dotted name: module},
+    in the order of `named_modules`.
 
     A pattern is a name in which `*` and `?` stand for any characters but dots, `**` for any characters,
     `[0-3]` for one of several. The default is every residual block or stage, that is, the outermost modules
@@ -139,7 +140,7 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
 
 
 def unwrapped(network: Any) -> Any:
-    """The network inside a compiled, DataParallel or DistributedDataParallel one; any other unchanged.
+    """Return the network inside a compiled, DataParallel or DistributedDataParallel one; any other unchanged.
 
     A compiled network may not call its layers as modules, and a replicated one runs them once per device.
 
@@ -155,7 +156,7 @@ def unwrapped(network: Any) -> Any:
 
 
 def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:
-    """An output as one row per example, in memory order: a view where possible.
+    """Return an output as one row per example, in memory order: a view where possible.
 
     >>> import torch
     >>> x = torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
@@ -167,7 +168,7 @@ def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:
 
 
 def pooled(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n c"]:
-    """An output as one float32 number per example and channel: the mean over space, or over tokens.
+    """Return an output as one float32 number per example and channel: the mean over space, or over tokens.
 
     Channels stand second in maps, or last where the other two sides alone are equal (as in Swin); in tokens
     [n t c] they stand last.

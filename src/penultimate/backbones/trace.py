@@ -74,7 +74,7 @@ class Node:
     stamp: int = 0
 
     def parents(self) -> Iterator[Node]:
-        """The nodes among the arguments, also in lists."""
+        """Yield the nodes among the arguments, also in lists."""
         for value in self.inputs:
             for one in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(one, Node):
@@ -100,7 +100,7 @@ class Call:
     weight: str = ""
 
     def is_of_vectors(self) -> bool:
-        """Whether the layer is given one vector for each example, not one at each of several positions."""
+        """Return whether the layer is given one vector for each example, not one for each position."""
         return not self.convolves and sum(size > 1 for size in self.operand.shape[1:]) <= 1
 
 
@@ -132,7 +132,7 @@ class Trace:
             self._register(tensor, Node("input", tuple(tensor.shape)))
 
     def of(self, tensor: Tensor) -> Node | None:
-        """The node of a tensor; None if it does not depend on the input, as far as can be seen."""
+        """Return the node of a tensor; None if it does not depend on the input, as far as can be seen."""
         node: Node | None = self._nodes.get(tensor)
         count, writer = self._written.get(_storage(tensor), (0, None))
         if writer is not None and (node is None or count > node.stamp):
@@ -160,7 +160,7 @@ class Trace:
     def note(
         self, function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Tensor | None]:
-        """What an operation is about to be given, and a copy of what it may overwrite or squash."""
+        """Return what an operation is about to be given, and a copy of what it may overwrite or squash."""
         inputs = tuple(map(self._seen, (*arguments, *options.values())))
         return inputs, self._kept(_called(function), arguments, inputs)
 
@@ -213,7 +213,8 @@ class Trace:
         return self.wanted is None or number in self.wanted
 
     def _kept(self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...]) -> Tensor | None:
-        """A copy of the first input, if it is [n k] and the operation SQUASHING or one that may normalise.
+        """Return a copy of the first input, if it is [n k] and the operation SQUASHING or one
+        that may normalise.
 
         Of one that is SPREADING, that of the input that is spread.
         """
@@ -235,7 +236,7 @@ class Trace:
     def _call(
         self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...], output: Any
     ) -> Call | None:
-        """The call of a layer that is no module of FINAL, if an operation is one."""
+        """Return the call of a layer that is no module of FINAL, if an operation is one."""
         if self._open or not isinstance(output, Tensor) or not self._examples:
             return None
         if name in ("convolution", "_convolution"):
@@ -309,7 +310,7 @@ class Observing(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def may_be_final(layer: nn.Module, values: Tensor, output: Tensor) -> bool:
-    """Whether what a layer was given [n ...] is what the final layer of a classifier is given."""
+    """Return whether what a layer was given [n ...] is what the final layer of a classifier is given."""
     if values.ndim < 2 or output.ndim < 2 or len(values) != len(output) or not values.is_floating_point():
         return False
     if not isinstance(layer, CONVOLUTIONS):
@@ -319,19 +320,19 @@ def may_be_final(layer: nn.Module, values: Tensor, output: Tensor) -> bool:
 
 
 def storages(module: nn.Module) -> dict[int, str]:
-    """The names of a module's parameters and buffers by their storages."""
+    """Return the names of a module's parameters and buffers by their storages."""
     return {_storage(each): name for name, each in (*module.named_buffers(), *module.named_parameters())}
 
 
 def averaged(layer: nn.Module, values: Tensor) -> Tensor:
-    """What a layer that may be final was given, as features [n m]."""
+    """Return what a layer that may be final was given, as features [n m]."""
     if isinstance(layer, CONVOLUTIONS):
         return _over_map(values, layer.kernel_size)
     return values if values.ndim == 2 else values.flatten(1, -2).mean(1)
 
 
 def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups: int, padded: bool) -> bool:
-    """Whether a convolution is a linear layer at every position, or one of the whole map."""
+    """Return whether a convolution is a linear layer at every position, or one of the whole map."""
     kernel = tuple(weight.shape[2:])
     if groups > 1 or values.ndim != weight.ndim or not values.is_floating_point():  # or without a batch
         return False
@@ -341,7 +342,7 @@ def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups
 
 
 def _spread(node: Node) -> Node | None:
-    """The operation that spread the one vector which all numbers of a node are made of, elementwise."""
+    """Return the operation that spread the one vector of which a node is made elementwise."""
     found, waiting, seen, size = None, [node], {node}, math.prod(node.shape)
     while waiting:
         one = waiting.pop()
@@ -360,7 +361,7 @@ def _spread(node: Node) -> Node | None:
 
 
 def _over_map(values: Tensor, kernel: Sequence[int]) -> Tensor:
-    """What a convolution was given as features [n m]: averaged over positions, or the whole map."""
+    """Return what a convolution was given as features [n m]: averaged over positions, or the whole map."""
     return values.flatten(2).mean(2) if set(kernel) == {1} else values.flatten(1)
 
 
@@ -371,7 +372,7 @@ def _consists_of_others(function: Any) -> bool:
 
 @cache
 def _called(function: Any) -> str:
-    """The name of an operation; that of the one which does not overwrite its input where there are two."""
+    """Return the name of an operation, or of its form that does not overwrite its input."""
     name = str(function._schema.name).partition("::")[2]
     return name if name.startswith("_") else name.rstrip("_")
 

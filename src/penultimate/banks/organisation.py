@@ -92,7 +92,9 @@ def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Org
 
 
 def _probed(features: np.ndarray, codes: np.ndarray, seed: int) -> tuple[float, float, float]:
-    """The accuracies of both probes on a stratified fifth, and the share of the largest class there."""
+    """Return the accuracies of both probes on a stratified fifth,
+    and the share of the largest class there.
+    """
     codes = np.unique(codes, return_inverse=True)[1]
     if np.bincount(codes).max() < 2:
         raise UndefinedError("every class has a single example here: none can be tested")
@@ -113,7 +115,7 @@ def organisation_lines(
     labels: Sequence[str] = (),
     examples: int = EXAMPLES,
 ) -> list[str]:
-    """What the command prints: a line for each column, and how to read them."""
+    """Return what the command prints: a line for each column, and how to read them."""
     bank = read_bank(path, features[0] if len(features) == 1 else features or None, labels or None)
     found = organisation(bank, examples=examples)
     width = max(len(one.column) for one in found)

@@ -50,7 +50,9 @@ class ForeignBank(FeatureBank):
     columns: Mapping[str, LabelColumn] = field(default_factory=dict)
 
     def by(self, column: str) -> ForeignBank:
-        """The same bank with the labels of another column; raises RequestError if there is none such."""
+        """Return the same bank with the labels of another column; raises RequestError
+        if there is none such.
+        """
         if column not in self.columns:
             raise unknown("column of labels", column, self.columns)
         return replace(self, labels=self.columns[column].codes)
@@ -63,7 +65,7 @@ def read_bank(
     *,
     ids: str | None = None,
 ) -> ForeignBank:
-    """A bank from a file that something else wrote: .npz, .safetensors or .parquet.
+    """Return a bank from a file that something else wrote: .npz, .safetensors or .parquet.
 
     `features` is the name of an array [n m], in Parquet that of a column of lists, or the names of m columns
     of numbers; without it, the only one that it can be. `labels` are one or several names of columns, of

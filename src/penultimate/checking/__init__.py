@@ -102,7 +102,7 @@ def check_file(path: Path | str) -> Report:
 
 
 def _watched(entry: Entry, origin: Origin) -> list[Finding]:
-    """The findings on an entry of a file, with the files that it reads when it is called."""
+    """Return the findings on an entry of a file, with the files that it reads when it is called."""
     with tempfile.TemporaryDirectory() as folder:
         seen = Seen(Path(folder))
         with called({str(origin.path): origin}, [origin], seen):
@@ -119,7 +119,7 @@ def _watched(entry: Entry, origin: Origin) -> list[Finding]:
 
 
 def example(kind: str) -> str:
-    """A plug-in file of this kind that works, with the commands that use it.
+    """Return a plug-in file of this kind that works, with the commands that use it.
 
     >>> example("los")
     Traceback (most recent call last):
@@ -131,7 +131,9 @@ def example(kind: str) -> str:
 
 
 def check_entry(entry: Entry) -> list[Finding]:
-    """The findings on one entry of the registry, built-in or plug-in, of a kind that plug-ins can have."""
+    """Return the findings on one entry of the registry, built-in or plug-in,
+    of a kind that plug-ins can have.
+    """
     import importlib
 
     from penultimate.checking.examination import examine

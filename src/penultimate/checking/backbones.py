@@ -63,7 +63,7 @@ def ask_features(examined: Examined) -> str:
 
 
 def ask_parameters(examined: Examined) -> str:
-    """A training step reaches every parameter."""
+    """Return a training step reaches every parameter."""
     built = _build(examined).train()
     parameters = dict(built.named_parameters())
     if not parameters:
@@ -98,7 +98,7 @@ def ask_seed(examined: Examined) -> str:
 
 
 def ask_state(examined: Examined) -> str:
-    """What was learnt is in the state_dict: a second network that loads it gives the same features."""
+    """Check that what was learnt is in the state_dict: a copy that loads it gives equal features."""
     trained = _build(examined, seed=1).train()
     with torch.no_grad():
         for parameter in trained.parameters():

@@ -38,7 +38,7 @@ def ask_card(examined: Examined) -> str:
 
 
 def ask_splits(examined: Examined) -> str:
-    """What a study requires of them: `penultimate.data.world.generation.splits_of`."""
+    """Return what a study requires of them: `penultimate.data.world.generation.splits_of`."""
     seen = []
     for split, images in splits_of(examined.name, 0):
         examined.notes[split] = images.digest

@@ -31,7 +31,7 @@ class Examined:
         return self.entry.name
 
     def call(self, function: Callable[..., Any], *arguments: Any, given: str) -> Any:
-        """The answer of the plug-in, or of what it returned; its exception becomes a WrongError."""
+        """Return the answer of the plug-in, or of what it returned; its exception becomes a WrongError."""
         try:
             return function(*arguments)
         except (Exception, SystemExit) as error:
@@ -112,7 +112,7 @@ GIVEN = ("features", "logits", "targets", "labels", "weight", "bias", "images")
 
 
 def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
-    """The check of how a plug-in is called: arguments by position, then hyperparameters with defaults.
+    """Return the check of how a plug-in is called: arguments by position, then hyperparameters with defaults.
 
     `keyword_only` requires the hyperparameters to follow a `*`, where objectives look for them.
     """

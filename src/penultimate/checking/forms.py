@@ -60,7 +60,7 @@ class Form:
         return drawn
 
     def taken(self, tensors: Tensors, axis: str, index: Tensor) -> Tensors:
-        """The inputs with entries of one axis selected, or reordered, wherever it occurs."""
+        """Return the inputs with entries of one axis selected, or reordered, wherever it occurs."""
         return {
             name: values.index_select(self.inputs[name].index(axis), index)
             if axis in self.inputs[name]
@@ -69,7 +69,7 @@ class Form:
         }
 
     def call(self, examined: Examined, tensors: Tensors, remark: str = "") -> Tensor:
-        """The function's value on copies of the inputs."""
+        """Return the function's value on copies of the inputs."""
         copies = {name: values.clone() for name, values in tensors.items()}
         value: Tensor = examined.call(
             lambda: self.invoke(examined.function, copies), given=described(tensors) + remark
@@ -77,7 +77,9 @@ class Form:
         return value
 
     def gradients(self, examined: Examined, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
-        """The function's value, and the gradient of its sum by each smooth input (None: it is not used)."""
+        """Return the function's value, and the gradient of its sum by each smooth input (None:
+        it is not used).
+        """
         leaves = {
             name: values.detach().requires_grad_() if name in self.smooth else values
             for name, values in tensors.items()

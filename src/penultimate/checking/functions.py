@@ -86,7 +86,7 @@ def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
 
 
 def loss_targets(examined: Examined) -> str:
-    """The whole distribution of a target matters, not its largest entry alone."""
+    """Return the whole distribution of a target matters, not its largest entry alone."""
     logits = LOSS.draw()["logits"]
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     hard = _one_hot(labels, logits.dtype)
@@ -110,7 +110,7 @@ def loss_targets(examined: Examined) -> str:
 
 
 def loss_direction(examined: Examined) -> str:
-    """A step down the gradient makes the correct class likelier."""
+    """Check that a step down the gradient makes the correct class likelier."""
     labels = torch.arange(SIZES["k"])
     generator = torch.Generator().manual_seed(0)
     logits = 0.1 * torch.randn(len(labels), SIZES["k"], generator=generator)
@@ -137,7 +137,7 @@ def loss_extremes(examined: Examined) -> str:
 
 
 def head_zero_features(examined: Examined) -> str:
-    """One dead example must not spoil the weights' gradient for a whole batch."""
+    """Check that one dead example does not spoil the weights' gradient for a whole batch."""
     tensors = HEAD.draw(dtype=torch.float32)
     tensors["features"][2] = 0
     hints = ("Divide by a norm only where it is not 0.", FINITE_GRADIENT)
@@ -163,7 +163,7 @@ def penalty_extremes(examined: Examined) -> str:
 
 
 def as_objective(examined: Examined) -> str:
-    """The plug-in fills its slot of an objective, and one step's gradient reaches the final layer."""
+    """Return the plug-in fills its slot of an objective, and one step's gradient reaches the final layer."""
     built = objective(examined.name, num_features=6, num_classes=SIZES["k"])
     features = torch.rand(SIZES["n"], 6)
     loss = built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean()

@@ -42,7 +42,7 @@ def small_study(measure: str, target: str) -> Study:
 
 @cache
 def _store() -> Store:
-    """The store of this process: the tiny networks are trained once."""
+    """Return the store of this process: the tiny networks are trained once."""
     root = Path(tempfile.mkdtemp(prefix="penultimate-check-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     store = Store(root)
@@ -51,7 +51,7 @@ def _store() -> Store:
 
 
 def _done(name: str) -> list[Step]:
-    """The measurement's steps on the small study, done, with everything that they need.
+    """Return the measurement's steps on the small study, done, with everything that they need.
 
     A setting that holds several values is reduced to the first.
     """
@@ -103,7 +103,7 @@ def ask_run(examined: Examined) -> str:
 
 
 def ask_again(examined: Examined) -> str:
-    """A step that is run again leaves the same bytes."""
+    """Return a step that is run again leaves the same bytes."""
     if measurement(examined.name).stage:
         return "a stage is run again with the measurements that need it"
     step = _done(examined.name)[0]
@@ -122,7 +122,7 @@ def ask_again(examined: Examined) -> str:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """The step's files except its meta, which holds times."""
+    """Return the step's files except its meta, which holds times."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "meta.json")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

@@ -40,7 +40,7 @@ class Report:
 
 
 def render_report(report: Report) -> str:
-    """The report as plain text.
+    """Return the report as plain text.
 
     >>> finding = Finding("focal", "loss", "shape", False, "focal returns [7 5]; sum over the classes.")
     >>> print(render_report(Report(Path("focal.py"), "3fa1" * 16, (finding,))))

@@ -234,7 +234,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _referred(options: argparse.Namespace) -> StudyResults | None:
-    """The reference run that is asked for, if one is."""
+    """Return the reference run that is asked for, if one is."""
     _expect_one_place(options)
     if not options.reference:
         return None

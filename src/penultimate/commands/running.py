@@ -111,7 +111,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def settings_help(arguments: Sequence[str]) -> int:
-    """The settings of the study that is named before `--set --help`; of quickstart where none is."""
+    """Return the settings of the study that is named before `--set --help`; of quickstart where none is."""
     from penultimate.study.selection import load_study
     from penultimate.study.settings import settings
 

@@ -51,7 +51,7 @@ class DatasetCard:
                 )
 
     def described(self) -> dict[str, Any]:
-        """The card as JSON; sizes are a list, which keeps the order of the splits."""
+        """Return the card as JSON; sizes are a list, which keeps the order of the splits."""
         return {**vars(self), "sizes": [list(pair) for pair in self.sizes.items()]}
 
     @property
@@ -264,7 +264,7 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
 
 
 def shifted(source: str) -> dict[str, str]:
-    """The shifted test sets of a pretraining set, by kind of shift; empty if it has none.
+    """Return the shifted test sets of a pretraining set, by kind of shift; empty if it has none.
 
     >>> shifted("glyphs_smoke")["sketch"], shifted("imagenet")["v2"], shifted("digits")
     ('glyphs_smoke_sketch', 'imagenet_v2', {})
@@ -290,7 +290,7 @@ def remember(content: Mapping[str, Any]) -> None:
 
 
 def card(name: str) -> DatasetCard:
-    """The card of a data set, built-in or plug-in; an unknown name raises with the nearest known one.
+    """Return the card of a data set, built-in or plug-in; an unknown name raises with the nearest known one.
 
     A plug-in's card is the attribute `card` of its function.
 

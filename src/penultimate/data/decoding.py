@@ -57,7 +57,7 @@ DAMAGED_EXIF = "have EXIF data that cannot be read, so that a rotation in them i
 def read_colours(
     path: Path, upright: bool = True, content: bytes | None = None
 ) -> tuple[Image.Image, list[str]]:
-    """The image in a file, mode "RGB", and remarks: what the file holds beyond it.
+    """Return the image in a file, mode "RGB", and remarks: what the file holds beyond it.
 
     `upright` applies the rotation in its EXIF data, as everywhere in this package. What Pillow turns by
     itself (a TIFF) is upright either way, and is not turned twice. `content` is what the file holds, where it
@@ -116,7 +116,8 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
 
 
 def _warnings_told(warned: list[warnings.WarningMessage]) -> list[str]:
-    """The remarks that Pillow's warnings make; numbers are left out, so that equal faults are counted as one.
+    """Return the remarks that Pillow's warnings make; numbers are left out,
+    so that equal faults are counted as one.
 
     Pillow's limit on pixels is none of them: MOST_PIXELS stands in its place.
     """
@@ -147,7 +148,7 @@ def middle_square(
     interpolation: Interpolation = "bilinear",
     squash: bool = False,
 ) -> UInt8[np.ndarray, "crop crop 3"]:
-    """The shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
+    """Return the shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
 
     Pixel for pixel torchvision's Resize and CenterCrop. Raises RequestError if the image is so narrow that
     its resized copy has more than MOST_PIXELS.

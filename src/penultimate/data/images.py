@@ -64,7 +64,7 @@ class Images(Protocol):
         """Transformed batches with their positions, in the given order or, without one, as stored."""
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Images:
-        """The images at these positions."""
+        """Return the images at these positions."""
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,13 @@ class ImageSet:
             yield batch if transform is None else transform(batch), chosen
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ImageSet:
-        """The images at these positions (a slice, positions or a mask), with their labels and ids."""
+        """Return the images at these positions (a slice, positions or a mask), with their labels and ids."""
         return ImageSet(self.images[indices], self.labels[indices], self.ids[indices], self.class_names)
 
 
 def one_class_each(images: Images, use: str) -> np.ndarray:
-    """The class numbers [n] of images for a use that takes one class each; raises RequestError for others.
+    """Return the class numbers [n] of images for a use that takes one class each;
+    raises RequestError for others.
 
     >>> several = ImageSet(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2, dtype=int), np.arange(2), ("a", "b"))
     >>> one_class_each(several, "a network is trained on")
@@ -248,7 +249,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """One sha256 for a data set, over its files' digests and all that its manifest says of the images.
+    """Return one sha256 for a data set, over its files' digests and all that its manifest says of the images.
 
     The versions of the packages that made them are not part of it.
     """
@@ -286,7 +287,7 @@ def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) 
 
 
 def read_manifest(folder: Path | str) -> Manifest:
-    """The manifest of a data folder; raises if it is missing or damaged."""
+    """Return the manifest of a data folder; raises if it is missing or damaged."""
     path = Path(folder) / MANIFEST
     try:
         manifest: Manifest = json.loads(path.read_text("utf-8"))
@@ -326,7 +327,8 @@ def _read(folder: Path, name: str, facts: dict[str, Any], mmap: bool) -> np.ndar
 
 
 def load_images(folder: Path | str, split: str, mmap: bool = True) -> ImageSet:
-    """One split, checked against its digests; with `mmap` its pixels stay on disk until they are accessed.
+    """Return one split, checked against its digests; with `mmap` its pixels stay on disk until they are
+    accessed.
 
     The mapping is copy-on-write: tensors can share it, and writing to them never changes the file.
 

@@ -41,10 +41,12 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int) -> Encoded:
-        """The image at this place; raises DamagedFileError where it cannot be read."""
+        """Return the image at this place; raises DamagedFileError where it cannot be read."""
 
     def name(self, place: int) -> str:
-        """What it is called within the data set, "train/n01440764/x.JPEG": the same on every machine."""
+        """Return what it is called within the data set, "train/n01440764/x.JPEG":
+        the same on every machine.
+        """
 
     @property
     def files(self) -> Iterable[Path]:
@@ -145,7 +147,7 @@ class Listing:
         return self.source[int(self.places[index])]
 
     def name(self, index: int) -> str:
-        """What image `index` is called, in messages and in pictures of mistakes."""
+        """Return what image `index` is called, in messages and in pictures of mistakes."""
         return self.source.name(int(self.places[index]))
 
     @cached_property
@@ -182,7 +184,7 @@ class Listing:
         return np.frombuffer(digests, np.uint8).reshape(len(self), DIGITS // 2)
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Listing:
-        """The images at these positions (a slice, positions or a mask), with their labels and ids."""
+        """Return the images at these positions (a slice, positions or a mask), with their labels and ids."""
         return replace(
             self, places=self.places[indices], labels=self.labels[indices], ids=self.ids[indices], missing=()
         )
@@ -202,7 +204,9 @@ class Listing:
                 return bytes.fromhex(digest_arrays(image))
 
     def _state(self) -> str:
-        """What changes when a file does: the names of the images, and each file's path, size and time."""
+        """Return what changes when a file does: the names of the images, and each file's path,
+        size and time.
+        """
         state = hashlib.sha256()
         for row in range(len(self)):  # of one file's arrays they differ, where places are the same
             state.update(f"{self.name(row)}\n".encode(errors="surrogateescape"))

@@ -16,7 +16,8 @@ Among: TypeAlias = tuple[int, Int[Tensor, " n"] | slice]
 
 
 def derived_generator(*parts: str | int) -> torch.Generator:
-    """A CPU generator seeded by the sha256 of the parts: equal parts give equal numbers, in any order of use.
+    """Return a CPU generator seeded by the sha256 of the parts: equal parts give equal numbers,
+    in any order of use.
 
     >>> draws = [torch.rand(1, generator=derived_generator("glyphs", draw)).item() for draw in (0, 0, 1)]
     >>> draws[0] == draws[1], draws[0] == draws[2]

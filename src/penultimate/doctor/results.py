@@ -27,7 +27,7 @@ AHEAD = 60.0
 def look_at_store(
     root: Path, progressed: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Finding]:
-    """Return what is sound in a store and what is not: studies, steps, unfinished work,
+    """Look for what is not sound in a store: studies, steps, unfinished work,
     damaged and stray files.
     """
     store = Store(root)
@@ -119,7 +119,7 @@ def _changed_beside(study: StudyFolder) -> Iterator[str]:
 def _steps(
     root: Path, steps: list[str], studies: list[StudyFolder], progressed: Callable[[int, int], None]
 ) -> list[Finding]:
-    """Return every file of every step against its digest."""
+    """Compare every file of every step with its digest."""
     damaged: dict[str, str] = {}
     others: list[str] = []
     files, size, latest = 0, 0, 0.0
@@ -167,7 +167,7 @@ def _steps(
 
 
 def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) -> list[Finding]:
-    """Return every file of every prepared copy that studies here read, against its digest."""
+    """Compare every file of every prepared copy that studies here read with its digest."""
     places = {
         Path(where).expanduser() for study in studies for where in study.description.get("data", {}).values()
     }

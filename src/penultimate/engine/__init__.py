@@ -15,7 +15,7 @@ ENGINES = {"local": "penultimate.engine.local:LocalEngine", "ray": "penultimate.
 
 
 def load_engine(name: str, processes: int | None = None) -> Engine:
-    """An engine by its name, with so many processes side by side (None: as many as the cores allow).
+    """Return an engine by its name, with so many processes side by side (None: as many as the cores allow).
 
     "ray:HOST:PORT" joins a cluster, "ray:auto" the one that this machine belongs to. Anyone's own is named by
     its place, "module:Class", and made by a call with `processes`.

@@ -17,7 +17,7 @@ ALMOST = 1e-6
 
 
 def gpus() -> tuple[str, ...]:
-    """The machine's GPUs by the names that CUDA_VISIBLE_DEVICES takes; none where there is no driver.
+    """Return the machine's GPUs by the names that CUDA_VISIBLE_DEVICES takes; none where there is no driver.
 
     What that variable names is believed; "-1", and what stands after it, is none. No tensor library is
     imported.
@@ -41,7 +41,9 @@ def gpu_memory() -> int | None:
 
 
 def _driver() -> list[tuple[str, str, str]]:
-    """What the driver says of each GPU: its number, its name, its memory in MiB; nothing without a driver."""
+    """Return what the driver says of each GPU: its number, its name, its memory in MiB;
+    nothing without a driver.
+    """
     told = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         told = subprocess.run(
@@ -52,7 +54,7 @@ def _driver() -> list[tuple[str, str, str]]:
 
 
 def places_on_gpus(share: float) -> list[dict[str, str]]:
-    """The environments of processes that have a share of a GPU each, on one GPU after the other.
+    """Return the environments of processes that have a share of a GPU each, on one GPU after the other.
 
     For steps that share several among them, a process on each. Raises RequestError where there are too few.
 

@@ -197,7 +197,9 @@ class Display:
             self.progress.remove_task(self.tasks.pop(step.id))
 
     def _name(self, step: Step) -> str:
-        """The network of a step, with what tells it from the others: its arm, architecture and seed."""
+        """Return the network of a step, with what tells it from the others: its arm,
+        architecture and seed.
+        """
         objective = step.columns.get("objective")
         parts = [self.slugs.get(objective, objective)] if objective else []
         for name in self.distinctive:
@@ -210,11 +212,11 @@ class Display:
         return f"[bold]{escape(self._name(step))}[/]"
 
     def _title(self, step: Step) -> str:
-        """A step by its kind, its network and its data set."""
+        """Return a step by its kind, its network and its data set."""
         return escape(" ".join(filter(None, (step.name, self._name(step), step.columns.get("target")))))
 
     def _doing(self, step: Step) -> str:
-        """What trains: a network of the study by its name, all else by its step and data set."""
+        """Return what trains: a network of the study by its name, all else by its step and data set."""
         return self._who(step) if step.name == "train" else f"[bold]{self._title(step)}[/]"
 
     def _key(self, step: Step) -> NetworkKey:
@@ -222,7 +224,7 @@ class Display:
         return NetworkKey(objective, backbone, arm, step.columns.get("seed"), step.columns.get("draw"))
 
     def _is_told(self, step: Step) -> bool:
-        """Whether the step leaves numbers of one network that are told."""
+        """Return whether the step leaves numbers of one network that are told."""
         return "seed" in step.columns and step.name in (*OWN, *self.probes)
 
     def _remember(self, step: Step) -> None:

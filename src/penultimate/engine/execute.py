@@ -89,7 +89,7 @@ def _located(inputs: Inputs) -> Outcome:
 
 
 def sheet(inputs: Inputs) -> Outcome:
-    """A picture of some images of every data set."""
+    """Return a picture of some images of every data set."""
     from penultimate.data.catalog import card
     from penultimate.data.images import load_images
     from penultimate.data.world.sheet import contact_sheet
@@ -153,14 +153,14 @@ def train(inputs: Inputs) -> Outcome:
 
 
 def _holds_out(folder: Path) -> bool:
-    """Whether a data set has images held out: a published one is trained on whole."""
+    """Return whether a data set has images held out: a published one is trained on whole."""
     from penultimate.data.images import read_manifest
 
     return "holdout" in read_manifest(folder)["splits"]
 
 
 def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:
-    """A split to train on; images on disk are normalised by the moments of their small pictures."""
+    """Return a split to train on; images on disk are normalised by the moments of their small pictures."""
     from penultimate.data.disk.listed import LISTING, listed_images
     from penultimate.data.disk.preparation import Preparation
     from penultimate.data.images import ChannelStatistics, load_images
@@ -187,7 +187,9 @@ def given(inputs: Inputs) -> Outcome:
 
 
 def extract(inputs: Inputs) -> Outcome:
-    """The features, and logits where there are any, of a split; of images on disk as they are decoded."""
+    """Return the features, and logits where there are any, of a split;
+    of images on disk as they are decoded.
+    """
     from penultimate.data.disk.listed import ListedImages
     from penultimate.features.extraction import extract as run_extraction
     from penultimate.features.files import extract_files
@@ -306,12 +308,14 @@ def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
 
 
 def _is_taken(name: str) -> bool:
-    """Whether a file or folder of this name is a step's own: its rows, its record, or removed in the end."""
+    """Return whether a file or folder of this name is a step's own: its rows, its record,
+    or removed in the end.
+    """
     return any(fnmatch.fnmatch(name, pattern) for pattern in (*SCRATCH, ROWS, META))
 
 
 def row(step: Step, number: Number, status: str = "done") -> Row:
-    """The row of a number: the columns that the step's rows share, and the number's own.
+    """Return the row of a number: the columns that the step's rows share, and the number's own.
 
     It names no arm: a study that shares the step may call it otherwise.
     """

@@ -82,7 +82,7 @@ class _Worker:
             self.connection.send((root, step))
 
     def fate(self) -> str:
-        """What became of the process, whose end of the socket is closed."""
+        """Return what became of the process, whose end of the socket is closed."""
         try:
             code = self.process.wait(timeout=GRACE)
         except subprocess.TimeoutExpired:
@@ -146,7 +146,7 @@ def _deal(schedule: Schedule, workers: list[_Worker], gpus: tuple[str, ...]) -> 
 
 
 def _replace(worker: _Worker, schedule: Schedule) -> _Worker:
-    """A worker died (killed, out of memory): another takes its place, and its step may be begun again.
+    """Return a worker died (killed, out of memory): another takes its place, and its step may be begun again.
 
     Raises PenultimateError where one after another dies while it starts, for so might every other.
     """

@@ -15,7 +15,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def machine() -> dict[str, Any]:
-    """Where this process runs and what it runs with: recorded beside every result, never hashed."""
+    """Return where this process runs and what it runs with: recorded beside every result, never hashed."""
 
     packages = {}
     for name in ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow", "penultimate"):
@@ -35,7 +35,7 @@ def machine() -> dict[str, Any]:
 
 
 def device_name(device: str) -> str:
-    """What a step ran its network on, by its name."""
+    """Return what a step ran its network on, by its name."""
     if not device.startswith("cuda"):
         return device
     import torch
@@ -44,7 +44,9 @@ def device_name(device: str) -> str:
 
 
 def _processor() -> str:
-    """The processor by name, and by family and model where they are told: of one name there are several."""
+    """Return the processor by name, and by family and model where they are told:
+    of one name there are several.
+    """
     try:
         lines = CPUINFO.read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
     except OSError:
@@ -59,7 +61,9 @@ def _processor() -> str:
 
 @cache
 def code_version() -> tuple[str, bool]:
-    """The commit of this package's checkout, and whether it was changed since; ("", False) outside one."""
+    """Return the commit of this package's checkout, and whether it was changed since; ("", False)
+    outside one.
+    """
     here = Path(__file__).resolve().parent
     try:
         commit = subprocess.run(

@@ -20,7 +20,7 @@ class Unfit:
     reason: str
 
     def refusal(self) -> RequestError:
-        """The error that ends the study."""
+        """Return the error that ends the study."""
         return RequestError(self.reason)
 
 

@@ -29,7 +29,9 @@ HEAD_PATIENCE = 20.0
 
 
 def examination() -> Callable[[tuple[str, ...], str], dict[str, str]]:
-    """A function that says what there is where it is called, and which imports nothing of this package."""
+    """Return a function that says what there is where it is called,
+    and which imports nothing of this package.
+    """
 
     def examine(packages: tuple[str, ...], mark: str) -> dict[str, str]:
         import hashlib
@@ -62,7 +64,7 @@ def examination() -> Callable[[tuple[str, ...], str], dict[str, str]]:
 
 
 def differences(there: dict[str, str], here: dict[str, str], root: Path) -> str:
-    """What keeps a node from taking part; "" if nothing does.
+    """Return what keeps a node from taking part; "" if nothing does.
 
     >>> differences({"Python": "3.12", "penultimate": "none"}, {"Python": "3.11", "penultimate": "1"}, Path())
     'Python is 3.12 there and 3.11 here; penultimate is not installed there'
@@ -154,7 +156,7 @@ class Nodes:
                 self._hear(answer, self._examined.pop(answer))
 
     def at(self, remote: Any, node: Node, **options: Any) -> Any:
-        """A remote function that runs on this node and no other."""
+        """Return a remote function that runs on this node and no other."""
         affinity = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
         return remote.options(scheduling_strategy=affinity, **options)
 
@@ -186,7 +188,7 @@ class Nodes:
             self.observer.noticed(f"node {node.name} is gone")
 
     def room_for(self, needs: Resources) -> Node | None:
-        """The node with the most free cores of those that have room for a step now."""
+        """Return the node with the most free cores of those that have room for a step now."""
         free = [node for node in self.fit.values() if node.has_left(needs)]
         return max(free, key=lambda node: node.cores - sum(each.threads for each in node.taken), default=None)
 

@@ -60,5 +60,7 @@ class Engine(Protocol):
 
 
 def spans_machines(engine: Engine) -> bool:
-    """Whether the engine says, by an attribute of this name, that its steps are done by several machines."""
+    """Return whether the engine says, by an attribute of this name,
+    that its steps are done by several machines.
+    """
     return bool(getattr(engine, "spans_machines", False))

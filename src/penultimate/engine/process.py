@@ -52,8 +52,9 @@ Source: TypeAlias = tuple[str, bytes, dict[str, str]]
 
 
 def sources() -> list[Source]:
-    """The plug-in files of this process and what they read, as `load` takes them: a file edited meanwhile
-    changes no run."""
+    """Return the plug-in files of this process and what they read, as `load` takes them:
+    a file edited meanwhile changes no run.
+    """
     return [(str(plugin.path), plugin.source, dict(plugin.reads)) for plugin in loaded()]
 
 
@@ -71,7 +72,7 @@ def load(files: Iterable[Source]) -> Ready | Unfit:
 
 
 def ending_of(error: BaseException, root: Path) -> Died | Failed:
-    """What an exception that a step raised means for the study, whose store is on this disk."""
+    """Return what an exception that a step raised means for the study, whose store is on this disk."""
     import torch
 
     if isinstance(error, torch.AcceleratorError):
@@ -80,7 +81,9 @@ def ending_of(error: BaseException, root: Path) -> Died | Failed:
 
 
 def _is_of_full_disk(error: BaseException, root: Path) -> bool:
-    """Whether a disk without room is behind an error: arrays that NumPy writes to a file give no number."""
+    """Return whether a disk without room is behind an error: arrays that NumPy writes to a file give no
+    number.
+    """
     if not isinstance(error, OSError):
         return False
     return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)
@@ -102,7 +105,8 @@ def _end_with_parent(parent: int) -> None:
 
 
 def begin() -> Connection:
-    """The socket to the process that started this one, on which Ctrl-C is left to that one, and ends with it.
+    """Return the socket to the process that started this one, on which Ctrl-C is left to that one,
+    and ends with it.
 
     No process that a step starts holds the socket, or else its end would be hidden.
     """
@@ -116,7 +120,7 @@ def begin() -> Connection:
 
 
 def fitness() -> Ready | Unfit:
-    """A process is ready once the slow import is behind it, and its GPU there if it is to have one."""
+    """Note that a process is ready: the slow import is done, and its GPU is there if it needs one."""
     try:
         import torch
     except (ImportError, OSError) as error:

@@ -160,7 +160,9 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
 
 
 def _do(root: str, step: Step, files: list[Source]) -> tuple[Ending | Unfit, list[str]]:
-    """What a Ray task does; how it ended comes back, and every notice, which a look may have missed."""
+    """Return what a Ray task does; how it ended comes back, and every notice,
+    which a look may have missed.
+    """
     os.environ[DEVICE] = device(CUDA)  # which only a step with a share of a GPU looks at
     fitness = load(files)
     notices: list[str] = []
@@ -224,7 +226,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
 
 
 def _known() -> str:
-    """The address of the cluster that this machine belongs to, as Ray itself finds it."""
+    """Return the address of the cluster that this machine belongs to, as Ray itself finds it."""
     address = os.environ.get("RAY_ADDRESS") or (
         Path(CURRENT).read_text("utf-8").strip() if Path(CURRENT).is_file() else ""
     )
@@ -325,12 +327,14 @@ def _started(places: int, threads: int) -> Iterator[Any]:
 
 @cache
 def _authentication() -> dict[str, str]:
-    """A secret, one for all runs of this process, for Ray reads it once; none where Ray was there before."""
+    """Return a secret, one for all runs of this process, for Ray reads it once;
+    none where Ray was there before.
+    """
     return {} if "ray" in sys.modules else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def _users(folder: str) -> set[int]:
-    """The processes that have a file open in a folder."""
+    """Return the processes that have a file open in a folder."""
     processes = Path("/proc").glob("[0-9]*")
     return {
         int(process.name)

@@ -94,7 +94,9 @@ class Plan:
 
 
 def _as_study(study: Study | str | Path) -> Study:
-    """The study, which has looked at no files yet: one that was run before would tell what they were then."""
+    """Return the study, which has looked at no files yet: one that was run before would tell what they
+    were then.
+    """
     return dataclasses.replace(study) if isinstance(study, Study) else load_study(study)
 
 
@@ -144,7 +146,8 @@ def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings |
 
 
 def _longer(graph: Graph, done: Mapping[str, float]) -> float:
-    """How many times as many batches the trainings take that are left as those that are done, in the mean.
+    """Return how many times as many batches the trainings take that are left as those that are done,
+    in the mean.
 
     Where none is done, as those of the study's first grid, whose seconds a study may expect.
     """
@@ -264,7 +267,7 @@ def exclusively(store: Store, folder: Path) -> Iterator[None]:
 
 
 def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
-    """The data sets on disk that were in a study before, with other images."""
+    """Return the data sets on disk that were in a study before, with other images."""
     earlier = {step_id.rpartition(".")[0]: step_id for step_id in before}
     found = [step for step in graph.steps.values() if step.name == "data" and "where" in step.config]
     return [

@@ -76,7 +76,7 @@ class Schedule:
         self.gpus = max((step.resources.gpus for step in self.left), default=0.0)
 
     def next(self, gpus: float = math.inf) -> Step | None:
-        """The most urgent step that can go, which is taken to be begun; None while there is none.
+        """Return the most urgent step that can go, which is taken to be begun; None while there is none.
 
         Of those that need GPUs, only the most urgent, if no more are needed than are at hand: what needs
         several waits until they are free, and nothing less urgent takes them meanwhile.
@@ -99,7 +99,7 @@ class Schedule:
         return dataclasses.replace(step, absent=absent) if absent else step
 
     def _top(self, heap: list[tuple[int, int, str]]) -> bool:
-        """Whether there is a step that can go; those that no longer can are taken off its top."""
+        """Return whether there is a step that can go; those that no longer can are taken off its top."""
         while heap and self._state[heap[0][2]] is not _State.READY:
             heapq.heappop(heap)
         return bool(heap)
@@ -110,7 +110,9 @@ class Schedule:
         return not self._running and (self._stopped or not any(map(self._top, self._heaps.values())))
 
     def places(self, processes: int | None) -> int:
-        """How many steps go side by side: those asked for, else what the cores allow, but no idle ones."""
+        """Return how many steps go side by side: those asked for, else what the cores allow,
+        but no idle ones.
+        """
         if processes == ANY:
             return ANY
         return min(processes or side_by_side(self.threads), len(self.left))
@@ -160,7 +162,7 @@ class Schedule:
                     )
 
     def _was_done(self, step_id: str) -> bool:
-        """Whether the store holds the step; a damaged one is set aside."""
+        """Return whether the store holds the step; a damaged one is set aside."""
         try:
             meta = self.store.finished(step_id)
         except DamagedFileError as error:
@@ -248,7 +250,7 @@ class Schedule:
         return True
 
     def _cannot_be_done(self, step_id: str) -> bool:
-        """Whether a step that an earlier run did needs one that this run could not do again."""
+        """Return whether a step that an earlier run did needs one that this run could not do again."""
         step = self.graph.steps[step_id]
         given_up = (_State.FAILED, _State.SKIPPED)
         lost = (p for p in step.parents if self._state[p] in given_up or p in self.summary.diverged)
@@ -273,7 +275,7 @@ def carry_out(
     processes: int | None,
     work: Callable[[Schedule, int], None],
 ) -> Summary:
-    """What every engine does around its `work`, which is given the schedule and the number of places.
+    """Return what every engine does around its `work`, which is given the schedule and the number of places.
 
     Raises RequestError where the steps have no room (`engine.forecast.room`).
     """

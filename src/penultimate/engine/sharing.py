@@ -48,7 +48,7 @@ class _Member:
             self.connection = Connection(ours.detach())
 
     def fate(self) -> str:
-        """What became of the process, which has closed its socket."""
+        """Return what became of the process, which has closed its socket."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self.process.wait(GRACE)
             return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
@@ -81,7 +81,7 @@ def trained_together(inputs: Inputs, gpus: Sequence[str]) -> TrainingResult:
 
 
 def _result(inputs: Inputs, members: Sequence[_Member]) -> TrainingResult:
-    """What the first of them comes to, once all have come to their end."""
+    """Return what the first of them comes to, once all have come to their end."""
     waiting = {member.connection: (index, member) for index, member in enumerate(members)}
     results: dict[int, TrainingResult] = {}
     endings: list[tuple[int, Died | Failed]] = []

@@ -15,7 +15,7 @@ from penultimate.store import Store
 
 
 def _origin(plugin: str) -> Origin:
-    """Where a plug-in comes from that is called "kind:name"."""
+    """Return where a plug-in comes from that is called "kind:name"."""
     return origin_of(registry.entry(*plugin.split(":")))
 
 

@@ -78,7 +78,7 @@ class Board:
         return [standing for standing in self.standings if standing.is_unbeaten]
 
     def said(self) -> str:
-        """What the board says, as a sentence."""
+        """Return what the board says, as a sentence."""
         first, *others = self.standings
         value = f"{in_percent(first.interval.value)} %"
         interval = f"95 % interval {in_percent(first.interval.low)} to {in_percent(first.interval.high)}"
@@ -105,7 +105,7 @@ class Board:
 
 
 def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[Task, ...]:
-    """The tasks of which a probe's predictions are there, with the networks that made them."""
+    """Return the tasks of which a probe's predictions are there, with the networks that made them."""
     return tuple(task for target in measurements.targets if (task := _task(measurements, target, probe)))
 
 
@@ -135,7 +135,7 @@ def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
 
 
 def board_of(tasks: tuple[Task, ...]) -> Board | None:
-    """The networks that were tested on all of some tasks, in the order of their mean accuracy."""
+    """Return the networks that were tested on all of some tasks, in the order of their mean accuracy."""
     shared = [
         each for each in (tasks[0].networks if tasks else ()) if all(each in task.networks for task in tasks)
     ]
@@ -160,21 +160,23 @@ def board_of(tasks: tuple[Task, ...]) -> Board | None:
 
 
 def _of(task: Task, networks: list[StudyObjective]) -> Answers:
-    """The answers of some of a task's networks."""
+    """Return the answers of some of a task's networks."""
     whole = task.answers
     rows = [task.networks.index(each) for each in networks]
     return Answers(whole.correct[rows], whole.strata, whole.per_class)
 
 
 def boards_of(tasks: tuple[Task, ...]) -> list[Board]:
-    """The board of all tasks together, where there are several, and that of each."""
+    """Return the board of all tasks together, where there are several, and that of each."""
     each = [board for task in tasks if (board := board_of((task,)))]
     overall = board_of(tasks) if len(each) > 1 else None
     return [overall, *each] if overall else each
 
 
 def records(measurements: Measurements) -> list[dict[str, Any]]:
-    """The boards of all probes as rows: a network on a task, or, where the task is "", over all of them."""
+    """Return the boards of all probes as rows: a network on a task, or, where the task is "",
+    over all of them.
+    """
     return [
         {
             "network": standing.network.label,

@@ -33,7 +33,7 @@ class Caution:
 
 
 def cautions(measurements: Measurements) -> tuple[Caution, ...]:
-    """All that is odd, network by network."""
+    """Return all that is odd, network by network."""
     kinds = (_noted, _of_features, _at_chance, _at_edge)
     found = [caution for kind in kinds for caution in kind(measurements)]
     order = [each.spec for each in measurements.objectives]
@@ -41,7 +41,7 @@ def cautions(measurements: Measurements) -> tuple[Caution, ...]:
 
 
 def _noted(measurements: Measurements) -> Iterator[Caution]:
-    """What was found when the networks were fetched."""
+    """Yield what was found when the networks were fetched."""
     noted = measurements.results.provenance.get("noted", {})
     for network in measurements.objectives:
         for short, text in noted.get(network.spec, {}).items():

@@ -64,7 +64,7 @@ class Evaluation:
         return [*filter(None, [order]), *not_given(results)]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The ranking as a pandas DataFrame; raises RequestError where pandas is not installed."""
+        """Return the ranking as a pandas DataFrame; raises RequestError where pandas is not installed."""
         try:
             import pandas as pd
         except ImportError:

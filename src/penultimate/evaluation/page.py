@@ -55,7 +55,7 @@ class Chapter:
 
 
 def shows(built: Built) -> bool:
-    """Whether an exhibit shows anything of this evaluation, and not the paper's numbers alone."""
+    """Return whether an exhibit shows anything of this evaluation, and not the paper's numbers alone."""
     return built.is_measured or bool(built.galleries)
 
 
@@ -91,7 +91,7 @@ def _reading(boards: list[Board]) -> str:
 
 
 def _ends(board: Board) -> tuple[int, int]:
-    """The ends of a board's scale, in per cent."""
+    """Return the ends of a board's scale, in per cent."""
     lows = [100 * standing.interval.low for standing in board.standings]
     highs = [100 * standing.interval.high for standing in board.standings]
     low, high = STEP * math.floor(min(lows) / STEP), STEP * math.ceil(max(highs) / STEP)
@@ -106,7 +106,7 @@ ONE_LABEL = "no task has images of one label each"
 
 
 def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
-    """What a reader might look for and does not find, and why."""
+    """Return what a reader might look for and does not find, and why."""
     asked = set(map(name_in, measurements.networks.asked))
     done = measurements.results.provenance.get("steps", {})
     given = measurements.results.description.get("networks", ())

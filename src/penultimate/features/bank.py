@@ -143,7 +143,9 @@ class FeatureBank:
 
     @classmethod
     def _mapped(cls, folder: Path) -> FeatureBank:
-        """The bank in a folder; what was checked when it was written is held against its digests only."""
+        """Return the bank in a folder; what was checked when it was written is held against its digests
+        only.
+        """
         if not (folder / FACTS).is_file():
             raise RequestError(f"no feature bank at '{folder}', or not a finished one")
         try:
@@ -163,7 +165,9 @@ class FeatureBank:
 
 
 def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
-    """The values in single precision, on the CPU; raises RequestError for rows that it leaves as zeros."""
+    """Return the values in single precision, on the CPU; raises RequestError for rows
+    that it leaves as zeros.
+    """
     if type(values) is np.ndarray and values.dtype == np.float32:
         return np.ascontiguousarray(values)
     given = as_tensor(values, name).cpu()

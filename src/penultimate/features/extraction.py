@@ -56,7 +56,7 @@ def extract(
     *,
     layer: str | None = None,
 ) -> FeatureBank:
-    """The penultimate features of every image, float32, and, where there is a final layer, the logits.
+    """Return the penultimate features of every image, float32, and, where there is a final layer, the logits.
 
     `model` is a `Network` with `Images` (an ImageSet), or any `nn.Module` (or other callable) with an
     iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that say which image a row
@@ -111,7 +111,7 @@ def extract(
 def predicted(
     network: Network, images: Images, batch_size: int = 256, among: np.ndarray | None = None
 ) -> npt.NDArray[np.int64]:
-    """The class [n] that a network takes each image for; no more than a batch of logits is in memory.
+    """Return the class [n] that a network takes each image for; no more than a batch of logits is in memory.
 
     `among` are the classes that it chooses from, ascending; by default all. Of equal logits the first counts.
     Raises RequestError for logits that are not finite.
@@ -208,7 +208,7 @@ def _from_batches(
 
 
 def _refusal(number: int, batch: Tensor, error: Exception) -> str:
-    """What a model refused, what it said, and what is likely to help."""
+    """Return what a model refused, what it said, and what is likely to help."""
     hint = ""
     if not batch.is_floating_point():
         hint = "; most models take float32 from 0 to 1: images.float() / 255"
@@ -231,7 +231,7 @@ def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:
 
 
 def _got(batch: Any) -> str:
-    """What came in place of a batch, and what makes one of it."""
+    """Return what came in place of a batch, and what makes one of it."""
     if isinstance(batch, Mapping):
         keys = ", ".join(map(repr, batch))
         return f"a mapping with {keys}: give ((each[IMAGES], each[LABELS]) for each in loader), by their keys"
@@ -250,7 +250,7 @@ class _Reading:
         self.warned = False
 
     def __call__(self, batch: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The features [n m] of a batch, and its logits [n k]."""
+        """Return the features [n m] of a batch, and its logits [n k]."""
         if self.layer is not None:
             return _single(self._at_layer(batch, self.layer), "features"), None
         if not isinstance(self.model, nn.Module):

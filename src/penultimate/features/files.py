@@ -50,7 +50,8 @@ def extract_files(
     images: str = "",
     show: bool | None = None,
 ) -> dict[str, FeatureBank]:
-    """The features of every image of a listing, from all networks in one decoding pass, as banks on disk.
+    """Return the features of every image of a listing, from all networks in one decoding pass,
+    as banks on disk.
 
     Each bank is a folder FOLDER/NAME, memory-mapped when it is read (`FeatureBank.load`): no more than a few
     batches are ever in memory. A call that was killed goes on where it was, to within seconds; a bank that is
@@ -171,7 +172,7 @@ def _take(network: FileNetwork, writer: BankWriter, batch: Decoded, listing: Lis
 
 
 def _outputs(network: FileNetwork, batch: Decoded, listing: Listing) -> dict[str, np.ndarray]:
-    """The features of a batch, and the logits where there are any, checked."""
+    """Return the features of a batch, and the logits where there are any, checked."""
     images = batch.prepared(network.preparation)
     on_cpu = device_of(network.body).type == "cpu"
     parts = math.ceil(images[..., 0].numel() / PIXELS) if on_cpu else 1

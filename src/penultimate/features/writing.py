@@ -141,7 +141,7 @@ class BankWriter:
             (self.folder / stale).unlink(missing_ok=True)
 
     def _file(self, name: str) -> BinaryIO:
-        """The open file of an array, at the end of the rows that the journal knows."""
+        """Return the open file of an array, at the end of the rows that the journal knows."""
         if name not in self._files:
             path = self.folder / f"{name}.npy"
             if path.is_symlink():  # which would lead what is written elsewhere
@@ -160,7 +160,9 @@ class BankWriter:
 
 
 def _write_header(file: BinaryIO, precision: str, rows: int, width: int) -> int:
-    """The header of an .npy file, whose length does not depend on the number of rows; where it ends."""
+    """Return the header of an .npy file, whose length does not depend on the number of rows;
+    where it ends.
+    """
     header = {"descr": np.dtype(precision).str, "fortran_order": False, "shape": (rows, width)}
     np.lib.format.write_array_header_1_0(file, header)
     return file.tell()

@@ -76,7 +76,7 @@ def agreement(inputs: Inputs) -> Iterator[Number]:
 
 
 def alike(banks: Mapping[NetworkKey, FeatureBank]) -> Iterator[Number]:
-    """How alike the predictions of every two banks are."""
+    """Yield how alike the predictions of every two banks are."""
     yield from _pairs(*_predictions(banks))
 
 
@@ -110,7 +110,7 @@ def _pairs(predictions: Mapping[NetworkKey, np.ndarray], labels: np.ndarray) -> 
 
 
 def _ensembles(votes: Mapping[NetworkKey, np.ndarray], labels: np.ndarray) -> Iterator[Number]:
-    """The ensemble of each objective, named by a key without a seed, and the mixtures of two."""
+    """Yield the ensemble of each objective, named by a key without a seed, and the mixtures of two."""
     from penultimate.metrics.accuracy import accuracy
     from penultimate.metrics.agreement import agreement as compare
     from penultimate.metrics.agreement import ensemble, half_and_half
@@ -135,7 +135,7 @@ def _ensemble(key: NetworkKey, other: NetworkKey, models: int, value: float) -> 
 def _shares(
     alike: Any, key: NetworkKey, other: NetworkKey, setting: Mapping[str, int] | None = None
 ) -> Iterator[Number]:
-    """A number for each share that exists."""
+    """Yield a number for each share that exists."""
     for share in SHARES:
         value = getattr(alike, share)
         if value is not None:

@@ -90,7 +90,7 @@ def measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Itera
 
 
 def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
-    """The same of what an accumulator has seen."""
+    """Yield the same of what an accumulator has seen."""
     from penultimate.metrics.calibration import BINS
 
     yield Number(f"nll{suffix}", seen.negative_log_likelihood(), "nats", "test")
@@ -103,7 +103,7 @@ def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
 
 
 def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Tensor:
-    """The bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64.
+    """Return the bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64.
 
     They lie in a file without a name, memory-mapped: however many there are, a block is in memory. The file
     is written whole before it is mapped: under a mapping a full disk is no error, and ends the process.

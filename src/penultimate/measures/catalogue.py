@@ -37,7 +37,7 @@ FROM_PLUGINS = ("metric", "probe")
 
 
 def names() -> list[str]:
-    """Every measurement that a study can ask for, plug-ins included."""
+    """Return every measurement that a study can ask for, plug-ins included."""
     named = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
     simple = [name for kind in FROM_PLUGINS for name in registry.names(kind)]
     return named + [name for name in simple if name not in named and _is_plugin(name)]
@@ -52,7 +52,7 @@ def built_in_yields() -> Mapping[str, Yield]:
 
 
 def measurement(name: str) -> Measurement:
-    """A measurement by its name; raises RequestError, with the nearest, for a name that nobody has."""
+    """Return a measurement by its name; raises RequestError, with the nearest, for a name that nobody has."""
     kind = _kind_of(name)
     if kind is None:
         registry.open_packages()
@@ -70,7 +70,7 @@ def measurement(name: str) -> Measurement:
 
 
 def requested(text: str) -> Requested:
-    """What a spec string asks for; raises RequestError for an unknown name or setting.
+    """Return what a spec string asks for; raises RequestError for an unknown name or setting.
 
     >>> requested("colapse")
     Traceback (most recent call last):
@@ -86,7 +86,8 @@ def requested(text: str) -> Requested:
 
 
 def splits_of_source(what: Measurement) -> set[str]:
-    """The splits of the source that a measurement looks at, itself or through the stages that it needs.
+    """Return the splits of the source that a measurement looks at,
+    itself or through the stages that it needs.
 
     >>> splits_of_source(measurement("pair_cka")), splits_of_source(measurement("linear"))
     ({'test'}, set())
@@ -99,7 +100,7 @@ def splits_of_source(what: Measurement) -> set[str]:
 
 
 def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:
-    """The values of a setting that a measurement is repeated for; a lone one is one of them.
+    """Return the values of a setting that a measurement is repeated for; a lone one is one of them.
 
     >>> requested("relearning(shots=5)").text
     'relearning(shots=(5,))'
@@ -114,7 +115,7 @@ def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:
 
 
 def _declaration(name: str) -> Mapping[str, Any]:
-    """What a measurement declares, however wrongly; nothing where it declares nothing."""
+    """Return what a measurement declares, however wrongly; nothing where it declares nothing."""
     declared: Mapping[str, Any] = getattr(registry.entry("measurement", name).resolve(), "declared", {})
     return declared
 

@@ -92,7 +92,7 @@ def confusions(inputs: Inputs, *, pairs: int = 6, pictures: int = 4) -> Iterator
 
 
 def _thumbnails(images: Images, rows: list[int]) -> np.ndarray:
-    """The images at these places, uint8 [n side side 3]."""
+    """Return the images at these places, uint8 [n side side 3]."""
     import numpy as np
     from PIL import Image
 

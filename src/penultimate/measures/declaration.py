@@ -287,7 +287,7 @@ class Measurement:
         return tuple(dict.fromkeys((*self.each, *tuples)))
 
     def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Every setting, as given or by default; raises RequestError for one that it does not have.
+        """Return every setting, as given or by default; raises RequestError for one that it does not have.
 
         Or for a value that is not in its range; each of several is a whole number where the usual ones are,
         and so is one that is None by default.
@@ -320,7 +320,7 @@ class Measurement:
         return dataclasses.replace(setting, interval=allowed) if isinstance(allowed, Interval) else setting
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the settings that differ from their defaults: what a step's identity holds."""
+        """Return those of the settings that differ from their defaults: what a step's identity holds."""
         return {name: value for name, value in values.items() if repr(value) != self._usual.get(name, "None")}
 
     @cached_property

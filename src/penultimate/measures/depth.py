@@ -51,7 +51,7 @@ def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
 
 
 def _is_same(one: FeatureBank, other: FeatureBank) -> bool:
-    """Whether features are the same but for rounding."""
+    """Return whether features are the same but for rounding."""
     import numpy as np
 
     if one.features.shape != other.features.shape:

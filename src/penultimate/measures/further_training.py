@@ -53,14 +53,15 @@ RUN, SCORE, CHOSEN = "checkpoints", "score.json", "chosen.json"
 
 
 def validating(images: Examples, seed: int) -> np.ndarray:
-    """Which of the images validate: a fifth of each class, as near as can be."""
+    """Return which of the images validate: a fifth of each class, as near as can be."""
     from penultimate.probes.validation import split_off
 
     return split_off(images.labels, seed=seed)
 
 
 def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = slice(None)) -> Start:
-    """The network to start from, with the final layer of the linear probe on some images where asked for.
+    """Return the network to start from, with the final layer of the linear probe on some images
+    where asked for.
 
     A class that none of these shows has no weights, and a bias below all others'.
     """
@@ -83,7 +84,8 @@ def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = s
 
 
 def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
-    """The network trained on the images, which lies in the folder RUN; raises UndefinedError if it diverges.
+    """Return the network trained on the images, which lies in the folder RUN;
+    raises UndefinedError if it diverges.
 
     `rates` are fields of the recipe, and `decay`; without an augmentation or a precision among them it is
     the one with which the network was trained.
@@ -133,7 +135,7 @@ def validated(
 
 
 def classified(network: TrainedNetwork, images: Examples) -> np.ndarray:
-    """The classes [n] that a network takes images for."""
+    """Return the classes [n] that a network takes images for."""
     from penultimate.features.extraction import predicted
 
     ((first, _), *_) = images.subset(slice(1)).batches(1)
@@ -141,7 +143,7 @@ def classified(network: TrainedNetwork, images: Examples) -> np.ndarray:
 
 
 def accuracy_on(inputs: Inputs, images: Examples, network: TrainedNetwork) -> float:
-    """The network's accuracy, the one that is official for the target."""
+    """Return the network's accuracy, the one that is official for the target."""
     from penultimate.probes.estimator import accuracy_of
 
     return accuracy_of(inputs.accuracy)(classified(network, images), images.labels)
@@ -171,7 +173,8 @@ def choose(inputs: Inputs, stage: str) -> Fact:
 
 
 def at_edge(value: float, values: Sequence[float]) -> bool:
-    """Whether a value is the first or last of several, so that one beyond could be better; below 0 is none.
+    """Return whether a value is the first or last of several, so that one beyond could be better;
+    below 0 is none.
 
     >>> at_edge(0.1, (0.1, 1.0)), at_edge(0.0, (0.0, 1.0)), at_edge(0.1, (0.1,))
     (True, False, False)
@@ -199,7 +202,9 @@ def yields_of(what: str, words: str, called: str) -> tuple[Yield, ...]:
 def numbers_of(
     what: str, inputs: Inputs, train: Examples, score: float, chosen: dict[str, Any], setting: Setting
 ) -> Iterator[Number | Fact]:
-    """The test accuracy, how the learning rate and decay were chosen, and which classes had no say in it."""
+    """Yield the test accuracy, how the learning rate and decay were chosen,
+    and which classes had no say in it.
+    """
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
     of_choice = {**chosen, **chosen["rates"], "validation_accuracy": chosen["mean"]}
     for name, (unit, _) in OF_CHOICE.items():

@@ -87,7 +87,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
 
 
 def _spread(features: np.ndarray) -> tuple[Tensor, float]:
-    """The singular values of features about their mean, and their root mean square; in float64."""
+    """Return the singular values of features about their mean, and their root mean square; in float64."""
     import torch
 
     from penultimate.metrics.activations import SpectrumAccumulator

@@ -128,7 +128,7 @@ def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
 
 
 def _sized(inputs: Inputs, split: str) -> ImageSet:
-    """The target's images in the size that the network sees."""
+    """Return the target's images in the size that the network sees."""
     import torch
 
     from penultimate.networks.given import GivenNetwork

@@ -164,39 +164,43 @@ class Inputs:
         return device(CPU) if self.step.resources.gpus else CPU
 
     def features(self, split: str) -> FeatureBank:
-        """The feature bank of a split of the target (of the source, for a measurement per network)."""
+        """Return the feature bank of a split of the target (of the source, for a measurement per network)."""
         return self._bank(self._one("features", split))
 
     def has_features(self, split: str) -> bool:
-        """Whether there is a bank of a split that is not needed."""
+        """Return whether there is a bank of a split that is not needed."""
         return bool(self._all("features", split))
 
     def all_features(self, split: str) -> dict[NetworkKey, FeatureBank]:
-        """The banks of all networks but those whose training diverged."""
+        """Return the banks of all networks but those whose training diverged."""
         supplies = self._all("features", split)
         return {supply.network: self._bank(supply) for supply in supplies if supply.network is not None}
 
     def images(self, split: str) -> ImageSet:
-        """The images of a split of the target (of the source, for a measurement per network), in memory."""
+        """Return the images of a split of the target (of the source, for a measurement per network),
+        in memory.
+        """
         from penultimate.data.disk.listed import ListedImages
 
         shown = self.shown(split)
         return shown.in_memory() if isinstance(shown, ListedImages) else shown
 
     def has_images(self, split: str) -> bool:
-        """Whether there are images of a split that is not needed."""
+        """Return whether there are images of a split that is not needed."""
         return bool(self._all("images", split))
 
     def shown(
         self, split: str, to: FileNetwork | None = None, most: int | None = None
     ) -> ImageSet | ListedImages:
-        """The same as the network is shown them, or another one; what lies on disk stays there until a batch
-        is asked for. With `most` no more than these, the `sample` that is the same for all networks."""
+        """Return the same as the network is shown them, or another one;
+        what lies on disk stays there until a batch is asked for. With `most` no more than these,
+        the `sample` that is the same for all networks.
+        """
         shown = self.shown_in(self.folders[self._one("images", split, self.target).parent], split, to)
         return shown if most is None else shown.subset(sample(len(shown), most))
 
     def shown_in(self, folder: Path, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
-        """Those of a split in a folder; raises UndefinedError for images on disk without a network."""
+        """Return those of a split in a folder; raises UndefinedError for images on disk without a network."""
         from penultimate.data.disk.listed import LISTING, listed_images
         from penultimate.data.images import load_images
 
@@ -218,13 +222,13 @@ class Inputs:
         return threads if threads > 1 else 0
 
     def pictures(self, split: str) -> ImageSet:
-        """The same to look at: of images on disk, small ones."""
+        """Return the same to look at: of images on disk, small ones."""
         from penultimate.data.images import load_images
 
         return load_images(self.folders[self._one("images", split, self.target).parent], split)
 
     def class_names(self, of: str) -> tuple[str, ...]:
-        """What the classes of the source or of the target are called."""
+        """Return what the classes of the source or of the target are called."""
         from penultimate.data.images import read_manifest
 
         folder = self.folders[self._one("images", "train", of).parent]
@@ -236,7 +240,9 @@ class Inputs:
         return dict(self.step.config.get("counterparts", {}))
 
     def shifted(self) -> dict[str, Path]:
-        """The folders of the source's shifted test sets that the measurement asked for, by data set."""
+        """Return the folders of the source's shifted test sets that the measurement asked for,
+        by data set.
+        """
         return {
             supply.of: self.folders[supply.parent]
             for supply in self._all("images", "test")
@@ -249,7 +255,7 @@ class Inputs:
         return self.load_from(self._one("network"))
 
     def load_from(self, supply: Supply) -> FileNetwork:
-        """The network that a parent has left."""
+        """Return the network that a parent has left."""
         return load_network_of(self.folders[supply.parent], self.device)
 
     @property
@@ -258,14 +264,14 @@ class Inputs:
         return self.folders[self._one("network").parent]
 
     def network_folders(self) -> dict[NetworkKey, Path]:
-        """Where all networks lie but those whose training diverged."""
+        """Return where all networks lie but those whose training diverged."""
         supplies = self._all("network")
         return {
             supply.network: self.folders[supply.parent] for supply in supplies if supply.network is not None
         }
 
     def load(self, key: NetworkKey) -> FileNetwork:
-        """One of several networks, ready to run."""
+        """Return one of several networks, ready to run."""
         return load_network_of(self.network_folders()[key], self.device)
 
     @property
@@ -289,11 +295,11 @@ class Inputs:
         return numbers
 
     def made(self, stage: str) -> Path | None:
-        """The folder of a stage that was done once; None where it could not be done."""
+        """Return the folder of a stage that was done once; None where it could not be done."""
         return next((self.folders[supply.parent] for supply in self._all("made", stage)), None)
 
     def all_made(self, stage: str) -> list[tuple[Supply, Path]]:
-        """The folders of a stage that was done several times, each with what it was done for."""
+        """Return the folders of a stage that was done several times, each with what it was done for."""
         return [(supply, self.folders[supply.parent]) for supply in self._all("made", stage)]
 
     def _all(self, kind: str, name: str = "") -> list[Supply]:
@@ -321,7 +327,7 @@ class Inputs:
 
 
 def load_network_of(folder: Path, device: str = "cpu") -> FileNetwork:
-    """The network that a step left in a folder, trained or given, on a device."""
+    """Return the network that a step left in a folder, trained or given, on a device."""
     from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN
     from penultimate.networks.trained import load_network
@@ -332,7 +338,7 @@ def load_network_of(folder: Path, device: str = "cpu") -> FileNetwork:
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """What a trained network's folder says of it."""
+    """Return what a trained network's folder says of it."""
     from penultimate.networks.trained import CARD
 
     content: dict[str, Any] = json.loads((folder / CARD).read_text("utf-8"))
@@ -340,7 +346,8 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def sample(total: int, count: int) -> npt.NDArray[np.int64]:
-    """The places of `count` of `total` examples, ascending: the same for all networks; all, if no more.
+    """Return the places of `count` of `total` examples, ascending: the same for all networks; all,
+    if no more.
 
     >>> sample(3, 5).tolist(), len(sample(1000, 10))
     ([0, 1, 2], 10)

@@ -50,7 +50,7 @@ def knn(inputs: Inputs) -> Iterator[Number]:
 def knn_transfer(
     inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
 ) -> Iterator[Number]:
-    """The same from any features of the target's images: those of a layer."""
+    """Yield the same from any features of the target's images: those of a layer."""
     from penultimate.probes.knn import KNNProbe
 
     probe = KNNProbe().fit(train.features, train.labels)
@@ -60,7 +60,7 @@ def knn_transfer(
 def knn_numbers(
     probe: KNNProbe, test: FeatureBank, accuracy: str, layer: str | None = None
 ) -> Iterator[Number]:
-    """What a fitted probe comes to."""
+    """Yield what a fitted probe comes to."""
     score = probe.score(test.features, test.labels, metric=accuracy)
     yield Number(f"knn_{accuracy}", score, "fraction", "test", layer)
     yield Number("knn_k", float(probe.k_), "count", "train", layer)

@@ -61,7 +61,7 @@ def linear(inputs: Inputs) -> Iterator[Number]:
 def linear_transfer(
     inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
 ) -> Iterator[Number]:
-    """The same from any features of the target's images: those of a layer."""
+    """Yield the same from any features of the target's images: those of a layer."""
     from penultimate.probes.linear import LinearProbe
 
     probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
@@ -71,7 +71,7 @@ def linear_transfer(
 def linear_numbers(
     probe: LinearProbe, test: FeatureBank, accuracy: str, layer: str | None = None
 ) -> Iterator[Number]:
-    """What a fitted probe comes to."""
+    """Yield what a fitted probe comes to."""
     score = probe.score(test.features, test.labels)
     yield Number(f"linear_{accuracy}", score, "fraction", "test", layer)
     yield Number("linear_lambda", float(probe.lambda_), "lambda", "train", layer)

@@ -132,7 +132,7 @@ def multilabel(
 def counted(
     bank: FeatureBank, place: int, name: str, uncertain: str
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """The features of the examples that count for a label, and the label, 0 or 1.
+    """Return the features of the examples that count for a label, and the label, 0 or 1.
 
     Raises UndefinedError if none counts.
     """

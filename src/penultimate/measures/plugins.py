@@ -23,7 +23,9 @@ BANKS = {"metric": 1, "probe": 0}
 
 
 def as_measurement(kind: str, name: str, function: Callable[..., Any]) -> Measurement:
-    """The measurement that a plug-in metric or probe stands for; what it yields is known when it has run."""
+    """Return the measurement that a plug-in metric or probe stands for;
+    what it yields is known when it has run.
+    """
     try:
         settings = of_function(function, BANKS[kind])
     except (TypeError, ValueError):
@@ -40,7 +42,7 @@ def as_measurement(kind: str, name: str, function: Callable[..., Any]) -> Measur
 def _metric(
     name: str, function: Callable[..., Any], inputs: Inputs, values: dict[str, Any]
 ) -> Iterator[Number | Undefined]:
-    """A number for each split: NAME for a lone one, NAME.PART for each of several."""
+    """Yield a number for each split: NAME for a lone one, NAME.PART for each of several."""
     written = _written(name, inputs)
     for split in ("train", "test"):
         bank = inputs.features(split)
@@ -57,7 +59,7 @@ def _metric(
 def _probe(
     name: str, function: Callable[..., Any], inputs: Inputs, values: dict[str, Any]
 ) -> Iterator[Number | Undefined]:
-    """How right the probe is about the target's test images, by the accuracy that is official there."""
+    """Yield how right the probe is about the target's test images, by the accuracy that is official there."""
     from penultimate.metrics.accuracy import accuracy, mean_per_class
 
     train, test = inputs.features("train"), inputs.features("test")
@@ -73,7 +75,7 @@ def _probe(
 
 
 def _written(name: str, inputs: Inputs) -> str:
-    """The plug-in as the study names it: with the settings that the study changes."""
+    """Return the plug-in as the study names it: with the settings that the study changes."""
     changed = {
         key: value for key, value in inputs.step.identity.items() if key not in ("plugins", "accuracy")
     }
@@ -83,7 +85,7 @@ def _written(name: str, inputs: Inputs) -> str:
 def _called(
     name: str, plugin: Callable[..., Any], function: Callable[..., Any], *arguments: Any, **values: Any
 ) -> Any:
-    """A plug-in's answer; what it raises is told with the line of its file."""
+    """Return a plug-in's answer; what it raises is told with the line of its file."""
     try:
         return function(*arguments, **values)
     except UndefinedError:

@@ -49,7 +49,7 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
         raise UndefinedError(f"none of {', '.join(missing)} is there")
 
     def top1_on(shift: str) -> Callable[[str], float]:
-        """The accuracy on each split of a set, whose files are looked at once."""
+        """Return the accuracy on each split of a set, whose files are looked at once."""
         folder = there[names[shift]]
         listed = ListedSplits.of(folder) if (folder / LISTING).is_file() else None
 

@@ -117,7 +117,7 @@ def _relearned(inputs: Inputs, split: str, shots: tuple[int, ...] | int, metric:
 
 
 def _firsts(labels: np.ndarray, count: int, split: str, tested: np.ndarray) -> np.ndarray:
-    """Which are the first `count` images of each class that is tested on.
+    """Return which are the first `count` images of each class that is tested on.
 
     Raises RequestError for a class that has fewer.
     """
@@ -145,7 +145,7 @@ def _probed(
     metric: str,
     shots: int,
 ) -> Iterator[Number]:
-    """The accuracy on some images of a head learned from those chosen of a bank, and its lambda."""
+    """Yield the accuracy on some images of a head learned from those chosen of a bank, and its lambda."""
     from penultimate.probes.linear import LinearProbe
 
     probe = LinearProbe(seed=inputs.seed).fit(bank.features[chosen], bank.labels[chosen])

@@ -199,7 +199,7 @@ def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
 
 
 def _first_of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
-    """The positions of the first `count` images of each class, in the order in which they stand."""
+    """Return the positions of the first `count` images of each class, in the order in which they stand."""
     import numpy as np
 
     firsts = [np.flatnonzero(labels == label)[:count] for label in np.unique(labels)]

@@ -111,7 +111,7 @@ def similarity(
 
 
 def _corresponding(comparison: Comparison, keys: list[NetworkKey], initial: str) -> Iterator[Number]:
-    """A number for each layer of each pair of networks with equally many, where CKA is defined."""
+    """Yield a number for each layer of each pair of networks with equally many, where CKA is defined."""
     for key, other in itertools.combinations(keys, 2):
         layers, layers_b = comparison.layers(str(key)), comparison.layers(str(other))
         if len(layers) != len(layers_b):
@@ -132,7 +132,9 @@ def _corresponding(comparison: Comparison, keys: list[NetworkKey], initial: str)
 
 
 def _arrays(comparison: Comparison, states: dict[str, tuple[str, int, int]]) -> dict[str, Any]:
-    """The matrix [l l], its standard errors; of each row objective, seed (-1: untrained), epoch and layer."""
+    """Return the matrix [l l], its standard errors; of each row objective, seed (-1: untrained),
+    epoch and layer.
+    """
     import numpy as np
 
     of_rows = [states[network] for network, _ in comparison.names]

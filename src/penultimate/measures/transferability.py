@@ -122,7 +122,7 @@ def leep(inputs: Inputs) -> Iterator[Number]:
 
 
 def _defined(metric: str, unit: str, value: Callable[[], float]) -> Number | Undefined:
-    """A number, or why there is none."""
+    """Return a number, or why there is none."""
     try:
         return Number(metric, value(), unit, "train")
     except UndefinedError as error:

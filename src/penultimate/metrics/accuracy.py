@@ -16,7 +16,7 @@ BLOCK_ELEMENTS = 1 << 20
 
 
 def accuracy(predictions: Names, labels: Names) -> float:
-    """The share of predictions [n] that equal their label [n].
+    """Return the share of predictions [n] that equal their label [n].
 
     sum_i 1[p_i = y_i] / n
 
@@ -30,7 +30,7 @@ def accuracy(predictions: Names, labels: Names) -> float:
 
 
 def mean_per_class(predictions: Names, labels: Names) -> float:
-    """The mean over classes of each class's accuracy; a class without examples does not count.
+    """Return the mean over classes of each class's accuracy; a class without examples does not count.
 
     (1/|C|) sum_{c in C} sum_{i: y_i = c} 1[p_i = c] / N_c,    C = the classes present in `labels`
 
@@ -50,7 +50,7 @@ def mean_per_class(predictions: Names, labels: Names) -> float:
 
 
 def top_k(logits: ArrayLike | Bank, labels: Names | None = None, k: int = 1) -> float:
-    """The share of examples whose label has one of the k largest logits.
+    """Return the share of examples whose label has one of the k largest logits.
 
     sum_i 1[ #{j: z_ij > z_iy or (z_ij = z_iy and j < y)} < k ] / n,    y = y_i
 

@@ -23,7 +23,7 @@ BANDWIDTH = 0.01
 
 
 def nonzero_share(activations: ArrayLike | Bank) -> float:
-    """The mean share of activations that are not zero: 1 where none is zero, 0 where all are.
+    """Return the mean share of activations that are not zero: 1 where none is zero, 0 where all are.
 
     mean_i #{j: x_ij != 0} / m
 
@@ -82,7 +82,7 @@ class SpectrumAccumulator:
         return self
 
     def compute(self) -> Float[Tensor, " r"]:
-        """The min(n, m) singular values, descending; raises UndefinedError without rows."""
+        """Return the min(n, m) singular values, descending; raises UndefinedError without rows."""
         if self._triangle is None:
             raise UndefinedError("a matrix without rows has no singular values")
         values: Tensor = torch.linalg.svdvals(self._triangle)
@@ -97,7 +97,8 @@ class SpectrumAccumulator:
 
 
 def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
-    """The min(n, m) singular values of a matrix [n m], descending, float64; nothing is centred or scaled.
+    """Return the min(n, m) singular values of a matrix [n m], descending, float64;
+    nothing is centred or scaled.
 
     Use on activations [n m] (a bank's too), a head's weights [k m], class centroids [c m]. O(m^2) memory
     beside the matrix; each is accurate to a few ulp of the largest. Raises RequestError for NaN or infinity
@@ -112,7 +113,7 @@ def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
 
 
 def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> Float[Tensor, "c m"]:
-    """The means of the classes that have examples, in the order of their labels; float64.
+    """Return the means of the classes that have examples, in the order of their labels; float64.
 
     Labels are class indices or names; a bank brings its own.
 
@@ -153,7 +154,8 @@ def cosine_distances(
     points: int = 501,
     bandwidth: float = BANDWIDTH,
 ) -> DistanceDistributions:
-    """The distribution of cosine distances 1 - sim(x_i, x_j) of pairs i < j, within and between classes.
+    """Return the distribution of cosine distances 1 - sim(x_i, x_j) of pairs i < j,
+    within and between classes.
 
     `features` [n m], `labels` [n] (class indices or names), or a bank; if there are more than `count`
     examples, as many are drawn by `seed` without replacement. Densities are at `points` distances from 0 to

@@ -51,7 +51,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(predictions_a: Names, predictions_b: Names, labels: Names) -> Agreement:
-    """How often two models predict the same class, are right or wrong together, and err alike.
+    """Return how often two models predict the same class, are right or wrong together, and err alike.
 
     same = #{a = b} / n,    both_right_or_wrong = #{(a = y) = (b = y)} / n,
     same_when_both_wrong = #{a = b, a != y, b != y} / #{a != y, b != y}
@@ -102,7 +102,7 @@ class PairwiseAgreement:
     examples: int
 
     def pair(self, first: int, second: int) -> Agreement:
-        """The agreement of two of the models."""
+        """Return the agreement of two of the models."""
         wrong = int(self.both_wrong[first, second])
         return Agreement(
             float(self.same[first, second]),
@@ -155,7 +155,7 @@ class AgreementAccumulator:
         return self
 
     def compute(self) -> PairwiseAgreement:
-        """The agreement of all pairs; raises UndefinedError without examples."""
+        """Return the agreement of all pairs; raises UndefinedError without examples."""
         if self.examples == 0:
             raise UndefinedError("agreement on no examples: nothing was added")
         right_alone = self.right.diagonal()
@@ -173,7 +173,8 @@ class AgreementAccumulator:
 
 
 def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
-    """The modal class of m models on every example; among classes with equally many votes, the smallest.
+    """Return the modal class of m models on every example; among classes with equally many votes,
+    the smallest.
 
     The paper does not say how ties are broken; the smallest label is this package's rule for every vote.
     `predictions` [m n], or m arrays [n]. Raises RequestError as `agreement` does.
@@ -197,7 +198,7 @@ def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
 def half_and_half(
     predictions_a: Predictions, predictions_b: Predictions
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """The two ensembles of m models, half of them trained with one objective and half with another.
+    """Return the two ensembles of m models, half of them trained with one objective and half with another.
 
     The first takes a's first m/2 models and b's last m/2, the second the others: if a and b list models by
     seed, no ensemble holds a seed twice, just like those of a single objective. The paper does not say which

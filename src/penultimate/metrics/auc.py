@@ -28,7 +28,7 @@ class AUC(NamedTuple):
 
 
 def auc(scores: ArrayLike, labels: ArrayLike, thresholds: int | None = None) -> float:
-    """The probability that a positive example scores higher than a negative one, ties counting half.
+    """Return the probability that a positive example scores higher than a negative one, ties counting half.
 
     AUC = #{(i, j): s_i > s_j} / (P N) + #{(i, j): s_i = s_j} / (2 P N),    i positive, j negative
 
@@ -53,7 +53,7 @@ def auc(scores: ArrayLike, labels: ArrayLike, thresholds: int | None = None) -> 
 
 
 def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95) -> AUC:
-    """The exact AUC with DeLong's standard error and confidence interval.
+    """Return the exact AUC with DeLong's standard error and confidence interval.
 
     se^2 = var(V_i) / P + var(W_j) / N, with V_i the share of negatives below positive i and W_j the share of
     positives above negative j (ties half), var the unbiased variance; AUC -+ z se, cut to [0, 1].

@@ -24,7 +24,7 @@ def as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
 
 
 def as_weight(weight: ArrayLike | None, dimensions: int, device: torch.device) -> Float[Tensor, "k m"]:
-    """The weights of a head, a row per class, as float64 on `device`.
+    """Return the weights of a head, a row per class, as float64 on `device`.
 
     Raises RequestError if they do not fit features of `dimensions` or are not finite (with the rows).
     """
@@ -39,7 +39,7 @@ def as_weight(weight: ArrayLike | None, dimensions: int, device: torch.device) -
 
 
 def weight_rows(weight: ArrayLike | None) -> Shaped[Tensor, "k m"]:
-    """The weights of a head as they are; raises RequestError without any."""
+    """Return the weights of a head as they are; raises RequestError without any."""
     if weight is None:
         raise RequestError("the weight of the final layer is missing: weight=..., [classes, dimensions]")
     return as_matrix(weight, "weight", "dimensions")
@@ -70,7 +70,7 @@ def expect_lengths(matrix: Shaped[Tensor, "n m"], what: str = "features") -> Non
 
 
 def lengths(block: Float[Tensor, "b m"], start: int = 0, what: str = "features") -> Float[Tensor, " b"]:
-    """The lengths of rows, numbered from `start`; each is 0 or lies between SHORTEST and LONGEST.
+    """Return the lengths of rows, numbered from `start`; each is 0 or lies between SHORTEST and LONGEST.
 
     Raises RequestError for NaN, infinity, and numbers whose squares leave float64, naming the rows.
     """
@@ -90,6 +90,6 @@ def lengths(block: Float[Tensor, "b m"], start: int = 0, what: str = "features")
 
 
 def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """Each vector divided by its length; a zero vector stays zero and thus has similarity 0 to all."""
+    """Return each vector divided by its length; a zero vector stays zero and thus has similarity 0 to all."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     return torch.div(vectors, lengths.masked_fill(lengths == 0, 1))

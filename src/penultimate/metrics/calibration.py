@@ -27,7 +27,7 @@ BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
 
 
 def expected_calibration_error(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> float:
-    """The distance between confidence and accuracy, averaged over examples.
+    """Return the distance between confidence and accuracy, averaged over examples.
 
     ECE = sum_b (n_b/n) |accuracy_b - confidence_b|,    b(i) = the bin (lo, hi] of max_k p_ik
 
@@ -47,7 +47,7 @@ def expected_calibration_error(probabilities: ArrayLike, labels: Names, bins: in
 
 
 def negative_log_likelihood(probabilities: ArrayLike, labels: Names) -> float:
-    """The mean of -log p of the right class, in nats; infinite where that probability is 0.
+    """Return the mean of -log p of the right class, in nats; infinite where that probability is 0.
 
     NLL = -(1/n) sum_i log p_iy,    y = y_i
 
@@ -149,19 +149,21 @@ class CalibrationAccumulator:
         return self
 
     def expected_calibration_error(self) -> float:
-        """The ECE of everything seen; raises UndefinedError without examples."""
+        """Return the ECE of everything seen; raises UndefinedError without examples."""
         return float((self.right - self.confidences).abs().sum()) / self._some()
 
     def negative_log_likelihood(self) -> float:
-        """The mean NLL of everything seen, in nats; raises UndefinedError without examples."""
+        """Return the mean NLL of everything seen, in nats; raises UndefinedError without examples."""
         return self.loss / self._some()
 
     def accuracy(self) -> float:
-        """The share of most probable classes that are right; raises UndefinedError without examples."""
+        """Return the share of most probable classes that are right; raises UndefinedError without
+        examples.
+        """
         return int(self.right.sum()) / self._some()
 
     def reliability(self) -> tuple[ReliabilityBin, ...]:
-        """The reliability diagram: the bins that have examples, from low confidence to high."""
+        """Return the reliability diagram: the bins that have examples, from low confidence to high."""
         return tuple(
             ReliabilityBin(
                 place / self.bins, (place + 1) / self.bins, examples, confidence / examples, right / examples

@@ -63,7 +63,8 @@ def neural_collapse(
     bias: ArrayLike | None = None,
     predictions: Names | None = None,
 ) -> NeuralCollapse:
-    """The distance of class means mu_c and weights w_c from a simplex ETF, and of examples from their means.
+    """Return the distance of class means mu_c and weights w_c from a simplex ETF,
+    and of examples from their means.
 
     class_mean_norm_cv             Std_c |mu~_c| / Avg_c |mu~_c|
     weight_norm_cv                 Std_c |w_c| / Avg_c |w_c|
@@ -289,7 +290,9 @@ class CollapseAccumulator:
         return self
 
     def compute(self) -> NeuralCollapse:
-        """The measures of everything seen; raises RequestError unless it is what the first pass saw."""
+        """Return the measures of everything seen; raises RequestError unless it is what the first pass
+        saw.
+        """
         if not torch.equal(self._seen, self._counts):
             raise RequestError(
                 f"the second pass saw {int(self._seen.sum())} examples, the first {int(self._counts.sum())},"

@@ -88,11 +88,13 @@ class Comparison:
         return list(dict.fromkeys(network for network, _ in self.names))
 
     def layers(self, network: str) -> list[str]:
-        """The layers of a network, in the order of rows; raises RequestError for an unknown one."""
+        """Return the layers of a network, in the order of rows; raises RequestError for an unknown one."""
         return [self.names[row][1] for row in self._rows(network)]
 
     def between(self, network_a: str, network_b: str) -> Doubles:
-        """The CKA of the layers of one network (rows) with those of another (columns); need not be square."""
+        """Return the CKA of the layers of one network (rows) with those of another (columns);
+        need not be square.
+        """
         return np.asarray(self.matrix[np.ix_(self._rows(network_a), self._rows(network_b))])
 
     @property
@@ -125,7 +127,7 @@ class Comparison:
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> Comparison:
-        """The comparison that a `state` holds."""
+        """Return the comparison that a `state` holds."""
         names = list(zip(state["networks"].tolist(), state["layers"].tolist(), strict=True))
         return cls(names, state["products"], state["sizes"], state["passes"])
 

@@ -60,7 +60,7 @@ def dendrogram(similarity: Iterable[Iterable[float]]) -> Dendrogram:
 
 
 def _distances(shares: list[list[float]]) -> list[float]:
-    """The distances of pairs (0, 1), (0, 2), ..., (1, 2), ..."""
+    """Return the distances of pairs (0, 1), (0, 2), ..., (1, 2), ..."""
     models = len(shares)
     if models == 0 or any(len(row) != models for row in shares):
         raise RequestError(

@@ -22,7 +22,8 @@ LEAST_BANDWIDTH = 1e-150
 def gaussian_density(
     values: ArrayLike, points: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
 ) -> Float[Tensor, " p"]:
-    """The density of `values` [n] at `points` [p], with a Gaussian of standard deviation `bandwidth` each.
+    """Return the density of `values` [n] at `points` [p], with a Gaussian of standard deviation `bandwidth`
+    each.
 
     f(p) = sum_i w_i exp(-(p - v_i)^2 / (2 h^2)) / (h sqrt(2 pi) sum_i w_i),    w_i = 1 without `weights`
 

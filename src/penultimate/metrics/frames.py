@@ -31,7 +31,8 @@ def length_variation(vectors: Float[Tensor, "c m"]) -> float:
 
 
 def pairwise_cosines(vectors: Float[Tensor, "c m"]) -> PairwiseCosines:
-    """The spread of the cosines between C vectors, and their distance from those of a simplex ETF, -1/(C-1).
+    """Return the spread of the cosines between C vectors, and their distance from those of a simplex ETF,
+    -1/(C-1).
 
     A zero vector has similarity 0 to all. O(C m) memory: the C x C cosines are computed a few rows at a time.
 

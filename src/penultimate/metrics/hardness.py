@@ -31,7 +31,8 @@ class HardnessDensity(NamedTuple):
 def angular_visual_hardness(
     features: ArrayLike | Bank, labels: Names | None = None, weight: ArrayLike | None = None
 ) -> Float[Tensor, " n"]:
-    """The angle between features and their own class's weights, over the sum of the angles to all classes.
+    """Return the angle between features and their own class's weights,
+    over the sum of the angles to all classes.
 
     AVH_i = angle(w_y, x_i) / sum_k angle(w_k, x_i),    angle(u, v) = 2 atan2(|u - v|, |u + v|), |u| = |v| = 1
 
@@ -74,7 +75,7 @@ def angular_visual_hardness(
 def hardness_density(
     hardness: ArrayLike, classes: int, points: int = 1001, bandwidth: float = BANDWIDTH
 ) -> HardnessDensity:
-    """A Gaussian kernel density estimate of `classes * hardness`, from 0 to 2.
+    """Return a Gaussian kernel density estimate of `classes * hardness`, from 0 to 2.
 
     Hardness is typically 1/classes; times `classes` it can be compared between data sets, and 1 means that
     the own class is no nearer than the others. The default bandwidth is then the paper's. Raises RequestError
@@ -93,7 +94,7 @@ def hardness_density(
 
 
 def _angles(u: Float[Tensor, "n m"], v: Float[Tensor, "k m"]) -> Float[Tensor, "n k"]:
-    """The angles between unit vectors.
+    """Return the angles between unit vectors.
 
     |u -+ v|^2 = 2 -+ 2 u.v is accurate if the two are far from parallel; otherwise the smaller one would be
     lost in the rounding of u.v, so both are computed from the vectors themselves.

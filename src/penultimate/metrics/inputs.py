@@ -40,7 +40,7 @@ LISTED = 8
 
 
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
-    """The values as a tensor that shares their memory where possible, detached from gradients.
+    """Return the values as a tensor that shares their memory where possible, detached from gradients.
 
     Raises RequestError for anything but a dense array of real numbers, with a value in every place.
     """
@@ -97,7 +97,9 @@ def expect_unmasked(values: object, what: str) -> None:
 
 
 def dense(tensor: Tensor, what: str) -> Tensor:
-    """The tensor in a form that torch computes with; raises RequestError if it does not hold its numbers."""
+    """Return the tensor in a form that torch computes with; raises RequestError
+    if it does not hold its numbers.
+    """
     if tensor.is_nested or tensor.layout != torch.strided:
         kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
         raise RequestError(f"{what} must be one dense array; got a tensor that is {kind}")
@@ -115,7 +117,7 @@ def dense(tensor: Tensor, what: str) -> Tensor:
 
 
 def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
-    """A two-dimensional tensor with at least one column; the error says how to make one."""
+    """Return a two-dimensional tensor with at least one column; the error says how to make one."""
     matrix = as_tensor(values, what)
     if matrix.ndim != 2:
         hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""
@@ -126,7 +128,7 @@ def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m
 
 
 def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
-    """The chosen rows in words, counted from 0.
+    """Return the chosen rows in words, counted from 0.
 
     >>> listed_rows(torch.tensor([False, True, False, True]))
     'rows 1 and 3'
@@ -140,7 +142,7 @@ def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
 
 
 def items(values: Iterable[Any], what: str) -> Iterator[Any]:
-    """An iterator over the values; raises RequestError for what is no list of any kind."""
+    """Return an iterator over the values; raises RequestError for what is no list of any kind."""
     try:
         return iter(values)
     except TypeError:
@@ -150,7 +152,7 @@ def items(values: Iterable[Any], what: str) -> Iterator[Any]:
 
 
 def labelled(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """The pairs (features or images, labels) of batches; raises RequestError for anything else."""
+    """Yield the pairs (features or images, labels) of batches; raises RequestError for anything else."""
     for number, batch in enumerate(items(batches, "batches")):
         if not isinstance(batch, tuple | list) or len(batch) != 2:
             raise RequestError(f"batch {number} must be (inputs, labels); got a {type(batch).__name__}")

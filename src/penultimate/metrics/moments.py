@@ -84,7 +84,7 @@ class ClassMoments:
         self.counts.index_add_(0, rows, torch.ones_like(squares))
 
     def _places(self, labels: Int[Tensor, " b"]) -> Int[Tensor, " b"]:
-        """The row of each label; a label that is new takes the next row."""
+        """Return the row of each label; a label that is new takes the next row."""
         assert self.origin is not None
         known = self._sorted.to(labels.device)
         places = torch.searchsorted(known, labels)
@@ -143,23 +143,23 @@ class ClassMoments:
         return self
 
     def classes(self) -> Int[Tensor, " c"]:
-        """The labels of the classes that have points, ascending."""
+        """Return the labels of the classes that have points, ascending."""
         return self._sorted
 
     def sizes(self) -> Float[Tensor, " c"]:
-        """The number of points of each of them."""
+        """Return the number of points of each of them."""
         return self.counts[self._rows]
 
     def alone(self) -> list[int]:
-        """The classes that have one point only."""
+        """Return the classes that have one point only."""
         return [int(label) for label in self._sorted[self.sizes() == 1]]
 
     def means(self) -> Float[Tensor, "c m"]:
-        """The means of the classes that have points, about the origin."""
+        """Return the means of the classes that have points, about the origin."""
         return self.sums[self._rows] / self.sizes()[:, None]
 
     def variances(self) -> Variances:
-        """The variances between and within the classes that have points.
+        """Return the variances between and within the classes that have points.
 
         A class's variance is clamped at 0, since rounding (in a class of one, say) could make it negative.
         """
@@ -241,15 +241,15 @@ class SequentialMoments:
             known.add(label)
 
     def classes(self) -> Int[Tensor, " c"]:
-        """The classes that have points, in the order in which they came."""
+        """Return the classes that have points, in the order in which they came."""
         return torch.tensor(self.over if self._current is None else [*self.over, self._current])
 
     def alone(self) -> list[int]:
-        """The classes that have one point only."""
+        """Return the classes that have one point only."""
         return [*self._alone, *([] if self._current is None or self._count > 1 else [self._current])]
 
     def variances(self) -> Variances:
-        """The variances between and within the classes that have points."""
+        """Return the variances between and within the classes that have points."""
         assert self.origin is not None
         mean, spread, within, pairs = self._with_current()
         count = len(self.classes())

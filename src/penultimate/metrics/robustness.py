@@ -43,7 +43,7 @@ normalisation (Hendrycks and Dietterich, ICLR 2019, table 1; digits as in evalua
 
 
 def mean_corruption_error(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> float:
-    """The mean over corruptions of the error relative to a reference's: 1 is as good, lower is better.
+    """Return the mean over corruptions of the error relative to a reference's: 1 is as good, lower is better.
 
     mCE = (1/C) sum_c [ sum_s E_cs / sum_s R_cs ],    s = severities 1..5
 
@@ -64,7 +64,7 @@ def mean_corruption_error(errors: Errors, reference: Errors = ALEXNET_ERRORS) ->
 
 
 def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dict[str, float]:
-    """Each corruption's error relative to a reference's: CE_c = sum_s E_cs / sum_s R_cs.
+    """Return each corruption's error relative to a reference's: CE_c = sum_s E_cs / sum_s R_cs.
 
     As `mean_corruption_error`, which is the mean of these.
 
@@ -96,7 +96,7 @@ def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dic
 
 
 def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float, int]:
-    """The mean error of a corruption and the number of severities: all, if it is given as a mean."""
+    """Return the mean error of a corruption and the number of severities: all, if it is given as a mean."""
     several = not isinstance(values, int | float)
     try:
         listed = [float(value) for value in values] if several else [float(values)]  # type: ignore[union-attr,arg-type]

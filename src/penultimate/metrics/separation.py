@@ -262,7 +262,7 @@ class VarianceRatios(NamedTuple):
 
 
 def variance_ratios(r2: float) -> VarianceRatios:
-    """The ratios of the variances within (w) and between (b) classes that R^2 = b/(b + w) implies.
+    """Return the ratios of the variances within (w) and between (b) classes that R^2 = b/(b + w) implies.
 
     w/b = 1/R^2 - 1,    b/w = R^2/(1 - R^2),    (b - w)/(b + w) = 2 R^2 - 1
 
@@ -283,7 +283,7 @@ def variance_ratios(r2: float) -> VarianceRatios:
 
 
 def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, " m"]:
-    """The mean of all examples, equally weighted; raises RequestError as `update` does."""
+    """Return the mean of all examples, equally weighted; raises RequestError as `update` does."""
     total: Float[Tensor, " m"] | None = None
     examples = 0
     for matrix in batches:

@@ -111,7 +111,7 @@ def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
 
 
 def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> float:
-    """The unbiased HSIC_1 of two symmetric Gram matrices, whatever their diagonals; float64.
+    """Return the unbiased HSIC_1 of two symmetric Gram matrices, whatever their diagonals; float64.
 
     Raises RequestError for n < 4.
 
@@ -128,7 +128,7 @@ def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> floa
 
 
 def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
-    """What HSIC_1 needs of activations [n p]: U(A) above its diagonal, [n(n-1)/2], float64.
+    """Return what HSIC_1 needs of activations [n p]: U(A) above its diagonal, [n(n-1)/2], float64.
 
     It is exactly zero if examples differ by no more than the rounding of their dtype. Raises RequestError for
     n < 4 and for activations that are not finite (with the rows).
@@ -167,7 +167,7 @@ def u_centred(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 
 
 def packed(gram: Float[Tensor, "n n"]) -> Float[Tensor, " pairs"]:
-    """The numbers above the diagonal, row by row."""
+    """Return the numbers above the diagonal, row by row."""
     return gram.take(_above_diagonal(len(gram), gram.device))
 
 
@@ -264,7 +264,7 @@ def expect_enough(n: int) -> None:
 
 
 def _on_known_device(matrix: Shaped[Tensor, "n p"]) -> Shaped[Tensor, "n p"]:
-    """The CPU stands in for devices that do not compute in float64."""
+    """Return the CPU stands in for devices that do not compute in float64."""
     return matrix if matrix.device.type in PIECE_ELEMENTS else matrix.cpu()
 
 

@@ -20,7 +20,8 @@ MOST_PAIRS = 2**28
 
 
 def leep(probabilities: ArrayLike, labels: Names) -> float:
-    """The log likelihood of the labels when they are guessed from the source classes alone, per example.
+    """Return the log likelihood of the labels when they are guessed from the source classes alone,
+    per example.
 
     LEEP = (1/n) sum_i log sum_z P(y_i | z) p_iz,    P(y | z) = sum_{i: y_i = y} p_iz / sum_i p_iz
 
@@ -51,7 +52,7 @@ def leep(probabilities: ArrayLike, labels: Names) -> float:
 
 
 def nce(predictions: ArrayLike, labels: Names) -> float:
-    """The negative conditional entropy of the labels, given the source classes that are predicted.
+    """Return the negative conditional entropy of the labels, given the source classes that are predicted.
 
     NCE = -H(Y | Z) = sum_{y, z} P(y, z) log P(y | z)
 
@@ -84,7 +85,7 @@ class ClassAssignment(NamedTuple):
     accuracy: float
 
     def score(self, predictions: ArrayLike, labels: ArrayLike) -> float:
-        """The accuracy on examples [n]; a prediction that stands for no class is wrong."""
+        """Return the accuracy on examples [n]; a prediction that stands for no class is wrong."""
         predicted = as_classes(predictions, "predictions", device=self.source.device)
         truth = _as_labels(labels, len(predicted), self.source.device)
         places = torch.searchsorted(self.source, predicted).clamp_max(len(self.source) - 1)
@@ -93,7 +94,8 @@ class ClassAssignment(NamedTuple):
 
 
 def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignment:
-    """The map from source classes to a task's classes under which the predictions are right most often.
+    """Return the map from source classes to a task's classes under which the predictions are right most
+    often.
 
     max over maps of sum_i C_{i, map(i)},    C_ij = |{examples of class j that are predicted as i}|
 
@@ -147,7 +149,8 @@ def assignment_accuracy(
     test_predictions: ArrayLike,
     test_labels: Names,
 ) -> float:
-    """How often a network is right on a task whose classes are taken for the ones that it was trained on.
+    """Return how often a network is right on a task whose classes are taken for the ones
+    that it was trained on.
 
     sum_i 1[map(p_i) = y_i] / n,    over the test examples, with `class_assignment` of the training examples
 
@@ -169,7 +172,7 @@ def semantic_overlap(
     source_classes: Sequence[str],
     counterparts: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """How many of a task's classes are also classes that the network was trained on, by their names.
+    """Return how many of a task's classes are also classes that the network was trained on, by their names.
 
     A class overlaps that has the name of a source class (however they are capitalised, an underscore being a
     space), or to which `counterparts` names source classes: those that it corresponds to, or is a superclass

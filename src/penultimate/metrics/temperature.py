@@ -20,7 +20,7 @@ ITERATIONS = 200
 
 
 def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> float:
-    """The temperature T > 0 at which softmax(logits / T) is most likely to give the labels.
+    """Return the temperature T > 0 at which softmax(logits / T) is most likely to give the labels.
 
     T = argmin_T -(1/n) sum_i log softmax(z_i / T)_y,    y = y_i
 
@@ -92,7 +92,7 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
 def _derivatives(
     logits: Shaped[Tensor, "n k"], labels: Int[Tensor, " n"], inverse: float
 ) -> tuple[float, float]:
-    """The first and second derivative of the mean NLL in b = 1/T, at b = `inverse`."""
+    """Return the first and second derivative of the mean NLL in b = 1/T, at b = `inverse`."""
     slope = curvature = 0.0
     for start, block in blocks(logits):
         below = block.double() - block.amax(1, keepdim=True)
@@ -114,6 +114,6 @@ def _derivatives(
 
 
 def _gaps(block: Float[Tensor, "b k"], start: int, labels: Int[Tensor, " n"]) -> Float[Tensor, " b"]:
-    """How far each label's logit is below the largest of its row."""
+    """Return how far each label's logit is below the largest of its row."""
     refuse_unreal(block, start)
     return (block.amax(1) - own_values(block, labels[start : start + len(block)])).cpu()

@@ -38,7 +38,8 @@ ROW_ELEMENTS = 1 << 22
 
 
 def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
-    """The log evidence of linear regression on the classes' indicators, per example; the mean over classes.
+    """Return the log evidence of linear regression on the classes' indicators, per example;
+    the mean over classes.
 
     LogME = mean_c max_{a, b} log p(y_c | F, a, b) / n,    y_c = F w + N(0, 1/b),  w ~ N(0, 1/a)
 
@@ -61,7 +62,7 @@ def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
 
 def h_score(features: ArrayLike | Bank, labels: Names | None = None) -> float:
-    """The variance between classes in units of the variance overall, shrunk as Ledoit and Wolf do.
+    """Return the variance between classes in units of the variance overall, shrunk as Ledoit and Wolf do.
 
     H = (1 - a) tr(S_a^-1 S_B),    S_a = (1 - a) S + a tr(S)/m I,    S_B = sum_c n_c/n (mu_c - mu)(mu_c - mu)'
 
@@ -82,7 +83,8 @@ def h_score(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
 
 def transrate(features: ArrayLike | Bank, labels: Names | None = None, epsilon: float = EPSILON) -> float:
-    """How many fewer nats the features take to code, to within `epsilon`, when their classes are known.
+    """Return how many fewer nats the features take to code, to within `epsilon`,
+    when their classes are known.
 
     R(Z) - sum_c n_c/n R(Z_c),    R(Z) = log det(I + Z'Z / (n epsilon)) / 2,    Z = F - mean F
 
@@ -133,7 +135,7 @@ class FeatureScores:
         self._products, self._sums = self._moments()
 
     def logme(self) -> float:
-        """The maximum evidence of regression on each class, per example; the mean over classes.
+        """Return the maximum evidence of regression on each class, per example; the mean over classes.
 
         For noise and prior in the ratio t, y ~ N(0, (FF' + t I)/a), and the best a is n over the misfit
         y'(FF' + t I)^-1 y: one unknown is left, of which the evidence may have several maxima.
@@ -152,7 +154,7 @@ class FeatureScores:
         return float(_Evidence(squares, explained, left, free).maximum().mean())
 
     def h_score(self) -> float:
-        """The regularised H-score."""
+        """Return the regularised H-score."""
         squares, projections = self._centred
         squares = squares[len(squares) - projections.shape[1] :]
         n, m = self._n, self._m
@@ -201,7 +203,7 @@ class FeatureScores:
         return products, sums
 
     def _fourth_moment(self) -> float:
-        """The mean of |x - mu|^4."""
+        """Return the mean of |x - mu|^4."""
         total = 0.0
         for _, block in float64_blocks(self._matrix):
             total += float(block.div_(self._scale).sub_(self._mean).square_().sum(1).square_().sum())
@@ -212,7 +214,7 @@ class FeatureScores:
         return self._spectrum(torch.zeros_like(self._mean))
 
     def _spectrum(self, origin: Float[Tensor, " m"]) -> tuple[Tensor, Tensor]:
-        """The squares of S, ascending, and U'Y [k r] of the last r, which are above rounding.
+        """Return the squares of S, ascending, and U'Y [k r] of the last r, which are above rounding.
 
         Of the points about their mean, moved by `origin`.
         """
@@ -249,7 +251,7 @@ class _Evidence:
         self.examples = len(squares) + free
 
     def maximum(self) -> Float[Tensor, " k"]:
-        """The largest value for each class: at one of the local maxima, or in a limit of t.
+        """Return the largest value for each class: at one of the local maxima, or in a limit of t.
 
         Wherever the slope turns from rising to falling between neighbours on a grid, a maximum is enclosed.
         Two that lie in one step of the grid differ by less than 1e-6. As the slope is at most 1/2, a step
@@ -281,7 +283,9 @@ class _Evidence:
         return best
 
     def _limits(self) -> Float[Tensor, " k"]:
-        """The values where t is infinite (no prior is left), or 0, if as many directions as examples are."""
+        """Return the values where t is infinite (no prior is left), or 0,
+        if as many directions as examples are.
+        """
         norms = self.explained.sum(1) + self.left
         zero = torch.zeros((), dtype=torch.float64, device=norms.device)
         value = self._value(norms, zero)

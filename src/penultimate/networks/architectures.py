@@ -37,7 +37,9 @@ WHAT = "network file"
 
 
 def options(source: Source) -> dict[str, Any]:
-    """What an architecture is made with besides its name; trained weights, downloaded or not, change it."""
+    """Return what an architecture is made with besides its name; trained weights, downloaded or not,
+    change it.
+    """
     chosen = {name: source.settings[name] for name in ("num_classes",) if name in source.settings}
     if source.kind == "torchvision" and source.name in INCEPTIONS:
         trained = "weights" in source.settings or source.settings.get("pretrained", True)
@@ -48,7 +50,7 @@ def options(source: Source) -> dict[str, Any]:
 def create(
     kind: str, name: str, made_with: Mapping[str, Any], seed: int = 0, kept: tuple[bytes, str] | None = None
 ) -> nn.Module:
-    """The architecture with the first weights of a seed; the caller's random numbers stay as they are.
+    """Return the architecture with the first weights of a seed; the caller's random numbers stay as they are.
 
     `kept` are the text of a Python file as it was, and where it lay: it is executed as if it still did.
     """
@@ -61,7 +63,9 @@ def create(
 
 
 def download(source: Source) -> nn.Module:
-    """The network with the weights that its library downloads; without the auxiliary heads among them."""
+    """Return the network with the weights that its library downloads;
+    without the auxiliary heads among them.
+    """
     heads = ("aux_logits", "init_weights")  # on which torchvision decides itself where it loads weights
     chosen = {name: value for name, value in options(source).items() if name not in heads}
     module = _of_library(source.kind, source.name, chosen, source.weights_name or True)
@@ -71,7 +75,8 @@ def download(source: Source) -> nn.Module:
 
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
-    """How images are prepared for a network: as its library or its own attribute says, unless told otherwise.
+    """Return how images are prepared for a network: as its library or its own attribute says,
+    unless told otherwise.
 
     Also where it is from.
 
@@ -94,7 +99,7 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
 
 
 def with_told(origin: str, settings: Mapping[str, Any]) -> str:
-    """Where a preparation is from, and what a source said of it.
+    """Return where a preparation is from, and what a source said of it.
 
     >>> with_told("its weights", {"crop": 160, "seed": 1})
     'its weights; crop=160 as told'
@@ -104,7 +109,7 @@ def with_told(origin: str, settings: Mapping[str, Any]) -> str:
 
 
 def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
-    """A preparation with what a source says of it; a crop alone has the resizing go with it."""
+    """Return a preparation with what a source says of it; a crop alone has the resizing go with it."""
     crop = settings.get("crop", found.crop)
     mean, std = (settings.get(name, getattr(found.statistics, name)) for name in ("mean", "std"))
     if not isinstance(crop, int) or crop < 1:
@@ -142,7 +147,9 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
 
 
 def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | bool = False) -> nn.Module:
-    """The architecture as its library makes it; `weights`: a name of torchvision's, or True for the usual."""
+    """Return the architecture as its library makes it; `weights`: a name of torchvision's,
+    or True for the usual.
+    """
     loading = at_hand(kind, name, weights) if weights else contextlib.nullcontext()
     try:
         with loading, warnings.catch_warnings():
@@ -191,7 +198,9 @@ def expect_known(kind: str, name: str) -> None:
 
 
 def _has(kind: str, name: str) -> bool:
-    """Whether a library has an architecture; timm also by its former name, and not with unknown weights."""
+    """Return whether a library has an architecture; timm also by its former name,
+    and not with unknown weights.
+    """
     if kind != "timm":
         return name in _names(kind)
     from timm.models import get_pretrained_cfg, is_model, parse_model_name
@@ -217,7 +226,8 @@ def _names(kind: str) -> frozenset[str]:
 
 
 def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None) -> nn.Module:
-    """What a function of a Python file returns; raises RequestError where it is no module, with the line.
+    """Return what a function of a Python file returns; raises RequestError where it is no module,
+    with the line.
 
     The file runs where it lies, with the modules beside it, and finds what it reads beside it.
     """
@@ -270,7 +280,7 @@ def _of_timm(module: nn.Module) -> Preparation:
 
 
 def _of_torchvision(source: Source) -> Preparation:
-    """What belongs to the weights: those of a name, those whose file this is, else the usual ones."""
+    """Return what belongs to the weights: those of a name, those whose file this is, else the usual ones."""
     from torchvision import models
 
     known = list(models.get_model_weights(source.name))

@@ -59,7 +59,7 @@ def alike(one: list[float], other: list[float]) -> bool:
 
 @torch.no_grad()
 def _outputs(module: nn.Module, prepared: Preparation) -> list[Tensor]:
-    """What a network makes of two images of noise, on one thread, whose number changes the last bits.
+    """Return what a network makes of two images of noise, on one thread, whose number changes the last bits.
 
     A network that draws random numbers draws the same ones each time. One that refuses the images makes
     nothing of them, which its own step tells.
@@ -75,7 +75,7 @@ def _outputs(module: nn.Module, prepared: Preparation) -> list[Tensor]:
 
 
 def _digest(value: Any) -> str:
-    """The digest of a tensor; of another value that a network keeps in its state, that of its text."""
+    """Return the digest of a tensor; of another value that a network keeps in its state, that of its text."""
     try:
         whole = value.detach().cpu().contiguous()
         content = whole.reshape(-1).view(torch.uint8).numpy().tobytes()
@@ -102,7 +102,9 @@ def noise(prepared: Preparation, count: int = 2) -> Tensor:
 
 
 def obtain(source: Source) -> tuple[nn.Module, str]:
-    """The network with the weights that its source specifies, in evaluation mode, and what was left out."""
+    """Return the network with the weights that its source specifies, in evaluation mode,
+    and what was left out.
+    """
     library = source.kind in ("timm", "torchvision")
     if library and source.weights is None and source.settings.get("pretrained", True):
         return download(source).eval(), ""

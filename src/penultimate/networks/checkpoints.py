@@ -42,7 +42,7 @@ LISTED = 4
 
 
 def read_weights(path: Path, ema: bool = False, part: str = "") -> dict[str, Any]:
-    """The tensors (and extra states) of a safetensors file or a checkpoint, by name.
+    """Return the tensors (and extra states) of a safetensors file or a checkpoint, by name.
 
     Where several dictionaries in the file hold some, names begin with that of their dictionary (`WITHIN`).
     `ema` takes the averaged ones alone, `part` those under a name, such as teacher: both under what follows.
@@ -79,7 +79,7 @@ def read_weights(path: Path, ema: bool = False, part: str = "") -> dict[str, Any
 
 
 def boundaries(name: str) -> list[tuple[int, int]]:
-    """Where the parts of a tensor's name end, and where the next ones begin.
+    """Return where the parts of a tensor's name end, and where the next ones begin.
 
     >>> boundaries("ema / block.weight")
     [(3, 6), (11, 12)]
@@ -88,7 +88,7 @@ def boundaries(name: str) -> list[tuple[int, int]]:
 
 
 def is_averaged(name: str) -> bool:
-    """Whether a part of a name says that it holds averaged weights.
+    """Return whether a part of a name says that it holds averaged weights.
 
     >>> is_averaged("model_ema.module."), is_averaged("schema.")
     (True, False)
@@ -97,12 +97,12 @@ def is_averaged(name: str) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first of some names."""
+    """Return the first of some names."""
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
 def _content(path: Path) -> Any:
-    """What a file holds, told by its bytes and not by its name."""
+    """Return what a file holds, told by its bytes and not by its name."""
     try:
         if path.is_dir():
             inside = sorted(each.name for each in path.iterdir() if each.suffix in WEIGHTS)
@@ -136,7 +136,7 @@ def _no_weights(path: Path, why: str) -> RequestError:
 
 
 def _said(error: Exception, path: Path) -> str:
-    """What an unpickler, a zip file or a header says; of what would be code to run, its name."""
+    """Return what an unpickler, a zip file or a header says; of what would be code to run, its name."""
     text = str(error)
     refused = "weights_only" in text or "Weights only" in text
     found = FORBIDDEN.search(text)
@@ -156,7 +156,9 @@ def _said(error: Exception, path: Path) -> str:
 
 
 def _would_run(path: Path) -> str:
-    """The first thing that a pickle asks to have imported; '' if it asks for nothing. None of it is run."""
+    """Return the first thing that a pickle asks to have imported; '' if it asks for nothing.
+    None of it is run.
+    """
     with path.open("rb") as file:
         start = file.read(LOOKED_AT)
     texts: list[str] = []
@@ -174,7 +176,7 @@ def _would_run(path: Path) -> str:
 
 
 def _values(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """The tensors and extra states of dictionaries in dictionaries, each dictionary once."""
+    """Yield the tensors and extra states of dictionaries in dictionaries, each dictionary once."""
     waiting: list[tuple[str, Mapping[Any, Any]]] = [("", content)]
     seen = {id(content)}
     while waiting:
@@ -190,7 +192,7 @@ def _values(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _under(values: Mapping[str, Any], wanted: Callable[[list[str]], bool]) -> dict[str, Any]:
-    """The values whose names have parts, up to one of them, that are wanted: by what follows these."""
+    """Return the values whose names have parts, up to one of them, that are wanted: by what follows these."""
     found = {}
     for name, value in values.items():
         for end, start in boundaries(name):

@@ -79,7 +79,7 @@ def _refused(host: str, port: int) -> str:
 
 
 def _of_timm(name: str) -> tuple[bool, str] | None:
-    """Whether weights of timm are here, and from where they come; None where nothing is downloaded."""
+    """Return whether weights of timm are here, and from where they come; None where nothing is downloaded."""
     try:
         from huggingface_hub import constants, try_to_load_from_cache
         from timm.models import get_pretrained_cfg, parse_model_name
@@ -120,7 +120,7 @@ def _of_torchvision(name: str, weights: str | bool) -> tuple[bool, str] | None:
 
 
 def _is_loaded(url: str) -> bool:
-    """Whether torch.hub has the file of an address."""
+    """Return whether torch.hub has the file of an address."""
     import torch
 
     return Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name).is_file()

@@ -38,23 +38,23 @@ AGAIN = "copy or download it again"
 
 
 def is_safetensors(head: bytes) -> bool:
-    """Whether a file begins as safetensors do: with the length of a header, and a header in JSON."""
+    """Return whether a file begins as safetensors do: with the length of a header, and a header in JSON."""
     return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 2**40
 
 
 def is_checkpoint(head: bytes) -> bool:
-    """Whether a file begins as those of torch.save do."""
+    """Return whether a file begins as those of torch.save do."""
     return head.startswith((PICKLE, ZIP))
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes of a file."""
+    """Return the first bytes of a file."""
     with path.open("rb") as file:
         return file.read(HEAD)
 
 
 def described(path: Path, head: bytes) -> str:
-    """What a file is that is no checkpoint, and the nearest way to one; '' where nothing is known.
+    """Return what a file is that is no checkpoint, and the nearest way to one; '' where nothing is known.
 
     >>> described(Path("w.pth"), b"<!DOCTYPE html><html><body>Not found")
     'it is an HTML page, such as a download leaves that went wrong; copy or download it again'
@@ -118,7 +118,7 @@ def _is_tar(path: Path) -> bool:
 
 
 def _is_onnx(path: Path, head: bytes) -> bool:
-    """Whether a file begins as a serialised ONNX model does, with its version and who made it."""
+    """Return whether a file begins as a serialised ONNX model does, with its version and who made it."""
     return path.suffix == ".onnx" or (head[:1] == b"\x08" and 0 < head[1] < 32 and head[2:3] in b'\x12\x1a":')
 
 
@@ -154,7 +154,7 @@ def _of_text(head: bytes) -> str:
 
 
 def _json(text: str) -> str:
-    """What an answer in JSON says went wrong."""
+    """Return what an answer in JSON says went wrong."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

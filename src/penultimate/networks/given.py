@@ -97,7 +97,7 @@ class GivenNetwork:
     class_names: tuple[str, ...]
 
     def to(self, device: str) -> GivenNetwork:
-        """The same network, which from now on runs on a device; an ONNX network stays on the CPU."""
+        """Return the same network, which from now on runs on a device; an ONNX network stays on the CPU."""
         for module in (self.body, self.final):
             if module is not None:
                 module.to(device)
@@ -138,14 +138,14 @@ class GivenNetwork:
     def features(
         self, images: UInt8[Tensor, "n h w c"] | Float[Tensor, "n channels side side"]
     ) -> Float[Tensor, "n m"]:
-        """The penultimate features, float32."""
+        """Return the penultimate features, float32."""
         with plainly(device_of(self.body)):
             features: Tensor = self.body(self.prepared(images))
         return of_one_pixel(features).float()
 
     @torch.inference_mode()
     def logits(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
-        """The final layer's output for the features."""
+        """Return the final layer's output for the features."""
         if self.final is None:
             raise RequestError("the network has no final layer that takes its features to logits")
         with plainly(features.device):
@@ -208,7 +208,7 @@ def network_of(model: Model) -> GivenNetwork:
 
 
 def load_given(folder: Path) -> GivenNetwork:
-    """The network that `fetch` stored in a folder; raises DamagedFileError if it cannot be read."""
+    """Return the network that `fetch` stored in a folder; raises DamagedFileError if it cannot be read."""
     try:
         card = json.loads((folder / GIVEN).read_text("utf-8"))
         statistics = ChannelStatistics(**card["preparation"].pop("statistics"))
@@ -223,7 +223,7 @@ def load_given(folder: Path) -> GivenNetwork:
 
 
 def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[nn.Module, nn.Module | None]:
-    """The body and the final layer."""
+    """Return the body and the final layer."""
     if card["kind"] == "onnx":
         return OnnxBody(folder / GRAPH), None
     if card["kind"] == LIVE:
@@ -252,7 +252,7 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
 
 
 def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> tuple[Final | str, str]:
-    """The final layers, found on two images of noise; or the layer whose output are the features.
+    """Return the final layers, found on two images of noise; or the layer whose output are the features.
 
     Also what to note if that is not certain.
     """
@@ -370,7 +370,7 @@ def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: P
 
 
 def noted(remarks: Mapping[str, str]) -> dict[str, Any]:
-    """What a reader must know of how a network was fetched, as facts of the step: a sentence by two words."""
+    """Return what to know of how a network was fetched, as facts of the step: sentences by two words."""
     told = {short: text for short, text in remarks.items() if text}
     return {"noted": told} if told else {}
 
@@ -389,7 +389,7 @@ def _write_card(folder: Path, source: Source, class_names: tuple[str, ...], **re
 
 
 def _square(image: np.ndarray, prepared: Preparation, channels: int) -> np.ndarray:
-    """One image resized and cropped by Pillow: uint8 [crop crop channels]."""
+    """Return one image resized and cropped by Pillow: uint8 [crop crop channels]."""
     picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
     if picture.mode != (mode := "L" if channels == 1 else "RGB"):
         picture = picture.convert(mode)

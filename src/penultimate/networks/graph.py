@@ -60,7 +60,7 @@ ENDS = (b"", b"Sigmoid", b"Tanh", b"Softmax")
 
 
 def files_of(path: Path) -> list[Path]:
-    """An ONNX file, and every file beside it in which one of its tensors lies.
+    """Return an ONNX file, and every file beside it in which one of its tensors lies.
 
     Raises RequestError for a file that is no ONNX network, for a place outside its folder, and for a file
     that is missing.
@@ -83,7 +83,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def parsed(path: Path) -> Any:
-    """The model of a file, without the tensors that lie beside it."""
+    """Return the model of a file, without the tensors that lie beside it."""
     onnx = library()
     try:
         model = onnx.load(path, load_external_data=False)
@@ -100,7 +100,7 @@ def parsed(path: Path) -> Any:
 
 
 def with_weights(path: Path) -> Any:
-    """The model of a file with all of its tensors inside."""
+    """Return the model of a file with all of its tensors inside."""
     from onnx.external_data_helper import load_external_data_for_tensor
 
     onnx = library()
@@ -115,7 +115,7 @@ def with_weights(path: Path) -> Any:
 
 
 def library() -> Any:
-    """The library that reads ONNX files; raises RequestError where it is not installed."""
+    """Return the library that reads ONNX files; raises RequestError where it is not installed."""
     try:
         import onnx
         import onnx.inliner
@@ -125,13 +125,13 @@ def library() -> Any:
 
 
 def _place(tensor: Any) -> str:
-    """The file in which a tensor lies, as its model names it; '' for one that is inside."""
+    """Return the file in which a tensor lies, as its model names it; '' for one that is inside."""
     places: dict[str, str] = {entry.key: entry.value for entry in tensor.external_data}
     return places.get("location", "")
 
 
 def tensors_in(model: Any) -> Iterator[Any]:
-    """Every tensor of a model: initial values, those of attributes, and those of graphs in graphs."""
+    """Yield every tensor of a model: initial values, those of attributes, and those of graphs in graphs."""
     for graph in graphs_in(model.graph):
         yield from graph.initializer
         for sparse in graph.sparse_initializer:
@@ -150,7 +150,7 @@ def _tensors_of(attribute: Any) -> Iterator[Any]:
 
 
 def graphs_in(graph: Any) -> Iterator[Any]:
-    """A graph, and the graphs of its conditions and loops."""
+    """Yield a graph, and the graphs of its conditions and loops."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -169,7 +169,7 @@ class _Known:
     shapes: dict[str, tuple[int, ...]]
 
     def kernel(self, node: Any) -> tuple[int, ...]:
-        """The size of a convolution's kernel; () where it is not known."""
+        """Return the size of a convolution's kernel; () where it is not known."""
         weight = self.shapes.get(node.input[LINEAR[node.op_type]], ())
         return tuple(_settings(node).get("kernel_shape", ())) or weight[2:]
 
@@ -197,7 +197,7 @@ def let_features_out(model: Any) -> bool:
 
 
 def _constants(graph: Any) -> set[str]:
-    """The values that no image changes, the scales of dynamic quantisation among them."""
+    """Return the values that no image changes, the scales of dynamic quantisation among them."""
     known = {tensor.name for tensor in graph.initializer}
     known |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
     for node in graph.node:
@@ -211,7 +211,7 @@ def _constants(graph: Any) -> set[str]:
 
 
 def _last_layer(graph: Any, output: str, known: _Known) -> tuple[Any, list[Any]] | None:
-    """The operator that gives the logits of an output, and the operators between them."""
+    """Return the operator that gives the logits of an output, and the operators between them."""
     places = {name: place for place, node in enumerate(graph.node) for name in node.output}
     open_values, between, branched = {output}, list[Any](), False
     while open_values and open_values <= places.keys():
@@ -235,7 +235,7 @@ def _last_layer(graph: Any, output: str, known: _Known) -> tuple[Any, list[Any]]
 
 
 def _is_last(node: Any, known: _Known, averaged: bool) -> bool:
-    """Whether a linear operator takes features [n m], or [n m h w] position by position."""
+    """Return whether a linear operator takes features [n m], or [n m h w] position by position."""
     place, settings = LINEAR[node.op_type], _settings(node)
     if len(node.input) <= place or node.input[place] not in known.constants:
         return False
@@ -253,7 +253,9 @@ def _is_last(node: Any, known: _Known, averaged: bool) -> bool:
 
 
 def _rectifies(graph: Any, node: Any) -> bool:
-    """Whether an operator is a ReLU by another name, behind which a trunk ends: clip to 0 and above."""
+    """Return whether an operator is a ReLU by another name, behind which a trunk ends:
+    clip to 0 and above.
+    """
     if node.op_type not in ("Clip", "Max"):
         return False
     settings = _settings(node)
@@ -268,7 +270,7 @@ def _rectifies(graph: Any, node: Any) -> bool:
 
 
 def _value(graph: Any, name: str) -> float | None:
-    """A constant number of a graph; None for what is none."""
+    """Return a constant number of a graph; None for what is none."""
     onnx = library()
     stored = [tensor for tensor in graph.initializer if tensor.name == name]
     for node in graph.node:
@@ -285,7 +287,7 @@ def _value(graph: Any, name: str) -> float | None:
 
 
 def _given(graph: Any, node: Any, between: list[Any], kernel: tuple[int, ...]) -> str | None:
-    """The name of a value [n m] that is what a layer is given, in floating-point numbers.
+    """Return the name of a value [n m] that is what a layer is given, in floating-point numbers.
 
     None where a quantised value has no scale in the graph.
     """
@@ -331,7 +333,9 @@ def _settings(node: Any) -> dict[str, Any]:
 
 
 def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes of the values of a model, as far as they follow from its inputs; 0 for what may vary."""
+    """Return the shapes of the values of a model, as far as they follow from its inputs;
+    0 for what may vary.
+    """
     onnx = library()
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     try:
@@ -349,7 +353,9 @@ def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
 
 
 def count_weights(model: Any) -> int:
-    """How many weights a model has: its constant numbers but for scales, zero points, moments and sizes."""
+    """Return how many weights a model has: its constant numbers but for scales, zero points,
+    moments and sizes.
+    """
     total = 0
     for graph in graphs_in(model.graph):
         uses: dict[str, list[tuple[str, int]]] = {}

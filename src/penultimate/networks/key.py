@@ -37,7 +37,7 @@ class NetworkKey:
         return self.seed is None
 
     def columns(self) -> dict[str, Any]:
-        """The columns of a row that name this network; what does not apply is None."""
+        """Return the columns of a row that name this network; what does not apply is None."""
         names = {"objective": self.objective, "backbone": self.backbone, "arm": self.arm}
         return {
             **{name: text or None for name, text in names.items()},
@@ -54,7 +54,7 @@ class NetworkKey:
 def grid(
     objectives: Sequence[str], backbones: Sequence[str], seeds: Sequence[int], draws: int | str, arm: str
 ) -> Iterator[NetworkKey]:
-    """The networks of a grid, one seed after the other; `draws` "seed" gives each seed its own draw.
+    """Yield the networks of a grid, one seed after the other; `draws` "seed" gives each seed its own draw.
 
     >>> [str(key) for key in grid(["softmax", "sigmoid"], ["glyphnet"], [3], "seed", "")]
     ['softmax | glyphnet | seed 3, draw 3', 'sigmoid | glyphnet | seed 3, draw 3']

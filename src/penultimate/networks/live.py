@@ -74,7 +74,9 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
 
 
 def kept(name: str) -> nn.Module:
-    """A copy of a module that is kept; raises RequestError where this process has kept none of the name."""
+    """Return a copy of a module that is kept; raises RequestError where this process has kept none
+    of the name.
+    """
     if name not in _KEPT:
         raise RequestError(
             f"'{name}' is a module of the Python session that evaluated it, and unknown to this one: evaluate"

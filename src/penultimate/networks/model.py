@@ -70,7 +70,7 @@ class Model:
 
 
 def _of_type(name: str, value: Any, kind: type) -> Any:
-    """A setting's value as its type has it; a list or an array of numbers is a tuple of them."""
+    """Return a setting's value as its type has it; a list or an array of numbers is a tuple of them."""
     if kind is tuple:
         listed = [value] if isinstance(value, int | float) else value
         try:

@@ -62,7 +62,7 @@ class OnnxBody(nn.Module):
         self.parameter_count = int(told[WEIGHTS]) if WEIGHTS in told else count_in(path)
 
     def extra_repr(self) -> str:
-        """Its file, which has all its weights, by its sha256."""
+        """Return its file, which has all its weights, by its sha256."""
         return self.digest
 
     def forward(self, images: Tensor) -> Tensor:
@@ -89,12 +89,12 @@ class OnnxBody(nn.Module):
 
 
 def count_in(path: Path) -> int:
-    """How many weights an ONNX file has."""
+    """Return how many weights an ONNX file has."""
     return graph.count_weights(graph.parsed(path))
 
 
 def with_features(path: Path) -> bytes:
-    """An ONNX file in one piece, of which the features are the only output.
+    """Return an ONNX file in one piece, of which the features are the only output.
 
     They are what its last layer is given (`graph.let_features_out`), or else its output itself. What was
     found is told in the file's own metadata, as are its weights by number.

@@ -30,13 +30,13 @@ class Network(Protocol):
         """Images as the body expects them, float [n c h w]."""
 
     def features(self, images: Tensor) -> Tensor:
-        """The penultimate features, float32 [n m]."""
+        """Return the penultimate features, float32 [n m]."""
 
     def logits(self, features: Tensor) -> Tensor:
-        """The logits [n k] of features [n m]."""
+        """Return the logits [n k] of features [n m]."""
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        """The logarithms of the class probabilities [n k]."""
+        """Return the logarithms of the class probabilities [n k]."""
 
 
 @runtime_checkable

@@ -89,7 +89,7 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    """The source that a text names; raises RequestError if nothing can be loaded from it."""
+    """Return the source that a text names; raises RequestError if nothing can be loaded from it."""
     kind, colon, rest = text.partition(":")
     if kind not in KINDS and (in_file := IN_FILE.fullmatch(text)):
         return _read(text, "file", in_file["name"], in_file["listed"])

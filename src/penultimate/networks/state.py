@@ -21,12 +21,13 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def is_unsized(value: object) -> bool:
-    """Whether a parameter has no size yet, as in a LazyLinear that has seen no images."""
+    """Return whether a parameter has no size yet, as in a LazyLinear that has seen no images."""
     return isinstance(value, Tensor) and bool(is_lazy(value))
 
 
 def tensors_of_state(module: nn.Module) -> dict[str, Tensor]:
-    """A module's parameters, buffers (those that are in no state dictionary too) and tensors of extra states.
+    """Return a module's parameters, buffers (those that are in no state dictionary too)
+    and tensors of extra states.
 
     Raises RequestError for a tensor without values, and for one that is no plain array of numbers.
     """
@@ -48,12 +49,12 @@ def tensors_of_state(module: nn.Module) -> dict[str, Tensor]:
 
 
 def others_of_state(module: nn.Module) -> dict[str, Any]:
-    """What a state dictionary holds besides tensors: the extra states of modules."""
+    """Return what a state dictionary holds besides tensors: the extra states of modules."""
     return {name: value for name, value in module.state_dict().items() if not isinstance(value, Tensor)}
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """The bytes of a tensor of any type, those included that NumPy does not have.
+    """Return the bytes of a tensor of any type, those included that NumPy does not have.
 
     >>> len(bytes_of(torch.zeros(3, dtype=torch.bfloat16)))
     6
@@ -63,7 +64,7 @@ def bytes_of(tensor: Tensor) -> memoryview:
 
 
 def parts_to_digest(module: nn.Module) -> Iterator[bytes | memoryview]:
-    """What tells a module's state from another's: names, types, shapes and contents."""
+    """Yield what tells a module's state from another's: names, types, shapes and contents."""
     for name, tensor in tensors_of_state(module).items():
         yield f"{name}{tensor.dtype}{list(tensor.shape)}".encode()
         yield bytes_of(tensor)
@@ -73,7 +74,7 @@ def parts_to_digest(module: nn.Module) -> Iterator[bytes | memoryview]:
 
 
 def packed(module: nn.Module) -> bytes:
-    """The tensors of a module as a safetensors file; of a type that has no place there, the bytes."""
+    """Return the tensors of a module as a safetensors file; of a type that has no place there, the bytes."""
     tensors = {}
     for name, tensor in tensors_of_state(module).items():
         whole = tensor.cpu().resolve_conj().resolve_neg().contiguous().clone()
@@ -82,7 +83,9 @@ def packed(module: nn.Module) -> bytes:
 
 
 def packed_others(module: nn.Module) -> bytes:
-    """The extra states of a module, as torch.save writes them; b"" without any that can be read in safety."""
+    """Return the extra states of a module, as torch.save writes them;
+    b"" without any that can be read in safety.
+    """
     others = {name: value for name, value in others_of_state(module).items() if name.endswith(EXTRA)}
     if not others:
         return b""
@@ -96,7 +99,7 @@ def packed_others(module: nn.Module) -> bytes:
 
 
 def unpacked_others(content: bytes) -> dict[str, Any]:
-    """What `packed_others` wrote; nothing in it is executed."""
+    """Return what `packed_others` wrote; nothing in it is executed."""
     others: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     return others
 
@@ -127,7 +130,7 @@ def restore(module: nn.Module, values: Mapping[str, Any]) -> None:
 
 
 def other_kinds(module: nn.Module) -> list[str]:
-    """The kinds of floating-point numbers of a module, unless they are float32 alone."""
+    """Return the kinds of floating-point numbers of a module, unless they are float32 alone."""
     found = {value.dtype for value in module.state_dict().values() if isinstance(value, Tensor)}
     kinds = sorted(str(kind).removeprefix("torch.") for kind in found if kind.is_floating_point)
     return [] if kinds == ["float32"] else kinds
@@ -159,7 +162,7 @@ def single_of(module: nn.Module, images: Tensor) -> nn.Module:
 
 
 def _has_place(tensor: Tensor) -> bool:
-    """Whether safetensors has the type of a tensor and reads it again."""
+    """Return whether safetensors has the type of a tensor and reads it again."""
     one = torch.zeros(1, dtype=tensor.dtype)
     try:
         found: Tensor = safetensors.torch.load(safetensors.torch.save({"one": one}))["one"]
@@ -169,14 +172,16 @@ def _has_place(tensor: Tensor) -> bool:
 
 
 def _typed(value: Tensor, own: Tensor | None) -> Tensor:
-    """A tensor that was stored as bytes, in the type of the module's own."""
+    """Return a tensor that was stored as bytes, in the type of the module's own."""
     if own is None or value.dtype != torch.uint8 or own.dtype == torch.uint8:
         return value
     return value.view(own.dtype).reshape(own.shape)
 
 
 def _plain(value: Any) -> Iterator[bytes | memoryview]:
-    """An extra state as bytes: its tensors as they are, all else as it is printed, without addresses."""
+    """Yield an extra state as bytes: its tensors as they are, all else as it is printed,
+    without addresses.
+    """
     if isinstance(value, Tensor):
         yield f"{value.dtype}{list(value.shape)}".encode()
         yield bytes_of(value.dequantize() if value.is_quantized else value)

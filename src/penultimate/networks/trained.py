@@ -61,25 +61,25 @@ class TrainedNetwork:
         return normalise(images.to(device_of(self.backbone)), self.statistics)
 
     def to(self, device: str) -> TrainedNetwork:
-        """The same network, which from now on runs on a device."""
+        """Return the same network, which from now on runs on a device."""
         self.backbone.to(device)
         self.objective.to(device)
         return self
 
     @torch.inference_mode()
     def features(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n m"]:
-        """The penultimate features, float32, of uint8 images."""
+        """Return the penultimate features, float32, of uint8 images."""
         features: Tensor = self.backbone(self.prepared(images))
         return features.float()
 
     @torch.inference_mode()
     def logits(self, features: Tensor) -> Float[Tensor, "n k"]:
-        """The logits of features [n m], as the objective's head defines them."""
+        """Return the logits of features [n m], as the objective's head defines them."""
         logits: Tensor = self.objective(features)
         return logits
 
     def log_probabilities(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        """The logarithms of the class probabilities, as the objective defines them."""
+        """Return the logarithms of the class probabilities, as the objective defines them."""
         logarithms: Tensor = self.objective.log_probabilities(logits)
         return logarithms
 
@@ -87,13 +87,15 @@ class TrainedNetwork:
 def build(
     objective_text: str, backbone_text: str, num_classes: int, seed: int, body: nn.Module | None = None
 ) -> tuple[nn.Module, Objective]:
-    """A fresh backbone (or a `body` that is there) and objective; the weights derive from the seed alone."""
+    """Return a fresh backbone (or a `body` that is there) and objective;
+    the weights derive from the seed alone.
+    """
     built: Any = backbones.build(backbone_text, seed) if body is None else body
     return built, objective(objective_text, built.num_features, num_classes, seed)
 
 
 def snapshot(folder: Path, epoch: int) -> Path:
-    """The folder, inside a run's, of the network of an earlier epoch.
+    """Return the folder, inside a run's, of the network of an earlier epoch.
 
     >>> snapshot(Path("run"), 5).as_posix()
     'run/epoch-00005'
@@ -102,7 +104,7 @@ def snapshot(folder: Path, epoch: int) -> Path:
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
-    """The networks of earlier epochs that a run's folder keeps, by epoch."""
+    """Return the networks of earlier epochs that a run's folder keeps, by epoch."""
     return {int(path.name.partition("-")[2]): path for path in sorted(folder.glob("epoch-*"))}
 
 

@@ -75,7 +75,9 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Any], path: Path) -> s
 
 
 def _without_wrappers(tensors: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
-    """The tensors by names without what compiling and sharing have put into them, unless two would be one."""
+    """Return the tensors by names without what compiling and sharing have put into them,
+    unless two would be one.
+    """
     known = {part for name in own for part in name.split(".")}
     inside = "|".join(part for part in INSIDE if part not in known)
     shorter = {name: re.sub(rf"(?:(?<=^)|(?<=\.)|(?<={WITHIN}))(?:{inside})\.", "", name) for name in tensors}
@@ -85,7 +87,7 @@ def _without_wrappers(tensors: Mapping[str, Any], own: Iterable[str]) -> dict[st
 
 
 def _place(named: Mapping[str, Any], needed: Mapping[str, Tensor], path: Path) -> tuple[str, str]:
-    """The prefix of the file's names, and that of the network's own, without which they are the same.
+    """Return the prefix of the file's names, and that of the network's own, without which they are the same.
 
     Without a prefix that fits, it is the one under which most fit.
     """
@@ -111,7 +113,7 @@ def _place(named: Mapping[str, Any], needed: Mapping[str, Tensor], path: Path) -
 
 
 def _chosen(whole: list[str], named: Mapping[str, Any], wanted: Iterable[str], path: Path) -> str:
-    """The prefix to take of those that fit: not of averaged weights; several must hold the same."""
+    """Return the prefix to take of those that fit: not of averaged weights; several must hold the same."""
     plain = [prefix for prefix in whole if not is_averaged(prefix)]
     if not plain:
         raise RequestError(
@@ -168,13 +170,13 @@ def _kind(tensor: Tensor) -> str:
 
 
 def _switched_off(module: nn.Module, name: str) -> bool:
-    """Whether a tensor is of a part that the network does without (auxiliary heads of GoogLeNet)."""
+    """Return whether a tensor is of a part that the network does without (auxiliary heads of GoogLeNet)."""
     part = name.partition(".")[0]
     return hasattr(module, part) and getattr(module, part) is None
 
 
 def _left_out(path: Path, prefix: str, names: Sequence[str]) -> str:
-    """What of a file was not loaded, as a clause; tensors of another dictionary go by its name."""
+    """Return what of a file was not loaded, as a clause; tensors of another dictionary go by its name."""
     places = [f"all of '{name.split(WITHIN)[0]}'" if WITHIN in name else name for name in names]
     if prefix and WITHIN in prefix:
         outer = prefix.split(WITHIN)[0]

@@ -15,7 +15,7 @@ SINGLE = HOLDOUT.of_arm("")
 
 
 def terms_of(spec: str) -> list[registry.Spec]:
-    """The terms of an objective's spec; none of a network given.
+    """Return the terms of an objective's spec; none of a network given.
 
     >>> [str(term) for term in terms_of("dropout(keep=0.8) + sigmoid()")]
     ['dropout(keep=0.8)', 'sigmoid']
@@ -38,6 +38,8 @@ def best_epochs(measurements: Measurements, arm: str = "") -> ByRun:
 
 
 def of_one_recipe(measurements: Measurements) -> bool:
-    """Whether the main arm was trained as the combinations were, so that its objectives are their parts."""
+    """Return whether the main arm was trained as the combinations were,
+    so that its objectives are their parts.
+    """
     recipe: Mapping[str, object] = measurements.recipe
     return recipe == measurements.in_arm(COMBINATIONS).recipe

@@ -25,14 +25,14 @@ def library(array: Array) -> Any:
 
 
 def cast(array: Array, dtype: str) -> Array:
-    """The array in the dtype of that name; the array itself if it already has it."""
+    """Return the array in the dtype of that name; the array itself if it already has it."""
     if isinstance(array, torch.Tensor):
         return array.to(getattr(torch, dtype))
     return array.astype(dtype, copy=False)
 
 
 def dtype_name(array: Array) -> str:
-    """The name of an array's dtype.
+    """Return the name of an array's dtype.
 
     >>> dtype_name(np.zeros(1, np.float32)), dtype_name(torch.zeros(1))
     ('float32', 'float32')
@@ -41,7 +41,7 @@ def dtype_name(array: Array) -> str:
 
 
 def empty(shape: tuple[int, ...], dtype: str, like: Array) -> Array:
-    """An uninitialised array where `like` lives."""
+    """Return an uninitialised array where `like` lives."""
     if isinstance(like, torch.Tensor):
         return like.new_empty(shape, dtype=getattr(torch, dtype))
     return np.empty(shape, dtype)
@@ -60,17 +60,17 @@ def counting(length: int, like: Array) -> Array:
 
 
 def beside(values: Array, like: Array) -> Array:
-    """The values moved to where `like` lives."""
+    """Return the values moved to where `like` lives."""
     return torch.as_tensor(values).to(like.device) if isinstance(like, torch.Tensor) else to_numpy(values)
 
 
 def to_numpy(array: Array) -> npt.NDArray[Any]:
-    """The array on the host."""
+    """Return the array on the host."""
     return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
 
 
 def at_home(tensor: torch.Tensor) -> Array:
-    """The same memory as a NumPy array if it is on the host, as a tensor if it is on a device."""
+    """Return the same memory as a NumPy array if it is on the host, as a tensor if it is on a device."""
     return tensor.numpy() if on_host(tensor) else tensor
 
 

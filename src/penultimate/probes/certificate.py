@@ -60,7 +60,7 @@ class Certifier:
     def certify(
         self, weight: Float[Array, "k p"], intercept: Float[Array, " k"], penalty: float, tolerance: float
     ) -> Certificate:
-        """The bound at W and the best b; `tolerance` sets how small g_b is made, not the bound itself.
+        """Return the bound at W and the best b; `tolerance` sets how small g_b is made, not the bound itself.
 
         The features are used as they are: z = W x + b, and sum_i r_i (x_i - mu) = sum_i r_i x_i - g_b mu.
         """
@@ -100,7 +100,7 @@ class Certifier:
     def _remainder(
         self, slope: NumpyFloats, centered: NumpyFloats, objective: float, penalty: float
     ) -> float:
-        """The contribution of g_b != 0 to (2); `centered` is the intercept for centred features."""
+        """Return the contribution of g_b != 0 to (2); `centered` is the intercept for centred features."""
         bound = objective + 2 * self.radius * math.sqrt(objective / penalty)
         return 0.5 * float(abs(slope).sum()) * (float(np.ptp(centered)) + bound)
 

@@ -120,7 +120,7 @@ class Descent:
         return direction
 
     def _advance(self, direction: Float[Array, " d"], last_pass: int) -> bool:
-        """One step along `direction`, shortened until it is good enough; False if none is.
+        """Return one step along `direction`, shortened until it is good enough; False if none is.
 
         F must fall by a share of what its slope promises. If F is level up to rounding, its slope decides: F
         is convex, so it has fallen if the slope is still negative (the approximate Wolfe condition of Hager &

@@ -38,7 +38,7 @@ class UnfittedError(RequestError, NotFittedError):  # type: ignore[misc]
 
 
 def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
-    """The accuracy of that name, for class indices; raises RequestError with the nearest known one.
+    """Return the accuracy of that name, for class indices; raises RequestError with the nearest known one.
 
     >>> accuracy_of("mean_per_class")([0, 0, 0, 1], [0, 0, 0, 2])
     0.5
@@ -51,14 +51,16 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier on fixed features: parameters in `__init__`, learnt attributes end in `_`."""
 
     def score(self, X: Data, y: Data = None, metric: str = "top1") -> float:
-        """The accuracy on (X, y), or on a bank: "top1" or "mean_per_class" (absent classes skipped)."""
+        """Return the accuracy on (X, y), or on a bank: "top1" or "mean_per_class" (absent classes
+        skipped).
+        """
         X, y = examples_of(X, y)
         measure = accuracy_of(metric)
         predictions = self.predict(X)
         return measure(*encoded(predictions, as_labels(y, len(predictions))))
 
     def _training_set(self, X: Data, y: Data) -> TrainingSet:
-        """The checked examples; remembers the number of features and a table's column names."""
+        """Return the checked examples; remembers the number of features and a table's column names."""
         X, y = examples_of(X, y)
         features = as_features(X)
         examples = training_set(Rows(features), as_labels(y, len(features)))

@@ -105,7 +105,7 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
 
 
 def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:
-    """Two arrays of labels as positions among the values that occur in either, ascending.
+    """Return two arrays of labels as positions among the values that occur in either, ascending.
 
     Raises RequestError if one holds numbers and the other does not.
 
@@ -119,7 +119,7 @@ def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:
 
 
 def training_set(features: Rows, labels: Labels) -> TrainingSet:
-    """The training set of checked examples; raises UndefinedError if nothing can be learnt from it.
+    """Return the training set of checked examples; raises UndefinedError if nothing can be learnt from it.
 
     >>> training_set(Rows(np.array([[0.0], [1.0], [2.0]])), np.array(["b", "a", "b"])).codes
     array([1, 0, 1])

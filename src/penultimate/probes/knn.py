@@ -62,7 +62,7 @@ class KNNProbe(Probe):
         return self
 
     def predict(self, X: Data) -> Labels:
-        """The class of each example [n], by vote of its `k_` nearest training examples."""
+        """Return the class of each example [n], by vote of its `k_` nearest training examples."""
         queries = beside(self._queries(X), self._neighbours.points)
         winners = np.empty(len(queries), dtype=np.int64)
         for block, indices in self._neighbours.nearest(self.k_, queries):
@@ -72,7 +72,7 @@ class KNNProbe(Probe):
 
 
 def elections(votes: Int[np.ndarray, "q m"], classes: int) -> Iterator[Int[np.ndarray, " q"]]:
-    """The winners [q] after 1, 2, ..., m votes; ties go to the smallest class.
+    """Yield the winners [q] after 1, 2, ..., m votes; ties go to the smallest class.
 
     A vote changes one count by one, so only its class can overtake the leader: O(1) per vote.
 

@@ -162,12 +162,12 @@ class LinearProbe(Probe):
         return self
 
     def decision_function(self, X: Data) -> NumpyFloats:
-        """The logits W x + b [n k] in the order of `classes_`; for two classes, z_1 - z_0 [n]."""
+        """Return the logits W x + b [n k] in the order of `classes_`; for two classes, z_1 - z_0 [n]."""
         logits = self._all_logits(X)
         return logits if len(self.classes_) > 2 else logits[:, 1] - logits[:, 0]
 
     def predict(self, X: Data) -> Labels:
-        """The class of the largest logit [n]."""
+        """Return the class of the largest logit [n]."""
         return _largest(Rows(self._queries(X)), self.classes_, self.coef_, self.intercept_)
 
     def predict_proba(self, X: Data) -> NumpyFloats:
@@ -175,8 +175,9 @@ class LinearProbe(Probe):
         return np.asarray(softmax(self._all_logits(X), axis=1))
 
     def score(self, X: Data, y: Data = None, metric: str | None = None) -> float:
-        """The accuracy on (X, y), or on a bank: "top1", "mean_per_class" (absent classes skipped) or, for two
-        classes, "auc" (the second class is the positive one); by default that by which lambda was chosen.
+        """Return the accuracy on (X, y), or on a bank: "top1", "mean_per_class" (absent classes skipped) or,
+        for two classes, "auc" (the second class is the positive one);
+        by default that by which lambda was chosen.
         """
         metric = self.metric if metric is None else metric
         if not isinstance(metric, str) or metric != AUC:
@@ -222,7 +223,9 @@ class LinearProbe(Probe):
         return train, whole.features.chosen(chosen), labels[chosen]
 
     def _refit(self, whole: TrainingSet, classes: Labels, optimum: Optimum) -> Optimum:
-        """The optimum on everything at the chosen lambda, started from the one on the training examples."""
+        """Return the optimum on everything at the chosen lambda, started
+        from the one on the training examples.
+        """
         places = np.searchsorted(whole.classes, classes)
         weight = np.zeros((len(whole.classes), whole.features.shape[1]))
         intercept = np.full(len(whole.classes), optimum.intercept.min())
@@ -270,7 +273,7 @@ def logits_of(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> It
 
 
 def _margins(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> NumpyFloats:
-    """How far the second class's logit lies above the first's."""
+    """Return how far the second class's logit lies above the first's."""
     parts = [to_numpy(part) for part in logits_of(features, weight, intercept)]
     return np.concatenate([part[:, 1] - part[:, 0] for part in parts])
 
@@ -281,7 +284,7 @@ def _expect_two(classes: Labels) -> None:
 
 
 def _largest(features: Rows, classes: Labels, weight: NumpyFloats, intercept: NumpyFloats) -> Labels:
-    """The class of the largest logit; among equals the smallest class."""
+    """Return the class of the largest logit; among equals the smallest class."""
     return np.concatenate(
         [classes[to_numpy(part.argmax(1))] for part in logits_of(features, weight, intercept)]
     )

@@ -113,7 +113,9 @@ class LogisticProblem:
         return mean, rotation, ops.clip(squares, 0, None)
 
     def _rotated(self, features: Rows) -> Iterator[Float[Array, "_ r"]]:
-        """The features in the coordinates of the descent, block by block; finds the longest on the way."""
+        """Yield the features in the coordinates of the descent, block by block;
+        finds the longest on the way.
+        """
 
         def work(block: slice) -> tuple[Float[Array, "_ r"], float]:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -125,12 +127,12 @@ class LogisticProblem:
             yield rotated
 
     def split(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k r"], Float[Array, " k"]]:
-        """The views W [k r] and b [k] of a flat vector."""
+        """Return the views W [k r] and b [k] of a flat vector."""
         weights = self.classes * self.rank
         return theta[:weights].reshape(self.classes, self.rank), theta[weights:]
 
     def start(self) -> Float[Array, " d"]:
-        """The optimum at lambda = infinity: W = 0, b = the logarithms of the class frequencies."""
+        """Return the optimum at lambda = infinity: W = 0, b = the logarithms of the class frequencies."""
         theta = zeros((self.classes * (self.rank + 1),), "float64", self.mean)
         _, intercept = self.split(theta)
         counts = np.bincount(to_numpy(self.codes), minlength=self.classes)
@@ -164,7 +166,7 @@ class LogisticProblem:
     def _of_block(
         self, weight: Float[Array, "k r"], intercept: Float[Array, " k"], block: slice
     ) -> tuple[float, Float[Array, "k r"], Float[Array, " k"], Float[Array, " k"]]:
-        """The loss of a block, its gradient in W and in b, and its part of the curvature."""
+        """Return the loss of a block, its gradient in W and in b, and its part of the curvature."""
         features = self.features[block]
         with np.errstate(over="ignore", invalid="ignore"):
             logits = weight @ features.T
@@ -187,7 +189,7 @@ class LogisticProblem:
         return inverse
 
     def balanced(self, theta: Float[Array, " d"]) -> Float[Array, " d"]:
-        """The vector without its mean over classes, in place.
+        """Return the vector without its mean over classes, in place.
 
         That mean changes no probability. Nothing in F constrains b's, which would drift until the logits had
         no digits left; W's is 0 at the optimum. Gradients have none.
@@ -204,7 +206,9 @@ class LogisticProblem:
         return weight, intercept - weight @ self.mean
 
     def rotated(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"]) -> Float[Array, " d"]:
-        """The flat vector of a W and b given in the caller's coordinates (projected on the row space)."""
+        """Return the flat vector of a W and b given in the caller's coordinates (projected on the row
+        space).
+        """
         theta = empty((self.classes * (self.rank + 1),), "float64", self.mean)
         weight_part, intercept_part = self.split(theta)
         weight_part[:] = weight @ self.rotation * self.unit

@@ -120,7 +120,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             )
 
     def decision_function(self, X: Data) -> NumpyFloats:
-        """The log-odds w.x + b [n l] of every label."""
+        """Return the log-odds w.x + b [n l] of every label."""
         if not hasattr(self, "coef_"):
             raise UnfittedError("this MultiLabelProbe is not fitted yet: call .fit(X, y) first")
         X, _ = examples_of(X, None)
@@ -151,14 +151,14 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         )
 
     def score(self, X: Data, y: Data = None) -> float:
-        """The mean over labels of the AUC on (X, y), or on a bank."""
+        """Return the mean over labels of the AUC on (X, y), or on a bank."""
         return float(self.scores(X, y).mean())
 
     def _called(self, place: int) -> str:
         return f"label {place}" if self.names is None else f"label '{self.names[place]}'"
 
     def _of_label(self, place: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
-        """What is done for a label; an error names it."""
+        """Return what is done for a label; an error names it."""
         try:
             return work(*arguments)
         except RequestError as error:

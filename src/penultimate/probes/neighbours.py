@@ -79,14 +79,14 @@ class Neighbours:
         self.sample = beside(np.sort(sample), self.points)
 
     def _learnt(self) -> tuple[Float[Array, "n p"], Float[Array, " n"], Bool[Array, " n"]]:
-        """The examples as `_prepare` makes them, about the median of some of them."""
+        """Return the examples as `_prepare` makes them, about the median of some of them."""
         with np.errstate(over="ignore", invalid="ignore"):
             some = to_numpy(self._uncentred(self.features[self.chosen])[0])
             self.center = beside(np.median(some, axis=0), self.features)
             return self._prepare(self.features)
 
     def _uncentred(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Bool[Array, " n"]]:
-        """The points u, and which of them have no direction."""
+        """Return the points u, and which of them have no direction."""
         points = cast(features, "float64")
         if self.metric == "euclidean":
             return (points if self.unit == 1 else points / self.unit), points[:, 0] != points[:, 0]
@@ -145,7 +145,7 @@ class Neighbours:
         queries: Float[Array, "q p"],
         own_halves: Float[np.ndarray, " q"],
     ) -> Int[np.ndarray, "q m"]:
-        """The `count` nearest of each row by (distance, index)."""
+        """Return the `count` nearest of each row by (distance, index)."""
         wanted = min(count + 1, distances.shape[1])
         threshold = self._threshold(distances, wanted)
         sure = to_numpy(threshold)
@@ -174,7 +174,9 @@ class Neighbours:
     def _apart(
         self, ordered: Float[np.ndarray, "q m"], own_halves: Float[np.ndarray, " q"]
     ) -> Bool[np.ndarray, "q _"]:
-        """Whether each distance (ascending, less h_u) is above the one before by more than their rounding."""
+        """Return whether each distance (ascending, less h_u) is above the one before by more than their
+        rounding.
+        """
         finite = np.where(np.isfinite(ordered), ordered, 0.0)
         reach = self._reach(finite + own_halves[:, None], own_halves[:, None])
         with np.errstate(invalid="ignore"):
@@ -183,7 +185,7 @@ class Neighbours:
         return above
 
     def _reach(self, distances: NumpyFloats, own_halves: NumpyFloats) -> NumpyFloats:
-        """A bound on the rounding of distances from the matrix product.
+        """Return a bound on the rounding of distances from the matrix product.
 
         That of h_u + h_v - u.v is a share of h_u + h_v <= 3 h_u + 2 d; a direction is rounded itself.
         """
@@ -194,7 +196,7 @@ class Neighbours:
         )
 
     def _exactly(self, query: Float[Array, " p"], indices: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
-        """The examples in the order of their distances from the query, computed from differences."""
+        """Return the examples in the order of their distances from the query, computed from differences."""
         indices = np.sort(indices)
         given = to_numpy(cast(self.features[beside(indices, self.features)], "float64"))
         u = to_numpy(cast(query, "float64"))
@@ -205,7 +207,9 @@ class Neighbours:
         return indices[order[np.lexsort((order, groups))]]
 
     def _threshold(self, distances: Float[Array, "q n"], wanted: int) -> Float[Array, " q"]:
-        """A distance below which, judging by the sample, slightly more than `wanted` of each row lie."""
+        """Return a distance below which, judging by the sample, slightly more than `wanted`
+        of each row lie.
+        """
         expected = wanted * len(self.sample) / distances.shape[1]
         rank = int(expected + 2.5 * expected**0.5) + 1
         if rank >= len(self.sample):
@@ -217,7 +221,7 @@ class Neighbours:
 
 
 def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted: int) -> Candidates:
-    """The entries within the threshold of each row, padded to at least `wanted`; indices ascend."""
+    """Return the entries within the threshold of each row, padded to at least `wanted`; indices ascend."""
     within = distances <= threshold[:, None]
     places = within.ravel().nonzero()
     flat = places[0] if isinstance(places, tuple) else places[:, 0]

@@ -66,7 +66,7 @@ class Solver:
         self._restart(beside(weight, home), beside(intercept, home), penalty)
 
     def solve(self, penalty: float) -> Optimum:
-        """The optimum at lambda = `penalty`, certified to `tolerance` if float64 can do it at all.
+        """Return the optimum at lambda = `penalty`, certified to `tolerance` if float64 can do it at all.
 
         A certificate fails when the best b differs from the descent's, or when float32 has rounded too much
         away. The descent then continues from the best b with a tighter goal; if float32 does not reach it,
@@ -106,7 +106,7 @@ class Solver:
         return min(most, max(FEWEST_PASSES, int(self.share * most)))
 
     def _approach(self, penalty: float) -> Descent:
-        """The descent, moved to the new lambda and to the predicted optimum.
+        """Return the descent, moved to the new lambda and to the predicted optimum.
 
         A cold start far down a separable problem is flat in all directions, so lambda never changes by more
         than a factor STRIDE at once, starting where W = 0 is nearly the optimum, at lambda = |X - mu|^2.
@@ -158,7 +158,7 @@ def trace(
     penalties: Iterable[float],
     tolerance: float = 1e-4,
 ) -> Iterator[Optimum]:
-    """The certified optima at `penalties`, from the largest to the smallest.
+    """Yield the certified optima at `penalties`, from the largest to the smallest.
 
     `features` [n p] are float32 or float64, and the descent runs in their dtype; `codes` [n] are class
     numbers 0..classes-1, all of which occur.

@@ -51,7 +51,7 @@ class Rows:
         self._parts: list[tuple[Array, NumpyInts | None]] = [(features, None)]
 
     def chosen(self, mask: Bool[np.ndarray, " n"]) -> Rows:
-        """Those of the rows of a single array that the mask [n] marks."""
+        """Return those of the rows of a single array that the mask [n] marks."""
         ((features, _),) = self._parts
         rows = Rows(features)
         rows._parts = [(features, np.flatnonzero(mask))]
@@ -76,7 +76,7 @@ class Rows:
         return max("float32", *(dtype_name(features) for features, _ in self._parts))
 
     def float64(self, block: slice) -> Float[Array, "b p"]:
-        """The rows of a block; possibly the caller's own memory, so it is never written to."""
+        """Return the rows of a block; possibly the caller's own memory, so it is never written to."""
         pieces = []
         start = 0
         for features, indices in self._parts:
@@ -96,7 +96,7 @@ def _length(part: tuple[Array, NumpyInts | None]) -> int:
 
 
 def in_order(work: Callable[[slice], _Result], blocks: list[slice], home: Array) -> Iterator[_Result]:
-    """What `work` makes of each block, in their order, which several threads compute.
+    """Yield what `work` makes of each block, in their order, which several threads compute.
 
     Each of as many threads as NumPy's BLAS has does a block by itself, with one thread of the BLAS: a product
     of a block is too small to be shared, and what surrounds it is then shared as well. Which thread does what
@@ -117,7 +117,7 @@ def in_order(work: Callable[[slice], _Result], blocks: list[slice], home: Array)
 
 
 def stored(parts: Iterable[Array], shape: tuple[int, int], dtype: str, home: Array) -> Array | OnDisk:
-    """The parts below one another, [n p]: where `home` lives, or in a file if that is too large.
+    """Return the parts below one another, [n p]: where `home` lives, or in a file if that is too large.
 
     Raises RequestError if there is no room for the file.
     """

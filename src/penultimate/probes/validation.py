@@ -10,7 +10,7 @@ from penultimate.metrics import UndefinedError
 
 
 def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0) -> Bool[np.ndarray, " n"]:
-    """Which examples validate: `fraction` of them, stratified by class, the same for the same seed.
+    """Return which examples validate: `fraction` of them, stratified by class, the same for the same seed.
 
     The examples, shuffled within their classes, are lined up class by class, and evenly spaced places of the
     line are taken. A class of m examples thus gives fraction * m, rounded down or up; a class's only example

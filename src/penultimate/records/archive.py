@@ -67,7 +67,9 @@ class KeptStudy:
     place: str = ""
 
     def arrays(self, step: str, metric: str) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that a row of this step and metric points to; raises RequestError where it has none."""
+        """Return the arrays that a row of this step and metric points to;
+        raises RequestError where it has none.
+        """
         prefix = f"{step}|{metric}|"
         names = [name for name in self._archive if name.startswith(prefix)]
         if not names:
@@ -105,7 +107,7 @@ class _Arrays(dict[str, Any]):
 
 
 def read_kept(folder: Path | str) -> KeptStudy:
-    """The study that `keep` wrote into a folder.
+    """Return the study that `keep` wrote into a folder.
 
     Raises RequestError where there is none, DamagedFileError where it is not what was written.
     """
@@ -138,7 +140,7 @@ def read_kept(folder: Path | str) -> KeptStudy:
 
 
 def _of_arms(provenance: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The networks that diverged, of each step in all its arms; once there was but one arm."""
+    """Return the networks that diverged, of each step in all its arms; once there was but one arm."""
     told: Mapping[str, Any] = provenance.get("diverged_networks", {})
     return {step: of if isinstance(of, list) else [of] for step, of in told.items()}
 
@@ -150,7 +152,9 @@ def references() -> dict[str, Path]:
 
 
 def reference(study: str = "") -> KeptStudy:
-    """The reference run of a study; raises RequestError, with the nearest name, where there is no such."""
+    """Return the reference run of a study; raises RequestError, with the nearest name,
+    where there is no such.
+    """
     known = references()
     study = study or MAIN
     if study not in known:
@@ -166,12 +170,12 @@ def _verified(file: Path, digest: str) -> bytes:
 
 
 def network_of(row: Row) -> NetworkKey:
-    """The network that a row is of; of a row about several, what they share."""
+    """Return the network that a row is of; of a row about several, what they share."""
     return NetworkKey(row.objective or "", row.backbone or "", row.arm or "", row.seed, row.draw)
 
 
 def place_of(row: Row, networks: list[NetworkKey]) -> str:
-    """The step that a row with arrays is read back with: its kind, its network, and the condition."""
+    """Return the step that a row with arrays is read back with: its kind, its network, and the condition."""
     further = [row.target] if row.target and row.target != row.source else []
     further += [row.setting] if row.setting else []
     further += [str(cell) for cell in (row.objective_b, row.seed_b) if cell is not None]
@@ -179,7 +183,7 @@ def place_of(row: Row, networks: list[NetworkKey]) -> str:
 
 
 def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """One compressed archive that NumPy reads, the same bytes for the same arrays; nothing for none.
+    """Return one compressed archive that NumPy reads, the same bytes for the same arrays; nothing for none.
 
     Arrays that are equal stand there once: each further one is the name of the first.
     """

@@ -109,7 +109,7 @@ def _expect_alike(name: str, part: Mapping[str, Any], whole: Mapping[str, Any]) 
 
 
 def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]]:
-    """How a study made and measured each network: {"recipe.epochs": 3, "knn": "knn(k=5)", ...}."""
+    """Return how a study made and measured each network: {"recipe.epochs": 3, "knn": "knn(k=5)", ...}."""
     settings: dict[NetworkKey, dict[str, Any]] = {}
     for block in json.loads(json.dumps(description["networks"])):
         texts = description.get("measure", ()) if block["measure"] is None else block["measure"]
@@ -148,7 +148,7 @@ def _lacking(
     whole: Mapping[str, Any],
     asked: Iterable[tuple[str, Mapping[str, Any]]],
 ) -> dict[str, NetworkKey]:
-    """The measurements that no part holds, in words, each with its network.
+    """Return the measurements that no part holds, in words, each with its network.
 
     A part holds what it asks for, but for what it says that it lacks; a measurement that takes several
     networks together it holds where it asks for it of all of them. Of networks that all diverged there is
@@ -199,7 +199,7 @@ def _diverged(kept: Mapping[str, KeptStudy]) -> set[NetworkKey]:
 
 
 def _rows(kept: Mapping[str, KeptStudy]) -> list[tuple[Row, KeptStudy]]:
-    """The rows of all parts, a row that several parts hold once."""
+    """Return the rows of all parts, a row that several parts hold once."""
     first: dict[tuple[Any, ...], tuple[Row, str]] = {}
     for name, part in kept.items():
         for row in part.table:
@@ -222,7 +222,7 @@ def _missing(
     whole: str,
     trained: Sequence[NetworkKey],
 ) -> list[NetworkKey]:
-    """The networks of the whole that no part has; raises RequestError for one that the whole lacks."""
+    """Return the networks of the whole that no part has; raises RequestError for one that the whole lacks."""
     of_one = (row for row, _ in rows if row.objective and row.objective_b is None and row.seed is not None)
     measured = {network_of(row) for row in of_one}
     foreign = sorted(str(key) for key in measured - {*trained})
@@ -238,7 +238,7 @@ def _missing(
 
 
 def _each_once(of_parts: Iterable[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
-    """The lists of all parts by their names, what several hold once."""
+    """Return the lists of all parts by their names, what several hold once."""
     joined: dict[str, list[Any]] = {}
     for name, values in itertools.chain.from_iterable(part.items() for part in of_parts):
         known = joined.setdefault(name, [])
@@ -251,7 +251,7 @@ def _united(name: str, provenances: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 
 def _joined(provenances: Sequence[Mapping[str, Any]], rows: Iterable[Row]) -> dict[str, Any]:
-    """Where all rows come from: lists and tables united, seconds and steps added up.
+    """Return where all rows come from: lists and tables united, seconds and steps added up.
 
     What failed in one part and was measured in another is no failure.
     """

@@ -101,7 +101,7 @@ def _expect_place(to: Path, study: str) -> None:
 def _arrays(
     rows: Iterable[tuple[Row, StudyFolder | KeptStudy]], networks: list[NetworkKey]
 ) -> dict[str, npt.NDArray[Any]]:
-    """The arrays that rows point to, by place, metric and name."""
+    """Return the arrays that rows point to, by place, metric and name."""
     arrays, steps = {}, dict[str, str]()
     for row, study in rows:
         if row.unit == POINTING_UNIT and row.step:

@@ -53,7 +53,9 @@ class StudyFolder:
         return str(self.description["name"])
 
     def command_for(self, step_id: str, verify: bool = True) -> str:
-        """The command that does a step of the study, or, with `verify`, does it anew where it is damaged."""
+        """Return the command that does a step of the study, or, with `verify`,
+        does it anew where it is damaged.
+        """
         command = str(self.description["command"])
         if command.endswith(IN_PYTHON):
             return command.replace("(...)", "(..., verify=True)") if verify else command
@@ -72,12 +74,15 @@ class StudyFolder:
         return list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
 
     def metas(self) -> dict[str, Meta]:
-        """The metas of the finished steps; raises DamagedFileError, with the way out, for a changed one."""
+        """Return the metas of the finished steps; raises DamagedFileError, with the way out,
+        for a changed one.
+        """
         metas = {step_id: self._intact(self.store.meta, step_id) for step_id in self.description["steps"]}
         return {step_id: meta for step_id, meta in metas.items() if meta is not None}
 
     def described(self) -> dict[str, Any]:
-        """The description; with the layers, the width of the last and the searches once they are there.
+        """Return the description; with the layers, the width of the last and the searches once they are
+        there.
 
         Layers and width are those of the main architecture.
         """
@@ -110,7 +115,7 @@ class StudyFolder:
         return tuning
 
     def searches(self) -> tuple[Tuning, ...]:
-        """The searches for the hyperparameters of this study: its own, else those that it is tuned by.
+        """Return the searches for the hyperparameters of this study: its own, else those that it is tuned by.
 
         They are those of this store, else the package's own.
         """
@@ -130,12 +135,12 @@ class StudyFolder:
         return _read(self.store, path).tuning() if is_described else found
 
     def evidence(self) -> Table:
-        """The rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
+        """Return the rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
         tuning = self.tuning()
         return self.table() if tuning is None else self.table().where(step=tuning.steps())
 
     def table(self) -> Table:
-        """All rows of the finished steps, in the order of the graph; a limited study's are marked so.
+        """Return all rows of the finished steps, in the order of the graph; a limited study's are marked so.
 
         Rows on disk name no arm, for another study may have the same network in another arm.
         """
@@ -147,12 +152,12 @@ class StudyFolder:
         return Table(rows)
 
     def arms(self, step_id: str) -> list[str]:
-        """The arms to which a step belongs: several, where these train the same network."""
+        """Return the arms to which a step belongs: several, where these train the same network."""
         arms: list[str] | str = self.description.get("arms", {}).get(step_id, "")
         return [arms] if isinstance(arms, str) else arms  # as one was written once
 
     def diverged(self) -> dict[str, str]:
-        """The steps that ended as diverged, and why."""
+        """Return the steps that ended as diverged, and why."""
         trained = [step_id for step_id in self.description["steps"] if _kind(step_id) == DIVERGING]
         metas = {step_id: self._intact(self.store.meta, step_id) for step_id in trained}
         return {
@@ -162,7 +167,9 @@ class StudyFolder:
         }
 
     def called(self, step_id: str) -> str:
-        """A finished step for people: its id, which says all but the architecture where there are several."""
+        """Return a finished step for people: its id, which says all but the architecture
+        where there are several.
+        """
         meta = self.store.meta(step_id)
         backbone = meta.content["columns"].get("backbone") if meta else None
         return f"{step_id} ({backbone})" if backbone and len(self.backbones) > 1 else step_id
@@ -171,21 +178,23 @@ class StudyFolder:
         return self.store.holder(self.path / ".lock") is not None
 
     def contact_sheet(self) -> bytes | None:
-        """The picture of the study's image world that its data steps left, if they are done."""
+        """Return the picture of the study's image world that its data steps left, if they are done."""
         for step_id, meta in self.metas().items():
             if meta.step == "sheet":
                 return self.file(step_id, "sheet.png").read_bytes()
         return None
 
     def arrays(self, step: str, metric: str) -> Mapping[str, Any]:
-        """The arrays that a row of this step and metric points to."""
+        """Return the arrays that a row of this step and metric points to."""
         import numpy as np
 
         with np.load(self.file(step, f"{file_name(metric)}.npz"), allow_pickle=False) as archive:
             return dict(archive)
 
     def file(self, step_id: str, name: str) -> Path:
-        """A file of a finished step; raises DamagedFileError, with the way out, where it was changed."""
+        """Return a file of a finished step; raises DamagedFileError, with the way out,
+        where it was changed.
+        """
         return self._intact(self.store.verified, step_id, name)
 
     def _intact(self, read: Callable[..., _Read], *of: str) -> _Read:
@@ -210,7 +219,9 @@ class StudyFolder:
         return str(datetime.fromtimestamp(last, UTC).date())
 
     def state(self) -> bytes:
-        """A digest of what a study's page shows: its description but for the command, searches and steps."""
+        """Return a digest of what a study's page shows: its description but for the command,
+        searches and steps.
+        """
         described = {name: value for name, value in self.description.items() if name != "command"}
         searches = list(map(dataclasses.asdict, self.searches()))
         steps = list(map(self.store.digest, self.description["steps"]))
@@ -218,7 +229,7 @@ class StudyFolder:
 
 
 def out_option(root: Path) -> str:
-    """The option that names a folder of results, where it is not the usual one."""
+    """Return the option that names a folder of results, where it is not the usual one."""
     return "" if str(root) == "runs" else f" --out {shlex.quote(str(root))}"
 
 
@@ -227,7 +238,7 @@ def _kind(step_id: str) -> str:
 
 
 def reference_tuning(study: str) -> Tuning | None:
-    """The search that comes with the package as the tuning of a study, if there is one."""
+    """Return the search that comes with the package as the tuning of a study, if there is one."""
     from penultimate.records.archive import read_kept, references
 
     folder = references().get(folder_name(study))
@@ -243,7 +254,9 @@ def write_study(
 
 
 def read_study(store: Store, path: Path) -> StudyFolder:
-    """The study of a folder; raises FileNotFoundError, DamagedFileError, RequestError for that of another."""
+    """Return the study of a folder; raises FileNotFoundError, DamagedFileError,
+    RequestError for that of another.
+    """
     try:
         content = read_sealed(path / STUDY_FILE, SCHEMA)
     except PermissionError as error:
@@ -259,7 +272,7 @@ def read_study(store: Store, path: Path) -> StudyFolder:
 
 
 def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], None]) -> StudyFolder:
-    """The folder of a study that is about to be run: what it describes, and its place in the order.
+    """Return the folder of a study that is about to be run: what it describes, and its place in the order.
 
     A description that was changed is named, and counts as none (no steps). Raises RequestError for a store
     of another version, and where a tuning has the folder of a study, or a study that of a tuning.
@@ -300,7 +313,8 @@ def _read(store: Store, path: Path) -> StudyFolder:
 def study_folders(
     root: Path | str = "runs", damaged: Callable[[str], None] | None = None
 ) -> list[StudyFolder]:
-    """The studies of a store, the one run last first; what is `damaged` is told there, and else raised.
+    """Return the studies of a store, the one run last first; what is `damaged` is told there,
+    and else raised.
 
     Raises OSError where the store cannot be read.
     """
@@ -330,7 +344,9 @@ def _inner(studies: Path) -> list[Path]:
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
-    """A study by its own folder, or the named (else the last run) one of a store; raises RequestError."""
+    """Return a study by its own folder, or the named (else the last run) one of a store;
+    raises RequestError.
+    """
     path = Store(path).root
     if (path / STUDY_FILE).is_file():
         return _read(Store(path.resolve().parent.parent), path.resolve())
@@ -354,7 +370,7 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
 
 
 def results(path: Path | str = "runs", study: str = "") -> Table:
-    """The tidy table of a study: one row a measured number.
+    """Return the tidy table of a study: one row a measured number.
 
     `path` is the store (`runs`) or one study's folder in it. Raises RequestError when nothing was run there.
     """

@@ -43,7 +43,7 @@ FORMER = {"sparsity": ("layers", "nonzero_share")}
 
 
 def renamed(cells: dict[str, Any]) -> dict[str, Any]:
-    """The cells of a row that was stored, with its metric as it is called now.
+    """Return the cells of a row that was stored, with its metric as it is called now.
 
     >>> renamed({"step": "layers.s0.0f3c", "metric": "sparsity", "value": 0.25})["metric"]
     'nonzero_share'
@@ -119,7 +119,7 @@ _texts, _integers = operator.attrgetter(*TEXTS), operator.attrgetter(*INTEGERS)
 
 
 def setting_text(values: Mapping[str, Value]) -> str | None:
-    """A condition as a row holds it; None for no condition.
+    """Return a condition as a row holds it; None for no condition.
 
     >>> setting_text({"severity": 3, "corruption": "fog"}), setting_text({})
     ('corruption=fog, severity=3', None)
@@ -170,7 +170,7 @@ class Table:
         return f"Table({len(self)} rows: {metrics})"
 
     def where(self, **columns: Value | Collection[Value]) -> Table:
-        """The rows whose columns have these values; a tuple, list or set allows each of its values.
+        """Return the rows whose columns have these values; a tuple, list or set allows each of its values.
 
         None asks for rows to which the column does not apply: `epoch=None` is the final value. Raises
         RequestError on a column that there is not.
@@ -190,24 +190,28 @@ class Table:
         return Table(row for row in rows if all(cell(row) in values for cell, values in others))
 
     def by(self, *names: str) -> dict[Any, Table]:
-        """The rows apart by the value of a column (by tuples of values, of several), as they first appear."""
+        """Return the rows apart by the value of a column (by tuples of values, of several),
+        as they first appear.
+        """
         if not names:
             raise RequestError("by() wants a column to tell rows apart by")
         rows = self._rows
         return {value: Table(rows[place] for place in places) for value, places in self._of(*names).items()}
 
     def column(self, name: str) -> tuple[Any, ...]:
-        """One column, a value a row."""
+        """Return one column, a value a row."""
         return tuple(map(_cells_of(name), self._rows))
 
     def values(self) -> npt.NDArray[np.float64]:
-        """The measured numbers [n], NaN where there is none."""
+        """Return the measured numbers [n], NaN where there is none."""
         import numpy as np
 
         return np.array([row.value for row in self._rows], dtype=np.float64)
 
     def only(self) -> Row:
-        """The one row; raises RequestError when there is none, or more than one (what tells them apart)."""
+        """Return the one row; raises RequestError when there is none,
+        or more than one (what tells them apart).
+        """
         if len(self._rows) != 1:
             several = [name for name in COLUMNS if name != "value" and len(self._of(name)) > 1]
             hint = f", which differ in {', '.join(several)}" if several else ""
@@ -215,7 +219,7 @@ class Table:
         return self._rows[0]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame; raises RequestError where pandas is not installed.
+        """Return the table as a pandas DataFrame; raises RequestError where pandas is not installed.
 
         Whole-number columns are of pandas' nullable Int64.
         """
@@ -227,7 +231,8 @@ class Table:
         return frame.astype({**dict.fromkeys(INTEGERS, "Int64"), "value": "float64"})
 
     def to_csv(self) -> str:
-        """The table as CSV with a header; None and NaN are empty cells, numbers read back to the same value.
+        """Return the table as CSV with a header; None and NaN are empty cells,
+        numbers read back to the same value.
 
         Text that a spreadsheet would run as a formula (begun by =, +, - or @), or begun by one, gets a
         leading apostrophe; a carriage return in it becomes a newline.
@@ -244,7 +249,7 @@ class Table:
         return file.getvalue()
 
     def _of(self, *names: str) -> dict[Any, array[int]]:
-        """The places of the rows by their value of a column, or by their values of several."""
+        """Return the places of the rows by their value of a column, or by their values of several."""
         if names not in self._index:
             index: dict[Any, array[int]] = defaultdict(lambda: array("q"))
             for place, cells in enumerate(map(_cells_of(*names), self._rows)):
@@ -269,7 +274,7 @@ def encode_rows(rows: Iterable[Row]) -> bytes:
 
 
 def read_rows(path: Path | str, arm: str | None = None, limited: bool = False) -> list[Row]:
-    """The rows of a file that `write_rows` wrote, in an arm of a study; of a limited one, marked so.
+    """Return the rows of a file that `write_rows` wrote, in an arm of a study; of a limited one, marked so.
 
     Equal texts are one object, so that millions of rows fit into memory. Raises DamagedFileError with the
     line that is none.
@@ -316,7 +321,7 @@ def _csv_cell(cell: Value) -> Value:
 
 
 def _cells_of(*names: str) -> operator.attrgetter[Any]:
-    """What reads a column of a row, or a tuple of several."""
+    """Return what reads a column of a row, or a tuple of several."""
     for name in names:
         if name not in COLUMNS:
             raise RequestError(
@@ -335,7 +340,7 @@ def _integer(name: str, number: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    """A float; every NaN is the one `math.nan`, so that rows that hold it compare equal."""
+    """Return a float; every NaN is the one `math.nan`, so that rows that hold it compare equal."""
     if value is None:
         return math.nan
     try:

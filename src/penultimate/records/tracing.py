@@ -37,7 +37,7 @@ class Showing(Protocol):
         ...
 
     def shows(self, row: Row, backbone: str) -> bool:
-        """Whether it shows a row of a study with this main architecture."""
+        """Return whether it shows a row of a study with this main architecture."""
         ...
 
 
@@ -143,14 +143,18 @@ def explain(
 
 
 def _shows(folder: StudyFolder | KeptFolder, exhibit: Showing, row: Row) -> bool:
-    """Whether an exhibit shows a row; one that names no quantities shows of a tuning what it chose by."""
+    """Return whether an exhibit shows a row; one that names no quantities shows
+    of a tuning what it chose by.
+    """
     if folder.is_tuning and not exhibit.quantities:
         return (row.metric, row.split) == ("top1", "holdout")
     return exhibit.shows(row, next(iter(folder.backbones), ""))
 
 
 def _objective(folder: StudyFolder | KeptFolder, objective: str) -> tuple[str, str]:
-    """The canonical spec of an objective, or the name of a network that was given; and its short name."""
+    """Return the canonical spec of an objective, or the name of a network that was given;
+    and its short name.
+    """
     listed = folder.description["objectives"]
     meanings = {entry[name]: str(entry["spec"]) for name in ("label", "slug", "spec") for entry in listed}
     with contextlib.suppress(RequestError):  # what is no spec is a name, or the beginning of one
@@ -168,7 +172,7 @@ def _place(folder: StudyFolder | KeptFolder, target: str) -> str:
 
 
 def _meant(folder: StudyFolder | KeptFolder, what: str, name: str, meanings: Mapping[str, str]) -> str:
-    """What a name means: one of them, or the beginning of what is one thing alone."""
+    """Return what a name means: one of them, or the beginning of what is one thing alone."""
     if name in meanings:
         return meanings[name]
     short = _plain(name)
@@ -187,7 +191,7 @@ def _meant(folder: StudyFolder | KeptFolder, what: str, name: str, meanings: Map
 
 
 def _plain(text: str) -> str:
-    """A name without what people write differently.
+    """Return a name without what people write differently.
 
     >>> _plain("Label smoothing"), _plain("focal(gamma = 1)")
     ('label_smoothing', 'focal(gamma=1)')
@@ -212,7 +216,9 @@ def _nothing(
 
 
 def _told(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
-    """A line for each number; one for several that differ in the other network, condition, layer or epoch."""
+    """Return a line for each number; one for several that differ in the other network, condition,
+    layer or epoch.
+    """
     together: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         line = (_network(row, spec, several), row.metric, row.split or "", row.status)
@@ -227,14 +233,16 @@ def _told(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
 
 
 def _network(row: Row, spec: str, several: bool) -> str:
-    """Which of an objective's networks a row is of, as far as the study has several of the kind."""
+    """Return which of an objective's networks a row is of, as far as the study has several of the kind."""
     seed = row.seed if row.objective == spec else row.seed_b
     run = "all networks" if row.objective is None else "" if seed is None else f"seed {seed}"
     return "  ".join(part for part in (row.backbone if several else "", row.arm, run) if part)
 
 
 def _values(rows: list[Row], spec: str) -> tuple[str, str]:
-    """A value, and under which condition it was taken; of several how they range, or the last over epochs."""
+    """Return a value, and under which condition it was taken; of several how they range,
+    or the last over epochs.
+    """
     first, *others = rows
     if first.epoch is not None:
         last = max(rows, key=lambda row: row.epoch or 0)

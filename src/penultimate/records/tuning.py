@@ -31,7 +31,7 @@ class Run:
 
 
 def accuracies(runs: Sequence[Run]) -> tuple[float, ...]:
-    """The accuracy of each run; none at all where any of them diverged.
+    """Return the accuracy of each run; none at all where any of them diverged.
 
     >>> accuracies([Run(0, 0.5), Run(1, 0.75)]), accuracies([Run(0, 0.5), Run(1, None)])
     ((0.5, 0.75), ())
@@ -132,7 +132,7 @@ class Tuned:
         return next((cell for cell in self.cells if cell.values == start), None)
 
     def tried(self, axis: int) -> tuple[Number, ...]:
-        """Every value that was tried on an axis, ascending."""
+        """Return every value that was tried on an axis, ascending."""
         return tuple(sorted({cell.values[axis] for cell in self.cells}))
 
     @property
@@ -196,12 +196,12 @@ class Tuning:
         return Recipe(**self.recipe), *(getattr(self, name) for name in fields)
 
     def steps(self) -> tuple[str, ...]:
-        """The training steps of the chosen cells."""
+        """Return the training steps of the chosen cells."""
         return tuple(run.step for tuned in self.objectives if tuned.best for run in tuned.best.runs)
 
 
 def folder_name(study: str) -> str:
-    """The name under which the tuning of a study is kept: a study of its own.
+    """Return the name under which the tuning of a study is kept: a study of its own.
 
     >>> folder_name("quickstart")
     'tune-quickstart'
@@ -210,7 +210,7 @@ def folder_name(study: str) -> str:
 
 
 def from_json(content: Mapping[str, Any]) -> Tuning:
-    """The tuning whose fields these are, as JSON gives them back."""
+    """Return the tuning whose fields these are, as JSON gives them back."""
     tuning: Tuning = _typed(Tuning, content)
     return tuning
 
@@ -230,7 +230,7 @@ def _typed(kind: Any, content: Any) -> Any:
 
 
 def searches_named(description: Mapping[str, Any]) -> tuple[str, ...]:
-    """The studies by whose searches a described study is tuned; older descriptions name one, as text.
+    """Return the studies by whose searches a described study is tuned; older descriptions name one, as text.
 
     >>> searches_named({"tuned_by": ["first", "second"]}), searches_named({"tuned_by": "rehearsal"})
     (('first', 'second'), ('rehearsal',))
@@ -240,7 +240,7 @@ def searches_named(description: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def searches_held(description: Mapping[str, Any]) -> tuple[Tuning, ...]:
-    """The searches that the description of a study holds; older descriptions hold one, in no list."""
+    """Return the searches that the description of a study holds; older descriptions hold one, in no list."""
     held = description.get("tuning") or ()
     return tuple(map(from_json, (held,) if isinstance(held, Mapping) else held))
 
@@ -267,7 +267,7 @@ def read_tuning(path: Path) -> Tuning | None:
 
 
 def accuracy_text(cell: GridCell | None) -> str:
-    """The mean holdout top-1 of a cell in per cent, with its standard error where there is one."""
+    """Return the mean holdout top-1 of a cell in per cent, with its standard error where there is one."""
     if cell is None:
         return "–"
     if not math.isfinite(cell.mean):
@@ -277,7 +277,7 @@ def accuracy_text(cell: GridCell | None) -> str:
 
 
 def budget_text(tuning: Tuning) -> str:
-    """What every objective was given."""
+    """Return what every objective was given."""
     seeds = f"{'seed' if len(tuning.seeds) == 1 else 'seeds'} {', '.join(map(str, tuning.seeds))}"
     cells = f"at most {counted(tuning.budget, 'cell')} an objective"
     combined = ", every combination of the grids' values among them" if tuning.product else ""

@@ -32,7 +32,7 @@ __all__ = __dir__()
 def exhibit(
     name: str, source: StudyResults | Path | str = "runs", study: str = "", allow_limited: bool = False
 ) -> Built:
-    """An exhibit of the paper, by its name, from a study's results or from the folder that holds them.
+    """Return an exhibit of the paper, by its name, from a study's results or from the folder that holds them.
 
     `study` picks one of several in a folder (default: the one run last). Raises RequestError for an unknown
     exhibit (with the nearest one), a folder without a study, and a limited study unless `allow_limited`.
@@ -46,7 +46,7 @@ def exhibit(
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
-    """What a study has left in its folder (or in that of all studies), for exhibits and the page."""
+    """Return what a study has left in its folder (or in that of all studies), for exhibits and the page."""
     from penultimate.records.provenance import provenance
     from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
@@ -75,7 +75,7 @@ def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
 
 
 def read_reference(study: str = "") -> StudyResults:
-    """The reference run of a study (by default `evidence`), as it comes with the package.
+    """Return the reference run of a study (by default `evidence`), as it comes with the package.
 
     Raises RequestError where there is none.
     """

@@ -222,7 +222,7 @@ class Missing:
     why: str = ""
 
     def run_by(self, study: str) -> Missing:
-        """The same, measured by a study of this package."""
+        """Return the same, measured by a study of this package."""
         return replace(self, command=f"penultimate run {study}")
 
     def __str__(self) -> str:
@@ -266,7 +266,7 @@ class Built:
         return number_of(self.name)
 
     def titled(self, title: str) -> str:
-        """A title of it, behind the paper's name for it if the paper has one.
+        """Return a title of it, behind the paper's name for it if the paper has one.
 
         >>> Built("figure5", "", "").titled("A title"), Built("claims", "", "").titled("A title")
         ('Figure 5. A title', 'A title')
@@ -275,7 +275,7 @@ class Built:
 
 
 def number_of(name: str) -> str:
-    """The paper's name for an exhibit.
+    """Return the paper's name for an exhibit.
 
     >>> [number_of(name) for name in ("tableE1", "figure5", "iclr_figure5")]
     ['Table E.1', 'Figure 5', 'ICLR Figure 5']

@@ -34,7 +34,8 @@ class DivergedRun:
 
 
 def diverged_runs(results: StudyResults, labels: Mapping[str, str], backbone: str) -> tuple[DivergedRun, ...]:
-    """The diverged runs of all arms and architectures: those that left rows, then those of provenance alone.
+    """Return the diverged runs of all arms and architectures: those that left rows,
+    then those of provenance alone.
 
     `labels` name the objectives by their specs; `backbone` is the architecture that is shown.
     """

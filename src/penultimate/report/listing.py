@@ -73,7 +73,9 @@ class Steps:
     sample: tuple[Row, ...] = field(repr=False, default=())
 
     def hold(self, quantity: Quantity, exhibit: Exhibit, backbone: str) -> bool:
-        """Whether a quantity comes from them: as their rows show, else as their measurement declares."""
+        """Return whether a quantity comes from them: as their rows show,
+        else as their measurement declares.
+        """
         if self.done:
             return any(exhibit.covers(quantity, row) and exhibit.is_of(row, backbone) for row in self.sample)
         return self.arm in exhibit.arms_of(quantity) and quantity.is_yielded_by(self.kind)
@@ -91,7 +93,7 @@ def states(root: Path | str) -> dict[str, str]:
 
 
 def lines(root: Path | str) -> list[str]:
-    """What `penultimate list exhibits` prints: name, study, state and summary of each."""
+    """Return what `penultimate list exhibits` prints: name, study, state and summary of each."""
     known = states(root)
     table = [("exhibit", "measured by", f"in {root}", "")]
     for exhibit in all_exhibits():
@@ -135,7 +137,7 @@ def _coverage(exhibit: Exhibit, folder: StudyFolder, steps: list[Steps]) -> Cove
 
 
 def _steps(folder: StudyFolder) -> list[Steps]:
-    """A study's steps by kind and arm."""
+    """Return a study's steps by kind and arm."""
     for kept in folder.description.get("cards", ()):
         remember(kept)
     place = folder.store.root / "steps"
@@ -155,7 +157,7 @@ def _steps(folder: StudyFolder) -> list[Steps]:
 
 
 def _rows(file: Path, arm: str) -> list[Row]:
-    """One row of each sort that a step has left, marked as of this arm."""
+    """Return one row of each sort that a step has left, marked as of this arm."""
     sorts: dict[tuple[object, ...], dict[str, Any]] = {}
     for line in file.read_text(encoding="utf-8").split("\n")[:-1]:
         cells = renamed(json.loads(line))

@@ -67,11 +67,11 @@ class Measurements:
         return next((each.spec for each in self.objectives if each.slug == "softmax"), "")
 
     def objective(self, spec: str) -> StudyObjective:
-        """The objective of a spec."""
+        """Return the objective of a spec."""
         return next(objective for objective in self.objectives if objective.spec == spec)
 
     def in_arm(self, arm: str) -> Measurements:
-        """The measurements of another arm of the study; empty where it has none of that name."""
+        """Return the measurements of another arm of the study; empty where it has none of that name."""
         other_arms = self._other_arms
         return self if arm == self.arm else other_arms.setdefault(arm, dataclasses.replace(self, arm=arm))
 
@@ -84,7 +84,7 @@ class Measurements:
         return {}
 
     def with_backbone(self, backbone: str) -> Measurements:
-        """The measurements of another architecture."""
+        """Return the measurements of another architecture."""
         return dataclasses.replace(self, backbone=backbone)
 
     @property
@@ -98,7 +98,7 @@ class Measurements:
         return tuple(map(self.with_backbone, self.further)) or (self,)
 
     def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
-        """The measurements of the networks of these seeds alone."""
+        """Return the measurements of the networks of these seeds alone."""
         kept = Table(row for row in self.results.table if {row.seed, row.seed_b} - {None} <= {*seeds})
         return dataclasses.replace(self, results=dataclasses.replace(self.results, table=kept))
 
@@ -122,7 +122,9 @@ class Measurements:
         return self.networks.recipe(self.arm)
 
     def recipe_of(self, objective: StudyObjective) -> Mapping[str, Any]:
-        """The recipe that an objective of this arm was trained with; empty if it was not trained here."""
+        """Return the recipe that an objective of this arm was trained with;
+        empty if it was not trained here.
+        """
         return self.networks.recipe(self.arm, self.backbone, objective.spec)
 
     @property
@@ -141,7 +143,9 @@ class Measurements:
         }
 
     def rows(self, metric: str, split: str = "test", target: str = "") -> Table:
-        """All rows of a metric on a split of a target (by default, of the source), diverged runs apart."""
+        """Return all rows of a metric on a split of a target (by default, of the source),
+        diverged runs apart.
+        """
         return self._rows.get((metric, target or self.source, split), Table())
 
     @cached_property
@@ -159,18 +163,18 @@ class Measurements:
         return self.results.table.where(arm=self.arm or None)
 
     def runs(self, metric: str, target: str = "", split: str = "test", setting: str = "") -> ByRun:
-        """The final values under one condition, of every objective that has any, in the study's order.
+        """Return the final values under one condition, of every objective that has any, in the study's order.
 
         Raises RequestError for two values of one quantity.
         """
         return self.conditions(metric, target, split).get(setting, {})
 
     def conditions(self, metric: str, target: str = "", split: str = "test") -> dict[str, ByRun]:
-        """The final values of a metric under every condition, as rows write it ("" for none)."""
+        """Return the final values of a metric under every condition, as rows write it ("" for none)."""
         return self._final(metric, target, split, lambda row: None if row.layer else row.setting or "")
 
     def layers(self, metric: str, target: str = "", split: str = "test") -> dict[str, ByRun]:
-        """The final values of a metric in every layer, in the order of the rows."""
+        """Return the final values of a metric in every layer, in the order of the rows."""
         return self._final(metric, target, split, lambda row: None if row.setting else row.layer)
 
     def _final(
@@ -191,7 +195,9 @@ class Measurements:
         return {name: self._in_order(runs) for name, runs in values.items()}
 
     def is_own(self, row: Row) -> bool:
-        """Whether a row holds a number of one network; not a plug-in's under the name of a built-in one."""
+        """Return whether a row holds a number of one network; not a plug-in's under the name
+        of a built-in one.
+        """
         of_plugin = _measured_by(row) in self._plugin_steps
         return _is_number(row) and not (of_plugin and row.metric in built_in_yields())
 
@@ -203,7 +209,9 @@ class Measurements:
         }
 
     def course(self, objective: StudyObjective, quantity: Quantity) -> Series:
-        """The points of a quantity over the epochs; over "targets" the mean, where all of them have one."""
+        """Return the points of a quantity over the epochs; over "targets" the mean,
+        where all of them have one.
+        """
         if quantity.target != TARGETS:
             target = "" if quantity.target == SOURCE else quantity.target
             return self.curve(objective, quantity.metric_on(target or self.source), quantity.split, target)
@@ -220,7 +228,7 @@ class Measurements:
         return means
 
     def curve(self, objective: StudyObjective, metric: str, split: str, target: str = "") -> Series:
-        """The points (epoch, value) of every run of an objective, by seed."""
+        """Return the points (epoch, value) of every run of an objective, by seed."""
         points: dict[Seed, dict[int, float]] = {}
         for row in self.rows(metric, split, target).where(objective=objective.spec):
             if row.epoch is not None and row.layer is None and self.is_own(row):
@@ -231,7 +239,7 @@ class Measurements:
         }
 
     def values(self, quantity: Quantity) -> ByRun:
-        """The final values of a quantity by objective and seed, not scaled.
+        """Return the final values of a quantity by objective and seed, not scaled.
 
         Over "targets" the mean over all of them, of the runs that were measured on every one; for a quantity
         under every value of a setting, `by_setting`.
@@ -244,7 +252,9 @@ class Measurements:
         return self.on_target(quantity, places.get(quantity.target, quantity.target))
 
     def by_setting(self, quantity: Quantity) -> dict[tuple[str, ...], ByRun]:
-        """The final values of a quantity of the source under every value of its settings, ascending."""
+        """Return the final values of a quantity of the source under every value of its settings,
+        ascending.
+        """
         names = quantity.setting.split(", ")
         measurements = self.in_arm(quantity.arm)
 
@@ -256,7 +266,7 @@ class Measurements:
         return dict(sorted(by_value.items(), key=lambda item: [_natural(text) for text in item[0]]))
 
     def on_target(self, quantity: Quantity, target: str) -> ByRun:
-        """The final values of a quantity on one data set."""
+        """Return the final values of a quantity on one data set."""
         of_arm = self.in_arm(quantity.arm)
         return of_arm.runs(quantity.metric_on(target), target, quantity.split, quantity.setting)
 
@@ -265,7 +275,9 @@ class Measurements:
         return frozenset(map(name_in, self.networks.of_plugins))
 
     def plugin_values(self, text: str) -> dict[tuple[str, str, str, str], ByRun]:
-        """All final values of a plug-in's measurement: {(metric, target, split, layer or setting): runs}."""
+        """Return all final values of a plug-in's measurement: {(metric, target, split, layer or setting):
+        runs}.
+        """
         values: dict[tuple[str, str, str, str], ByRun] = {}
         for place, rows in self._rows.items():
             for row in rows:
@@ -296,7 +308,7 @@ class Measurements:
         return tuple(len(seeds[each.spec]) for each in self.objectives if each.spec in seeds)
 
     def runs_phrase(self, *arms: str) -> str:
-        """How many runs stand behind a mean of an objective, of this arm and of others."""
+        """Return how many runs stand behind a mean of an objective, of this arm and of others."""
         grids = self.networks.grids(self.arm)
         planned = len(grids[0].get("seeds", ())) if grids else 0
         counts = [*self.run_counts(), *(count for arm in arms for count in self.in_arm(arm).run_counts())]
@@ -322,7 +334,7 @@ class Measurements:
 
 
 def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
-    """The measurements of a study, if they may be shown as evidence.
+    """Return the measurements of a study, if they may be shown as evidence.
 
     Raises RequestError for a limited study unless `allow_limited`.
     """
@@ -345,17 +357,17 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
 
 
 def _is_number(row: Row) -> bool:
-    """Whether a row holds a number of one network."""
+    """Return whether a row holds a number of one network."""
     return row.objective is not None and row.objective_b is None and math.isfinite(row.value)
 
 
 def _measured_by(row: Row) -> str:
-    """The name of the measurement whose step left a row."""
+    """Return the name of the measurement whose step left a row."""
     return str(row.step).partition(".")[0]
 
 
 def run_name(seed: Seed) -> str:
-    """A run among those of its objective.
+    """Return a run among those of its objective.
 
     >>> run_name(3), run_name(None)
     ('seed 3', 'not trained here')
@@ -376,7 +388,7 @@ def _by_seed(item: tuple[Seed, object]) -> int:
 
 
 def mean_of(columns: Sequence[ByRun]) -> ByRun:
-    """The mean over columns, of the runs that stand in every one of them."""
+    """Return the mean over columns, of the runs that stand in every one of them."""
     means: ByRun = {}
     for spec in columns[0] if columns else ():
         of_columns = [runs.get(spec, {}) for runs in columns]

@@ -24,7 +24,7 @@ FURTHER = ("inception_v3", "allcnnc", "wrn16_8")
 
 
 def is_further(backbone: str) -> bool:
-    """Whether an architecture is one of the papers' further ones.
+    """Return whether an architecture is one of the papers' further ones.
 
     >>> is_further("inception_v3"), is_further("resnet50")
     (True, False)
@@ -62,7 +62,7 @@ class StudyNetworks:
         return next((str(self.description[key]) for key in known if self.description.get(key)), "")
 
     def grids(self, arm: str = "", backbone: str = "") -> list[Mapping[str, Any]]:
-        """The grids and given networks of an arm; those of one architecture, where it is named."""
+        """Return the grids and given networks of an arm; those of one architecture, where it is named."""
         return [
             block
             for block in self.description.get("networks", ())
@@ -92,17 +92,19 @@ class StudyNetworks:
         return tuple(dict.fromkeys(name for block in self.grids() for name in block.get("backbones", ())))
 
     def specs(self, arm: str = "", backbone: str = "") -> set[str]:
-        """The objectives that an arm trains, and its given networks."""
+        """Return the objectives that an arm trains, and its given networks."""
         grids = self.grids(arm, backbone)
         return {spec for block in grids for spec in (*block.get("objectives", ()), *block.get("given", ()))}
 
     def recipe(self, arm: str = "", backbone: str = "", spec: str = "") -> Mapping[str, Any]:
-        """The recipe of the first grid, or of that of an objective; empty where nothing was trained here."""
+        """Return the recipe of the first grid, or of that of an objective;
+        empty where nothing was trained here.
+        """
         trained = [block for block in self.grids(arm, backbone) if "recipe" in block]
         return next((block["recipe"] for block in trained if not spec or spec in block["objectives"]), {})
 
     def objectives(self, arm: str, measured: Collection[str]) -> tuple[StudyObjective, ...]:
-        """The objectives of an arm as the study lists them, then those that were measured besides."""
+        """Return the objectives of an arm as the study lists them, then those that were measured besides."""
         given = {name for block in self.description.get("networks", ()) for name in block.get("given", ())}
         listed = {
             spec: StudyObjective(_of_given(spec) if spec in given else slug, plain(label), spec)
@@ -121,7 +123,7 @@ class StudyNetworks:
         return tuple(dict.fromkeys(str(text) for block in blocks for text in block.get("measure") or ()))
 
     def requested(self, name: str) -> Requested | None:
-        """A measurement as it is asked for, under its first settings; None where it is not."""
+        """Return a measurement as it is asked for, under its first settings; None where it is not."""
         found = next((text for text in self.asked if name_in(text) == name), None)
         return requested(found) if found else None
 
@@ -149,7 +151,7 @@ def _of_given(name: str) -> str:
 
 
 def name_in(text: str) -> str:
-    """The name in a spec string.
+    """Return the name in a spec string.
 
     >>> name_in("relearning(shots=(5,))")
     'relearning'
@@ -188,7 +190,7 @@ def _as_seen(label: str) -> str:
 
 
 def _arguments(spec: str) -> str:
-    """The hyperparameters of a spec, which tell objectives of one label apart."""
+    """Return the hyperparameters of a spec, which tell objectives of one label apart."""
     try:
         terms = registry.parse_sum(spec)
     except RequestError:

@@ -11,7 +11,7 @@ from penultimate.report.text import counted, plain
 
 
 def unfinished(measurements: Measurements) -> str:
-    """How far a study has come, such as "98 of 187 steps", where it is not finished; else ""."""
+    """Return how far a study has come, such as "98 of 187 steps", where it is not finished; else ""."""
     provenance = measurements.results.provenance
     counts = {
         "networks": [provenance.get("networks", (0, 0))],  # of a study that was joined of parts
@@ -26,7 +26,7 @@ def unfinished(measurements: Measurements) -> str:
 
 
 def way_on(measurements: Measurements, quantities: Collection[Quantity]) -> str:
-    """The study's own command, if it has all their arms, and steps to do that yield any; else ""."""
+    """Return the study's own command, if it has all their arms, and steps to do that yield any; else ""."""
     if not {quantity.arm for quantity in quantities} <= {*measurements.arms}:
         return ""
     provenance = measurements.results.provenance
@@ -48,7 +48,7 @@ def undefined(measurements: Measurements, quantities: Collection[Quantity]) -> s
 
 
 def whose(provenance: Mapping[str, Any], step: str) -> str:
-    """The network and the task of a step that failed or has no value, by their names."""
+    """Return the network and the task of a step that failed or has no value, by their names."""
     known = {**provenance.get("undefined_of", {}), **provenance.get("failed", {})}.get(step, {})
     names = [known[name] for name in ("network", "target") if known.get(name)]
     return " on ".join(map(plain, names)) or step.partition(".")[2].rpartition(".")[0]

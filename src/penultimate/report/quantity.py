@@ -66,7 +66,7 @@ class Quantity:
         return bool(self.setting) and "=" not in self.setting
 
     def covers(self, row: Row) -> bool:
-        """Whether a row of a study holds this quantity, of whichever network."""
+        """Return whether a row of a study holds this quantity, of whichever network."""
         if row.metric != self.metric and "{accuracy}" not in self.metric:
             return False
         along = "epochs" if row.epoch is not None else "layers" if row.layer is not None else ""
@@ -85,13 +85,13 @@ class Quantity:
         return target == {SOURCE: source, **shifts}.get(self.target, self.target)
 
     def metric_on(self, target: str) -> str:
-        """The metric of its rows about a data set: with the accuracy that is official there."""
+        """Return the metric of its rows about a data set: with the accuracy that is official there."""
         if "{accuracy}" not in self.metric:
             return self.metric
         return self.metric.replace("{accuracy}", str(card(target).accuracy))
 
     def is_yielded_by(self, kind: str) -> bool:
-        """Whether steps of a kind are declared to yield it."""
+        """Return whether steps of a kind are declared to yield it."""
         from penultimate.measures import Snapshots, measurement
 
         try:
@@ -112,14 +112,16 @@ class Quantity:
         return built_in_yields()[self.metric.replace("{accuracy}", "top1")]
 
     def of_arm(self, arm: str) -> Quantity:
-        """The same quantity of the networks of another arm."""
+        """Return the same quantity of the networks of another arm."""
         return replace(self, arm=arm)
 
     def of_arms(self, arms: Sequence[str]) -> tuple[Quantity, ...]:
-        """The same quantity of each of these arms; itself where it has an arm of its own."""
+        """Return the same quantity of each of these arms; itself where it has an arm of its own."""
         return (self,) if self.arm else tuple(self.of_arm(arm) for arm in arms)
 
 
 def percent(metric: str, label: str = "", key: str = "", **others: Any) -> Quantity:
-    """An accuracy or another fraction, shown in per cent with one decimal unless `others` say otherwise."""
+    """Return an accuracy or another fraction, shown in per cent with one decimal unless `others` say
+    otherwise.
+    """
     return replace(Quantity(metric, label=label, key=key, unit="%", scale=100, digits=1), **others)

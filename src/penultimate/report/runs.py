@@ -14,7 +14,8 @@ from penultimate.report.text import counted, in_words, listed
 
 
 def shared_seeds(measurements: Measurements, quantities: Iterable[Quantity]) -> frozenset[int]:
-    """The seeds of which every objective has all that was measured of it of these quantities; may be none.
+    """Return the seeds of which every objective has all that was measured of it of these quantities;
+    may be none.
 
     So has what is of no objective, such as training from scratch.
     """
@@ -37,7 +38,8 @@ def fewer(
     tables: Iterable[ExhibitTable],
     shared: int | None = None,
 ) -> str:
-    """Which means of these quantities and in these tables are over fewer runs than the study has; or "".
+    """Return which means of these quantities and in these tables are over fewer runs than the study has;
+    or "".
 
     Where runs are missing that it asks for, these; else how many it asks for, where it has more. `shared` is
     of how many runs all means are where they are to be of the same ones: 0 where no run has all.
@@ -78,7 +80,7 @@ def _of_each(count: int, runs: int) -> str:
 
 
 def _means(measurements: Measurements, quantity: Quantity) -> Iterator[_Mean]:
-    """The means of a quantity of each objective, wherever it has one."""
+    """Yield the means of a quantity of each objective, wherever it has one."""
     runs = _planned(measurements)
     for label, kind, seeds in _behind(measurements, quantity):
         yield _Mean(label, len(seeds), _planned(measurements, kind).get(label, 0), runs.get(label, 0))
@@ -87,7 +89,7 @@ def _means(measurements: Measurements, quantity: Quantity) -> Iterator[_Mean]:
 def _in_tables(
     measurements: Measurements, means: Iterable[_Mean], arms: set[str], tables: Iterable[ExhibitTable]
 ) -> Iterator[_Mean]:
-    """The means in cells, of which a mean over tasks counts the runs that have them all.
+    """Yield the means in cells, of which a mean over tasks counts the runs that have them all.
 
     A cell does not say what it holds: it is to have as many runs as some quantity of its objective.
     """
@@ -118,7 +120,8 @@ def _planned(measurements: Measurements, kind: str = "") -> dict[str, int]:
 
 
 def _behind(measurements: Measurements, quantity: Quantity) -> Iterator[tuple[str, str, set[int]]]:
-    """The seeds of each objective that have a quantity, and from which step, wherever one of them has it.
+    """Yield the seeds of each objective that have a quantity, and from which step,
+    wherever one of them has it.
 
     Under "" what is of no objective.
     """

@@ -31,7 +31,9 @@ SYMBOLS = {
 
 
 def searches_of(measurements: Measurements) -> tuple[Tuning, ...]:
-    """The searches behind a study's hyperparameters; objectives that several tuned bear their names."""
+    """Return the searches behind a study's hyperparameters; objectives that several tuned bear their
+    names.
+    """
     held = searches_held(measurements.results.description)
     labels = Counter(tuned.label for tuning in held for tuned in tuning.objectives)
     return tuple(
@@ -49,7 +51,7 @@ def searches_of(measurements: Measurements) -> tuple[Tuning, ...]:
 
 
 def each_of(searches: Sequence[Tuning]) -> list[tuple[Tuning, Tuned]]:
-    """Every objective of some searches, with its search."""
+    """Return every objective of some searches, with its search."""
     return [(tuning, tuned) for tuning in searches for tuned in tuning.objectives]
 
 
@@ -65,7 +67,7 @@ def not_searched(measurements: Measurements, searches: Sequence[Tuning]) -> tupl
 
 
 def budgets(searches: Sequence[Tuning]) -> list[str]:
-    """What every objective was given; of several searches, by which of them it was chosen."""
+    """Return what every objective was given; of several searches, by which of them it was chosen."""
     if len(searches) == 1:
         return [f"The budget: {budget_text(searches[0])}."]
     chosen = [
@@ -79,12 +81,12 @@ def budgets(searches: Sequence[Tuning]) -> list[str]:
 
 
 def sources_of(searches: Sequence[Tuning]) -> str:
-    """The data sets that were held out from, by their titles."""
+    """Return the data sets that were held out from, by their titles."""
     return listed(list(dict.fromkeys(card(tuning.source).title for tuning in searches)))
 
 
 def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
-    """Every objective of the study, of whichever arm, and the recipe that it was trained with.
+    """Return every objective of the study, of whichever arm, and the recipe that it was trained with.
 
     Those trained in other architectures alone are not among them.
     """
@@ -94,13 +96,15 @@ def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str
 
 
 def mark_of(measurements: Measurements, tuned: Tuned) -> str:
-    """The slug of an objective that the study has, so that it has a mark; else nothing."""
+    """Return the slug of an objective that the study has, so that it has a mark; else nothing."""
     arms = map(measurements.in_arm, measurements.arms)
     return tuned.slug if tuned.slug in {one.slug for of_arm in arms for one in of_arm.objectives} else ""
 
 
 def values_of(spec: str) -> tuple[tuple[str, Number], ...]:
-    """The hyperparameters of a spec in the paper's letters: (symbol, value); none for an unknown name."""
+    """Return the hyperparameters of a spec in the paper's letters: (symbol, value);
+    none for an unknown name.
+    """
     from penultimate.tuning.axes import hyperparameters_of
 
     try:
@@ -111,10 +115,10 @@ def values_of(spec: str) -> tuple[tuple[str, Number], ...]:
 
 
 def number_cell(value: Number | None) -> Cell:
-    """A hyperparameter's value, as short as it can be."""
+    """Return a hyperparameter's value, as short as it can be."""
     return Cell(MISSING) if value is None else Cell(f"{value:.6g}", float(value))
 
 
 def cells_cell(tuning: Tuning, tuned: Tuned) -> Cell:
-    """How many cells an objective took, of how many it was given."""
+    """Return how many cells an objective took, of how many it was given."""
     return Cell(f"{len(tuned.cells)} of {tuning.budget}", float(len(tuned.cells)))

@@ -7,17 +7,21 @@ from penultimate.report.text import plain
 
 
 def is_embedded(source: str) -> bool:
-    """Whether a data set is pretraining images of the embedded world, which every draw holds others of."""
+    """Return whether a data set is pretraining images of the embedded world,
+    which every draw holds others of.
+    """
     return source.startswith("glyphs")
 
 
 def official_accuracy(target: str) -> str:
-    """The official score of a data set, as its card says: top1, mean_per_class, or the auc of each label."""
+    """Return the official score of a data set, as its card says: top1, mean_per_class,
+    or the auc of each label.
+    """
     return str(card(target).accuracy)
 
 
 def short_title(name: str) -> str:
-    """A data set's name as a column heading.
+    """Return a data set's name as a column heading.
 
     >>> short_title("newfaces")
     'Newfaces'

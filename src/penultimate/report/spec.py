@@ -168,29 +168,29 @@ class Exhibit:
             )
 
     def shows(self, row: Row, backbone: str) -> bool:
-        """Whether it shows a row of a study whose main architecture is `backbone`."""
+        """Return whether it shows a row of a study whose main architecture is `backbone`."""
         is_among = not self.seeds or {row.seed, row.seed_b} - {None} <= self.seeds
         of_quantity = any(self.covers(quantity, row) for quantity in self.quantities)
         return is_among and of_quantity and self.is_of(row, backbone)
 
     def with_shared_seeds(self, measurements: Measurements) -> Exhibit:
-        """The exhibit of a study, which knows the seeds that it shows."""
+        """Return the exhibit of a study, which knows the seeds that it shows."""
         if not self.of_same_runs:
             return self
         return dataclasses.replace(self, seeds=shared_seeds(measurements, self.quantities))
 
     def covers(self, quantity: Quantity, row: Row) -> bool:
-        """Whether a row holds a quantity of it, of whichever network."""
+        """Return whether a row holds a quantity of it, of whichever network."""
         if row.arm in self.arms_of(quantity):
             row = dataclasses.replace(row, arm=quantity.arm)
         return quantity.covers(row)
 
     def arms_of(self, quantity: Quantity) -> tuple[str, ...]:
-        """The arms whose networks a quantity of it may be of."""
+        """Return the arms whose networks a quantity of it may be of."""
         return tuple(dict.fromkeys((quantity.arm, *filter(None, (self.or_arm, quantity.or_arm)))))
 
     def is_of(self, row: Row, backbone: str) -> bool:
-        """Whether a row is of the architecture that it shows, or of none."""
+        """Return whether a row is of the architecture that it shows, or of none."""
         of_main = row.backbone in (None, backbone)
         return of_main != self.of_another or (of_main and is_further(backbone))
 
@@ -244,7 +244,7 @@ def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) 
 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
-    """The exhibit of measurements that are admitted."""
+    """Return the exhibit of measurements that are admitted."""
     if exhibit.or_arm:
         measurements = measurements.or_in_arm(exhibit.or_arm)
     exhibit, unrestricted = exhibit.with_shared_seeds(measurements), measurements
@@ -332,7 +332,9 @@ def _said_by_page(
 
 
 def _compares(tables: tuple[ExhibitTable, ...], figures: tuple[Figure, ...]) -> bool:
-    """Whether a table or panel of ours shows several objectives, so that it matters which it leaves out."""
+    """Return whether a table or panel of ours shows several objectives,
+    so that it matters which it leaves out.
+    """
     groups = [{row.objective for row in table.rows} for table in tables if table.source == "ours"]
     for panel in (panel for figure in figures for panel in figure.panels if panel.source == "ours"):
         drawn = {point.objective for point in panel.points} | {curve.objective for curve in panel.curves}

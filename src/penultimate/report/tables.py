@@ -108,7 +108,9 @@ def latex_escape(text: str) -> str:
 
 
 def to_latex(table: ExhibitTable, caption: str = "", legends: Iterable[str] = ()) -> str:
-    """A booktabs tabular with its notes below, and those of `legends` (of bold, of daggers) that it needs."""
+    """Return a booktabs tabular with its notes below, and those of `legends` (of bold, of daggers)
+    that it needs.
+    """
     layout = _layout(table)
     packages = "booktabs,array" if "p{" in layout else "booktabs"
     lines = [
@@ -160,7 +162,7 @@ def _layout(table: ExhibitTable) -> str:
 
 
 def hold_words(table: ExhibitTable) -> list[bool]:
-    """Whether the rows' headings (they do) and each column hold words alone."""
+    """Return whether the rows' headings (they do) and each column hold words alone."""
     columns = range(len(table.columns))
     return [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
 
@@ -181,7 +183,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def column_groups(table: ExhibitTable) -> list[tuple[str, int]]:
-    """The group headings of neighbouring columns, with how many columns each spans."""
+    """Return the group headings of neighbouring columns, with how many columns each spans."""
     groups: list[tuple[str, int]] = []
     for column in table.columns:
         if groups and groups[-1][0] == column.group:
@@ -192,7 +194,8 @@ def column_groups(table: ExhibitTable) -> list[tuple[str, int]]:
 
 
 def points_csv(exhibit: Built) -> str:
-    """The marks of an exhibit's figures as comma-separated values, or its lines', and the cells of its maps.
+    """Return the marks of an exhibit's figures as comma-separated values, or its lines',
+    and the cells of its maps.
 
     A cell's x is the number of its column, its y that of its row, from 1. Empty without figures.
     """
@@ -233,13 +236,13 @@ def points_csv(exhibit: Built) -> str:
 
 
 def _along(curves: Iterable[Curve]) -> Iterator[Point]:
-    """The points of lines, of a panel without marks."""
+    """Yield the points of lines, of a panel without marks."""
     for curve in curves:
         yield from (Point(x, y, curve.objective, curve.label) for x, y in curve.points)
 
 
 def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:
-    """The cells of a map: number of the row and of the column, their names, the value."""
+    """Yield the cells of a map: number of the row and of the column, their names, the value."""
     if raster is None or raster.is_scale:
         return
     for row, (name, values) in enumerate(zip(raster.rows, raster.values, strict=True), 1):

@@ -20,7 +20,9 @@ HEAD_WIDTH, HEAD_LINES = 14, 3
 
 
 def render_exhibit_text(exhibit: Built) -> str:
-    """An exhibit for the terminal: its caption, its tables, the numbers behind its figures, and its notes."""
+    """Return an exhibit for the terminal: its caption, its tables, the numbers behind its figures,
+    and its notes.
+    """
     heading = exhibit.titled(plain(exhibit.title))
     if exhibit.unfinished:
         heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
@@ -77,7 +79,7 @@ def to_text(table: ExhibitTable) -> str:
 
 
 def _paragraph(table: ExhibitTable, row: TableRow) -> str:
-    """A row of sentences: its heading, and below it what each column says."""
+    """Return a row of sentences: its heading, and below it what each column says."""
     aside = max(len(column.label) for column in table.columns) + GAP
     lines = ["─" * TEXT_WIDTH, *textwrap.wrap(plain(row.label), TEXT_WIDTH)]
     for column, cell in zip(table.columns, row.cells, strict=True):
@@ -88,7 +90,9 @@ def _paragraph(table: ExhibitTable, row: TableRow) -> str:
 
 
 def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]:
-    """A cell in lines: words are wrapped, and headings over numbers; these leave room for an asterisk."""
+    """Return a cell in lines: words are wrapped, and headings over numbers;
+    these leave room for an asterisk.
+    """
     if of_words:
         return textwrap.wrap(text, WORD_WIDTH) or [""]
     room = max(HEAD_WIDTH, math.ceil(len(text) / HEAD_LINES)) if is_head else len(text) + 1
@@ -97,7 +101,9 @@ def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]
 
 
 def _grouped(table: ExhibitTable, widths: list[int]) -> tuple[list[str], list[int]]:
-    """The headings of groups in a line, each ruled over its columns; and widths that have room for them."""
+    """Return the headings of groups in a line, each ruled over its columns;
+    and widths that have room for them.
+    """
     groups = column_groups(table)
     if not any(group for group, _ in groups):
         return [], widths
@@ -125,14 +131,16 @@ def width(text: str) -> int:
 
 
 def _wrapped(note: str) -> str:
-    """A note in lines; what a page says of bold is said of the asterisks that a terminal has in its place."""
+    """Return a note in lines; what a page says of bold is said of the asterisks that a terminal has
+    in its place.
+    """
     starred = re.sub(rf"(?:^|(?<=[.;] )){BOLD}", "* ", plain(note), flags=re.IGNORECASE)
     filled = textwrap.fill(unbroken(starred), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
     return filled.replace(NO_BREAK, " ")
 
 
 def panel_table(panel: Panel) -> ExhibitTable:
-    """The marks of a panel as a table; means only, where it shows runs and means."""
+    """Return the marks of a panel as a table; means only, where it shows runs and means."""
     points = [point for point in panel.points if not point.faint] or list(panel.points)
     labels = _told_apart(points)
     xs, ys = (_coordinates([getattr(point, axis) for point in points]) for axis in "xy")
@@ -146,7 +154,7 @@ def panel_table(panel: Panel) -> ExhibitTable:
 
 
 def _told_apart(points: Sequence[Point]) -> list[str]:
-    """The labels of marks, those of several runs with the seeds that their details begin with."""
+    """Return the labels of marks, those of several runs with the seeds that their details begin with."""
     labels = [point.label for point in points]
     seeds = [re.match(r"seed \d+", point.detail) for point in points]
     return [

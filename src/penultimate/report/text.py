@@ -12,7 +12,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def plain(text: object) -> str:
-    r"""One line without the characters that neither XML nor a terminal may be given (`legible`).
+    r"""Return one line without the characters that neither XML nor a terminal may be given (`legible`).
 
     >>> plain("a\x1b[31m\nb")
     'a [31m b'
@@ -21,7 +21,7 @@ def plain(text: object) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """One line of at most `longest` characters.
+    """Return one line of at most `longest` characters.
 
     >>> shortened("Label smoothing", 9)
     'Label sm…'
@@ -31,7 +31,8 @@ def shortened(text: str, longest: int) -> str:
 
 
 def as_name(text: str) -> str:
-    """A text as part of the name of a file and of an id; one that cannot be both is told apart by a digest.
+    """Return a text as part of the name of a file and of an id; one that cannot be both is told apart by a
+    digest.
 
     >>> as_name("digits_smoke"), as_name("../digits")
     ('digits_smoke', '_digits-c9e8680d')
@@ -41,7 +42,7 @@ def as_name(text: str) -> str:
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """A fraction on the 0-100 scale.
+    """Return a fraction on the 0-100 scale.
 
     >>> percent(0.8519)
     '85.2'
@@ -50,7 +51,7 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number with a fixed count of decimals and a true minus sign; zero has no sign.
+    """Return a number with a fixed count of decimals and a true minus sign; zero has no sign.
 
     What lies half-way but for noise in its last digits, such as a kept row's, is half-way.
 
@@ -64,7 +65,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p value with its relation: at most two significant digits and four decimals, never "0".
+    """Return a p value with its relation: at most two significant digits and four decimals, never "0".
 
     >>> p_value(0.0042), p_value(0.37), p_value(2e-7)
     ('p = 0.0042', 'p = 0.37', 'p < 0.0001')
@@ -75,7 +76,7 @@ def p_value(p: float) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """A number that always shows its sign, unless it is zero as shown.
+    """Return a number that always shows its sign, unless it is zero as shown.
 
     >>> signed(0.94, 2), signed(-0.001, 2), signed(0.0499999999, 1)
     ('+0.94', '0.00', '+0.1')
@@ -85,7 +86,7 @@ def signed(value: float, digits: int) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A count with its noun; small counts in words.
+    """Return a count with its noun; small counts in words.
 
     >>> counted(1, "seed"), counted(9, "objective"), counted(12, "run")
     ('one seed', 'nine objectives', '12 runs')
@@ -94,7 +95,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def in_words(count: int, none: str = "no") -> str:
-    """A count, a small one in words.
+    """Return a count, a small one in words.
 
     >>> in_words(3), in_words(12), in_words(0, none="none")
     ('three', '12', 'none')

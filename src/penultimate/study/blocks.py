@@ -64,16 +64,16 @@ class Runs:
         check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
-        """Its networks, one seed after the other."""
+        """Return its networks, one seed after the other."""
         return grid(self.objectives, self.backbones, self.seeds, self.draws, self.arm)
 
     def among(self, wanted: Container[str]) -> Runs | None:
-        """The grid with the objectives that are wanted; None without any."""
+        """Return the grid with the objectives that are wanted; None without any."""
         kept = tuple(text for text in self.objectives if text in wanted)
         return dataclasses.replace(self, objectives=kept) if kept else None
 
     def described(self) -> dict[str, Any]:
-        """The grid as JSON."""
+        """Return the grid as JSON."""
         kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         return {**_as_lists(kept), "recipe": dataclasses.asdict(self.recipe)}
 
@@ -108,7 +108,7 @@ class Given:
             yield NetworkKey(name)
 
     def described(self) -> dict[str, Any]:
-        """The networks as JSON."""
+        """Return the networks as JSON."""
         return {
             "given": dict(self.networks),
             **_as_lists({"classifies": self.classifies, "measure": self.measure}),

@@ -18,7 +18,9 @@ WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without 
 
 
 def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) -> tuple[Any, ...]:
-    """A field as a tuple of values of a form; raises RequestError for anything else, and for too many."""
+    """Return a field as a tuple of values of a form; raises RequestError for anything else,
+    and for too many.
+    """
     values = getattr(owner, what)
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise RequestError(f"{what} must be a tuple, not {values!r}")
@@ -32,7 +34,7 @@ def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) 
 
 
 def canonical_backbone(text: str) -> str:
-    """The canonical spec of an architecture, its settings checked where a plug-in declares them."""
+    """Return the canonical spec of an architecture, its settings checked where a plug-in declares them."""
     spec = registry.parse(str(text))
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:
@@ -82,14 +84,14 @@ def expect_classes(of: DatasetCard, what: str) -> None:
 
 
 def is_words(text: object) -> bool:
-    """Whether a text may name an arm or a given network: `WORDS`."""
+    """Return whether a text may name an arm or a given network: `WORDS`."""
     if not isinstance(text, str) or len(text) > LONGEST_NAME or text.isspace():
         return False
     return text.isprintable() and not any(sign in text for sign in "|,=")
 
 
 def is_correspondence(value: object) -> bool:
-    """Whether it is {class: (source class, ...)}."""
+    """Return whether it is {class: (source class, ...)}."""
     return isinstance(value, Mapping) and all(
         isinstance(name, str)
         and isinstance(names, tuple | list)
@@ -99,7 +101,9 @@ def is_correspondence(value: object) -> bool:
 
 
 def is_reading(value: object) -> bool:
-    """Whether a value says how data on disk are read: {"class_order": names, "copies": "drop"}, or a part."""
+    """Return whether a value says how data on disk are read: {"class_order": names, "copies": "drop"},
+    or a part.
+    """
     from penultimate.data.readers.class_order import USUAL
 
     if not isinstance(value, Mapping) or not value.keys() <= {"class_order", "copies"}:

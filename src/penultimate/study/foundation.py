@@ -69,11 +69,13 @@ class Foundation:
         return self._plugins[kind, name]
 
     def draw_of(self, key: NetworkKey | None) -> int:
-        """The draw of data that a network sees; one that was not trained here sees the study's first."""
+        """Return the draw of data that a network sees; one that was not trained here sees the study's
+        first.
+        """
         return self.first_draw if key is None or key.draw is None else key.draw
 
     def data(self, name: str, draw: int) -> str:
-        """The step that renders or reads a data set."""
+        """Return the step that renders or reads a data set."""
         if (name, draw) not in self._known and (name in self.study.data or name in self.study.nowhere):
             self._known[name, draw] = self.add(self._located(name, draw))
         if (name, draw) not in self._known:
@@ -90,8 +92,9 @@ class Foundation:
         return self._known[name, draw]
 
     def _located(self, name: str, draw: int) -> Step:
-        """The step that looks at a data set on disk, where its images stay; of one that is only planned, with
-        nothing to tell one copy from another."""
+        """Return the step that looks at a data set on disk, where its images stay;
+        of one that is only planned, with nothing to tell one copy from another.
+        """
         config: dict[str, Any] = {"name": name, "draw": draw}
         if name in self.study.data:
             found = self.study.located[name]
@@ -114,7 +117,7 @@ class Foundation:
         self.add(self._core("sheet", {}, columns, f"d{draw}", LATER, supplies))
 
     def network(self, key: NetworkKey) -> str:
-        """The step that trains or fetches a network."""
+        """Return the step that trains or fetches a network."""
         if key not in self._known:
             block = self.blocks[key]
             self._known[key] = self.add(
@@ -156,7 +159,7 @@ class Foundation:
         return self._core("train", config, columns, label, NEXT, supplies, identity)
 
     def bank(self, key: NetworkKey, of: str, split: str, draw: int, priority: int) -> str:
-        """The step that extracts a network's features of a split."""
+        """Return the step that extracts a network's features of a split."""
         known = self._banks.get((key, of, split, draw))
         if known is not None and self.steps[known].priority <= priority:
             return known
@@ -170,7 +173,7 @@ class Foundation:
         return bank
 
     def gives(self, key: NetworkKey, need: Any) -> bool:
-        """Whether a network can give what is needed of it."""
+        """Return whether a network can give what is needed of it."""
         block = self.blocks[key]
         match need:
             case needs.Head():
@@ -188,7 +191,7 @@ class Foundation:
         return True
 
     def training(self, key: NetworkKey) -> dict[str, Any]:
-        """How a network was trained: with which architecture, precision, augmentation and threads."""
+        """Return how a network was trained: with which architecture, precision, augmentation and threads."""
         block = self.blocks[key]
         assert isinstance(block, Runs)
         augmentation = _settings(block.recipe)[1].get("augmentation")
@@ -206,7 +209,7 @@ class Foundation:
         supplies: Sequence[Supply] = (),
         identity: dict[str, Any] | None = None,
     ) -> Step:
-        """A step that is no measurement; unless told otherwise, all its settings are its identity."""
+        """Return a step that is no measurement; unless told otherwise, all its settings are its identity."""
         identity = config if identity is None else identity
         parents = tuple(supply.parent for supply in supplies)
         fixed = (VERSIONS[name], config, identity, parents, tuple(supplies), columns, label, priority)
@@ -215,7 +218,7 @@ class Foundation:
         return Step(name, *fixed, resources=resources)
 
     def group(self, key: NetworkKey, scope: Scope) -> Group:
-        """What the networks have in common that a step of this scope takes together."""
+        """Return what the networks have in common that a step of this scope takes together."""
         if scope == "network":
             return (key,)
         if scope == "objective":
@@ -227,11 +230,11 @@ class Foundation:
         return key.arm, self.architecture(key)
 
     def architecture(self, key: NetworkKey) -> str:
-        """A network that was not trained here stands beside those of the main architecture."""
+        """Return a network that was not trained here stands beside those of the main architecture."""
         return key.backbone or self.main_backbone
 
     def columns(self, networks: tuple[NetworkKey, ...], scope: Scope, target: str) -> dict[str, Any]:
-        """What all rows of a step have in common."""
+        """Return what all rows of a step have in common."""
         common = {"source": self.study.source, "target": target}
         first = networks[0]
         if scope == "network":
@@ -252,7 +255,7 @@ class Foundation:
         target: str = "",
         cell: tuple[tuple[str, Any], ...] = (),
     ) -> str:
-        """What a step is of, as part of its id."""
+        """Return what a step is of, as part of its id."""
         first = networks[0]
         parts: list[Any] = []
         if scope in ("network", "objective"):
@@ -275,24 +278,24 @@ def _short(composition: Composition) -> str:
 
 @functools.cache
 def word(text: str) -> str:
-    """A text as part of a folder's name."""
+    """Return a text as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", text)[:40]
 
 
 @functools.cache
 def _settings(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of a recipe, and those that differ from the usual ones."""
+    """Return the settings of a recipe, and those that differ from the usual ones."""
     settings = dataclasses.asdict(recipe)
     return settings, _differing(settings, dataclasses.asdict(USUAL))
 
 
 def filled(**entries: Any) -> dict[str, Any]:
-    """The entries that are not empty."""
+    """Return the entries that are not empty."""
     return {name: value for name, value in entries.items() if value}
 
 
 def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of nested settings that differ from the usual ones."""
+    """Return the entries of nested settings that differ from the usual ones."""
     differing = {}
     for name, value in values.items():
         if name in usual and value == usual[name]:

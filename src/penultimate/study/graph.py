@@ -42,7 +42,9 @@ class Graph:
         return children
 
     def below(self, diverged: Collection[str]) -> list[str]:
-        """The steps that cannot be done, for they rest on diverged trainings; what gathers goes without."""
+        """Return the steps that cannot be done, for they rest on diverged trainings;
+        what gathers goes without.
+        """
         lost: dict[str, None] = {}
         for step_id, step in self.steps.items():
             if not step.gathers and any(parent in diverged or parent in lost for parent in step.parents):

@@ -32,7 +32,7 @@ LONGEST_OWN_NAME = 64
 
 
 def load_study(name: str | Path) -> Study:
-    """A study by its name, or by the path of a Python file that defines STUDY."""
+    """Return a study by its name, or by the path of a Python file that defines STUDY."""
     if not isinstance(name, str | Path):
         raise RequestError(f"a study is a Study, the name of one or the path of a study file, not {name!r}")
     name = str(name)
@@ -83,7 +83,8 @@ class _Change:
 def changed(
     study: Study, assignments: Sequence[str] = (), only: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> Study:
-    """The study with settings changed (`override`), other seeds, and some of its networks (`restrict`).
+    """Return the study with settings changed (`override`), other seeds,
+    and some of its networks (`restrict`).
 
     One that differs from it in more than words has a name of its own, and so a folder, and a title that says
     what is different, so that it never takes the place of the whole; their common steps are shared.
@@ -128,7 +129,7 @@ def _made(study: Study, changes: Sequence[_Change]) -> Study:
 
 
 def _alike(study: Study, other: Study) -> bool:
-    """Whether two studies differ in words alone."""
+    """Return whether two studies differ in words alone."""
     return dataclasses.replace(other, **{name: getattr(study, name) for name in WORDS}) == study
 
 
@@ -143,7 +144,7 @@ def _seeds_told(seeds: Sequence[int]) -> str:
 
 
 def _own_name(text: str) -> str:
-    """A text as a study's name; one that cannot be a name, or is long, is told apart by a digest.
+    """Return a text as a study's name; one that cannot be a name, or is long, is told apart by a digest.
 
     >>> _own_name("quickstart-recipe.epochs-28"), _own_name("quickstart-measure-knn,linear")
     ('quickstart-recipe_epochs-28', 'quickstart-measure-knn_linear-0302b2c3')
@@ -166,7 +167,8 @@ def names_in(text: str) -> list[str]:
 
 
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
-    """The study with some of its objectives (by slug or spec) or given networks (by name), and other seeds.
+    """Return the study with some of its objectives (by slug or spec) or given networks (by name),
+    and other seeds.
 
     An objective of a plug-in that the study does not have is trained and measured as its first one is.
     A grid that has other seeds than the first keeps those of its own that are asked for; where none is, as
@@ -216,7 +218,9 @@ def _only(study: Study, names: Sequence[str]) -> Study:
 
 
 def _spec(study: Study, name: str) -> str:
-    """The objective that a name means; raises RequestError, with the way to use it, for another plug-in."""
+    """Return the objective that a name means; raises RequestError, with the way to use it,
+    for another plug-in.
+    """
     for kind in ("metric", "probe", "measurement", "dataset", "backbone"):
         if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
             way = way_to(registry.entry(kind, name), study)
@@ -225,7 +229,7 @@ def _spec(study: Study, name: str) -> str:
 
 
 def _with_objective(study: Study, spec: str) -> Study:
-    """One objective more: trained as the first one is in the main arm, and measured as it is there."""
+    """Return one objective more: trained as the first one is in the main arm, and measured as it is there."""
     first = study.main
 
     def is_alike(block: Runs) -> bool:
@@ -239,7 +243,8 @@ def _with_objective(study: Study, spec: str) -> Study:
 
 
 def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
-    """A study with the places of its published data: NAME=PLACE, and those of the others that lie in `root`.
+    """Return a study with the places of its published data: NAME=PLACE,
+    and those of the others that lie in `root`.
 
     Raises RequestError for a text of another form, and a name that the study does not need.
     """

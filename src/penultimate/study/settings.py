@@ -24,7 +24,7 @@ OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not 
 
 
 def override(study: Study, assignments: Sequence[str]) -> Study:
-    """The study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
+    """Return the study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
 
     What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
     those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
@@ -52,12 +52,12 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
 
 
 def _trained(study: Study) -> tuple[Any, ...]:
-    """What the cost of a training depends on."""
+    """Return what the cost of a training depends on."""
     return study.source, *((block.recipe, block.backbones) for block in study.runs)
 
 
 def _listed(text: str) -> str | tuple[str, ...]:
-    """What is no literal: a name or a spec, or several with commas between them.
+    """Return what is no literal: a name or a spec, or several with commas between them.
 
     >>> _listed("digits"), _listed("linear, nearest_mean(order=1)")
     ('digits', ('linear', 'nearest_mean(order=1)'))
@@ -70,7 +70,7 @@ def _listed(text: str) -> str | tuple[str, ...]:
 
 
 def settings(study: Study) -> list[str]:
-    """Every setting that `override` changes, as it is now in the study's first grid.
+    """Return every setting that `override` changes, as it is now in the study's first grid.
 
     >>> from penultimate.study import load_study
     >>> [line for line in settings(load_study("smoke")) if "epochs" in line or "threads" in line]
@@ -125,12 +125,12 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
 
 
 def _measurements(study: Study) -> list[str]:
-    """Every measurement that a study asks for, of whichever networks."""
+    """Return every measurement that a study asks for, of whichever networks."""
     return [*study.measure, *(text for block in study.networks for text in block.measure or ())]
 
 
 def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Study:
-    """The study with a setting of a measurement changed wherever it asks for it."""
+    """Return the study with a setting of a measurement changed wherever it asks for it."""
     name, *parts = keys
     known = [setting.name for setting in measurement(name).settings]
     if len(parts) != 1 or parts[0] not in known:
@@ -149,7 +149,7 @@ def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Stu
 
 
 def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:
-    """The value of a setting, or of a part of it, in the form that the old one has."""
+    """Return the value of a setting, or of a part of it, in the form that the old one has."""
     known = {item.name: item for item in dataclasses.fields(owner)}
     if keys[0] not in known:
         raise RequestError(

@@ -21,7 +21,7 @@ def shrink(
     size: int | None = None,
     images: int = 32,
 ) -> Study:
-    """The study on less data, in fewer epochs and smaller batches, at a lower resolution.
+    """Return the study on less data, in fewer epochs and smaller batches, at a lower resolution.
 
     `data` says where the data lie, {name: folder}, with as many images and classes as there are. No image is
     larger than `size` pixels a side, if that is given. Measurements train for `epochs` steps, and take
@@ -62,7 +62,7 @@ def shrink(
 
 
 def _brief(recipe: Recipe, epochs: int, batch_size: int, size: int | None) -> Recipe:
-    """The recipe for less; what it does every few epochs, it still does."""
+    """Return the recipe for less; what it does every few epochs, it still does."""
     batch, side = min(recipe.batch_size, batch_size), min(recipe.size, size or recipe.size)
     often = max(1, epochs // 2)
     return dataclasses.replace(

@@ -237,7 +237,7 @@ class Study:
         return {text: what_is_built(text) for text in sources if read_source(text).kind == "file"}
 
     def made(self, name: str, draw: int) -> dict[str, str]:
-        """What a plug-in's data set makes, once for a start: a digest of each split; {} where it fails."""
+        """Return the digest of each split that a plug-in's data set makes, once for each start; {} if it fails."""
         if (name, draw) not in self._made:
             from penultimate.data.world.generation import digests_of
 
@@ -259,7 +259,7 @@ class Study:
         return {**shifted(self.source), **({"c": "imagenet_c"} if self.source == "imagenet" else {})}
 
     def _splits_of(self, name: str) -> tuple[str, ...]:
-        """The splits of a data set on disk that are looked at: of the source, what is done with it.
+        """Return the splits of a data set on disk that are looked at: of the source, what is done with it.
 
         A published one is trained on whole, but for the holdout that its name stands for.
         """
@@ -287,13 +287,13 @@ class Study:
         return tuple(name for name in names if name in ENTRIES and name not in known)
 
     def card(self, name: str) -> DatasetCard:
-        """The card of a data set of the study; until it is said where a published one lies, as published."""
+        """Return the card of a data set of the study, as published until it is said where it lies."""
         if name in self.data:
             return self.located[name].card
         return ENTRIES[name].card if name in self.nowhere else card(name)
 
     def keys(self) -> tuple[NetworkKey, ...]:
-        """All networks, each once, one seed after the other."""
+        """Return all networks, each once, one seed after the other."""
         listed = dict.fromkeys(key for block in self.networks for key in block.keys())
         places: dict[int | None, int] = {}
         for key in listed:
@@ -301,7 +301,7 @@ class Study:
         return tuple(sorted(listed, key=lambda key: places[key.seed]))
 
     def measured(self) -> dict[NetworkKey, tuple[Requested, ...]]:
-        """What is measured of each network, in the order of the study.
+        """Return what is measured of each network, in the order of the study.
 
         Raises RequestError for a network of two grids that ask for one measurement under different settings.
         """
@@ -348,12 +348,12 @@ class Study:
         return next((key.draw for key in self.keys() if key.draw is not None), 0)
 
     def with_runs(self, change: Callable[[Runs], Runs | None]) -> Study:
-        """The study with every grid of runs changed; one for which None comes back is left out."""
+        """Return the study with every grid of runs changed; one for which None comes back is left out."""
         changed = [change(block) if isinstance(block, Runs) else block for block in self.networks]
         return dataclasses.replace(self, networks=tuple(block for block in changed if block is not None))
 
     def slugs(self) -> dict[str, str]:
-        """A short name for each objective: its terms without their settings or, where taken, its spec."""
+        """Return a short name for each objective: its terms without settings or, where taken, its spec."""
         slugs: dict[str, str] = {}
         for text in self.objectives:
             short = " + ".join(term.name for term in resolve(text).terms)
@@ -361,7 +361,7 @@ class Study:
         return slugs
 
     def describe(self) -> dict[str, Any]:
-        """The study as JSON: what its report and its results are read with."""
+        """Return the study as JSON: what its report and its results are read with."""
         slugs = self.slugs()
         given = [name for block in self.networks if isinstance(block, Given) for name in block.networks]
         return {

@@ -28,7 +28,7 @@ from penultimate.study.spec import Study
 
 @no_cycles()
 def unfold(study: Study, seen: Seen | None = None) -> Graph:
-    """The graph of a study, in a store that has `seen` what plug-ins read.
+    """Return the graph of a study, in a store that has `seen` what plug-ins read.
 
     >>> from penultimate.study import load_study
     >>> graph = unfold(load_study("smoke"))
@@ -95,7 +95,7 @@ class _Unfolding:
                 self._step(request.measurement, _Place(request, networks, target, cell))
 
     def _targets(self, what: Measurement) -> tuple[str, ...]:
-        """What it is measured on: the source, or those targets whose images have labels of its kind.
+        """Return what it is measured on: the source, or those targets whose images have labels of its kind.
 
         Of a source whose images have several labels no features are measured, for what is measured of these
         on a source takes a class for each image.
@@ -111,7 +111,9 @@ class _Unfolding:
         )
 
     def _step(self, what: Measurement, place: _Place) -> str | None:
-        """A step of a measurement or stage; None where it cannot be done: what it needs is not to be had."""
+        """Return a step of a measurement or stage; None where it cannot be done:
+        what it needs is not to be had.
+        """
         if any(self._lacks(place.networks, need, what) for need in what.needs):
             return None
         supplies: dict[tuple[str, str, str], Supply] = {}
@@ -153,7 +155,9 @@ class _Unfolding:
         return self.base.add(step)
 
     def _bound(self, what: Measurement, request: Requested) -> dict[str, Any]:
-        """The settings of a measurement or stage, as a request gives them: the same for all its steps."""
+        """Return the settings of a measurement or stage, as a request gives them:
+        the same for all its steps.
+        """
         if (what.name, request.text) not in self._settings:
             known = {setting.name for setting in what.settings}
             asked = {name: value for name, value in request.settings.items() if name in known}
@@ -209,7 +213,9 @@ class _Unfolding:
         return supplies or None
 
     def _made(self, need: needs.Made, place: _Place) -> list[Supply] | None:
-        """The steps of a stage that touch this place: of its networks, or of a group that holds them."""
+        """Return the steps of a stage that touch this place: of its networks,
+        or of a group that holds them.
+        """
         stage = measurement(need.stage)
         target = place.target if stage.of_targets else self.study.source
         settings = {**place.request.settings, **dict(place.cell)}
@@ -229,7 +235,9 @@ class _Unfolding:
         return supplies if supplies or need.optional else None
 
     def _lacks(self, networks: tuple[NetworkKey, ...], need: Any, what: Measurement) -> bool:
-        """Whether these networks cannot give what is needed of them: where they are several, of any."""
+        """Return whether these networks cannot give what is needed of them: where they are several,
+        of any.
+        """
         given = [self.base.gives(key, need) for key in networks]
         any_will_do = isinstance(need, needs.Features) and what.scope not in ("network", "pair")
         return not (any(given) if any_will_do else all(given))
@@ -254,7 +262,9 @@ class _Unfolding:
 
 
 def _cells(what: Measurement, settings: Mapping[str, Any]) -> list[tuple[tuple[str, Any], ...]]:
-    """The combinations of values for which a measurement is repeated; the empty one where it is not."""
+    """Return the combinations of values for which a measurement is repeated;
+    the empty one where it is not.
+    """
     usual = {setting.name: setting.default for setting in what.settings}
     held = {name: several(what.name, name, settings.get(name, usual[name])) for name in what.each}
     axes = [[(name, value) for value in values] for name, values in held.items()]
@@ -262,7 +272,7 @@ def _cells(what: Measurement, settings: Mapping[str, Any]) -> list[tuple[tuple[s
 
 
 def _first_seeds(keys: tuple[NetworkKey, ...], most: int) -> tuple[NetworkKey, ...]:
-    """The first few networks of each objective; all of them for 0."""
+    """Return the first few networks of each objective; all of them for 0."""
     if not most:
         return keys
     counts: dict[tuple[str, str], int] = {}

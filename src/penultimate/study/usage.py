@@ -15,7 +15,9 @@ from penultimate.study.spec import SOURCE_SPLITS, Study
 
 
 def not_used(study: Study, plugin: Plugin) -> str:
-    """What of a file the study does not use, with the options that use it; "" where it uses everything."""
+    """Return what of a file the study does not use, with the options that use it;
+    "" where it uses everything.
+    """
     used = {
         *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
         *(("dataset", name) for name in (study.source, *study.targets)),
@@ -30,7 +32,7 @@ def not_used(study: Study, plugin: Plugin) -> str:
 
 
 def way_to(entry: Entry, study: Study) -> str:
-    """The option of `penultimate run` by which a study uses a plug-in."""
+    """Return the option of `penultimate run` by which a study uses a plug-in."""
     name = entry.name
     if entry.kind in COMPONENT_KINDS:
         return "--only " + shlex.quote(",".join([*list(study.slugs().values())[:1], name]))

@@ -69,7 +69,8 @@ def autoaugment(
     generator: torch.Generator,
     among: Among | None = None,
 ) -> Batch:
-    """Each image under a sub-policy of its own: two operations, each with its probability, its sign a coin's.
+    """Return each image under a sub-policy of its own: two operations, each with its probability,
+    its sign a coin's.
 
     The draws are those of the (CPU) generator, in one order: sub-policies, probabilities, signs; for each
     image of a batch, of which these may be some (`among`: of how many, which). Raises RequestError for images
@@ -85,7 +86,9 @@ def autoaugment(
 def apply_policy(
     images: Batch, chosen: Int[Tensor, " n"], uniform: Float[Tensor, "n 2"], signs: Int[Tensor, "n 2"]
 ) -> Batch:
-    """Each image under its sub-policy: an operation acts where uniform <= p, negated where its sign is 0."""
+    """Return each image under its sub-policy: an operation acts where uniform <= p,
+    negated where its sign is 0.
+    """
     if images.shape[3] not in (1, 3):
         raise RequestError(
             f"AutoAugment is for images of 1 channel (grey) or 3 (RGB); these have {images.shape[3]}"
@@ -109,7 +112,7 @@ def apply_policy(
 
 
 def apply_operation(operation: str, images: Batch, magnitudes: list[float]) -> Batch:
-    """An operation of `MAGNITUDES` on each image, at a magnitude of its own."""
+    """Return an operation of `MAGNITUDES` on each image, at a magnitude of its own."""
     if operation in ("rotate", "shear"):
         return _moved(operation, images, magnitudes)
     if operation in _BY_ITSELF:
@@ -140,7 +143,9 @@ def _mean_grey(images: Batch) -> Tensor:
 
 
 def _smooth(images: Batch) -> Batch:
-    """The mean of a pixel and its eight neighbours, the pixel counting five times; edges as they are."""
+    """Return the mean of a pixel and its eight neighbours, the pixel counting five times;
+    edges as they are.
+    """
     h, w = images.shape[1:3]
     if min(h, w) <= 2:
         return images

@@ -126,7 +126,7 @@ def mixup(
     alpha: float,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "n c h w"], Float[Tensor, "n k"]]:
-    """A batch mixed with a permutation of itself, and so are its labels, which become distributions.
+    """Return a batch mixed with a permutation of itself, and so are its labels, which become distributions.
 
     x'_i = a x_i + (1 - a) x_p(i),   t'_i = a t_i + (1 - a) t_p(i),   a ~ Beta(alpha, alpha)
 

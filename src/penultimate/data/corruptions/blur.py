@@ -11,13 +11,13 @@ from penultimate.data.corruptions.randomness import Draws, uniform
 
 
 def defocus_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Every point becomes a disc."""
+    """Return every point becomes a disc."""
     radius, softness = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))[severity - 1]
     return 255 * weighted(unit(images), disc(radius, softness, scale_of(*images.shape[1:3])))
 
 
 def gaussian_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Every point becomes a Gaussian."""
+    """Return every point becomes a Gaussian."""
     sigma = (1, 2, 3, 4, 6)[severity - 1]
     return 255 * gaussian(unit(images), sigma * scale_of(*images.shape[1:3]))
 
@@ -32,7 +32,7 @@ def motion_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def zoom_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """The mean of the image and of its enlargements."""
+    """Return the mean of the image and of its enlargements."""
     most, step = ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03))[severity - 1]
     factors = np.arange(1, most, step)
     pixels = unit(images)
@@ -42,7 +42,7 @@ def zoom_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def glass_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """A Gaussian blur, pixels copied from places nearby, the blur again.
+    """Return a Gaussian blur, pixels copied from places nearby, the blur again.
 
     The published code means to swap neighbours; its assignment copies instead, because both sides are views,
     so the published files hold copies. Rows and columns run from last to first, so a pixel can travel; a
@@ -66,7 +66,7 @@ def glass_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 def _origins(
     shifts: Int64[np.ndarray, "n r c 2"], rows: np.ndarray, columns: np.ndarray, height: int, width: int
 ) -> Int64[np.ndarray, "n p"]:
-    """Where each pixel comes from after one pass, found by following all pixels at once.
+    """Return where each pixel comes from after one pass, found by following all pixels at once.
 
     A pixel copies its neighbour's new value if that was set before, else its old one. Node p is the new value
     of pixel p and node P + p the old; each step doubles the distance followed.

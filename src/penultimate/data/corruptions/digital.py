@@ -25,7 +25,7 @@ def contrast(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def elastic_transform(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """A random affine map, then a random displacement field, blurred.
+    """Return a random affine map, then a random displacement field, blurred.
 
     Three points of the middle third move by up to `affine`; the field is uniform noise times alpha, blurred
     over sigma. At other sizes pixels move by the same share of the picture.

@@ -24,14 +24,15 @@ def unit(images: np.ndarray) -> Image:
 
 
 def gaussian(images: Image, sigma: float, border: str = "nearest", truncate: float = 4.0) -> Image:
-    """Each image (and channel) blurred by a Gaussian that is cut off at `truncate` deviations."""
+    """Return each image (and channel) blurred by a Gaussian that is cut off at `truncate` deviations."""
     spread = (0, sigma, sigma, 0)[: images.ndim]
     blurred: Image = ndimage.gaussian_filter(images, spread, mode=border, truncate=truncate)
     return blurred
 
 
 def noise_left(sigma: float, truncate: float = 4.0) -> float:
-    """The standard deviation of white noise of deviation 1 after `gaussian`: the root of the sum of squares.
+    """Return the standard deviation of white noise of deviation 1 after `gaussian`:
+    the root of the sum of squares.
 
     >>> round(noise_left(4.0), 4), noise_left(0.0)
     (0.0705, 1.0)
@@ -89,7 +90,7 @@ def motion(images: Image, radius: float, sigma: float, degrees: np.ndarray) -> I
 
 
 def enlarged(images: Image, factor: float) -> Image:
-    """The middle of each image, `factor` times as large, in the same frame; linear between pixels.
+    """Return the middle of each image, `factor` times as large, in the same frame; linear between pixels.
 
     The middle ceil(h / factor) rows are resized to round(that * factor), corners on corners, and the middle h
     of these are kept; columns likewise.
@@ -128,7 +129,7 @@ def folded(places: Int64[np.ndarray, "..."], side: int, border: str) -> Int64[np
 def sampled(
     images: Image, rows: Float32[np.ndarray, "n h w"], columns: Float32[np.ndarray, "n h w"], border: str
 ) -> Image:
-    """The images [n h w c] at fractional places, linear between pixels."""
+    """Return the images [n h w c] at fractional places, linear between pixels."""
     height, width = images.shape[1:3]
     which = np.arange(len(images))[:, None, None]
     top, left = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
@@ -182,7 +183,8 @@ def plasma(draws: Draws, side: int, decay: float) -> Float32[np.ndarray, "n side
 
 
 def disc(radius: float, softness: float, scale: float) -> Float32[np.ndarray, "k k"]:
-    """A defocused point. At scale 1 the published kernel: pixels within the radius, softened by a Gaussian.
+    """Return a defocused point. At scale 1 the published kernel: pixels within the radius,
+    softened by a Gaussian.
 
     At other scales, the share of each pixel covered by a disc of radius * scale (16 x 16 points per pixel).
     """

@@ -21,7 +21,7 @@ SIDE = 224
 
 
 def scale_of(height: int, width: int) -> float:
-    """The factor by which a length at 224 pixels is multiplied.
+    """Return the factor by which a length at 224 pixels is multiplied.
 
     >>> scale_of(224, 320), scale_of(56, 56)
     (1.0, 0.25)
@@ -30,7 +30,7 @@ def scale_of(height: int, width: int) -> float:
 
 
 def whole(length: float, scale: float) -> int:
-    """A length in whole pixels, at least one (halves round up).
+    """Return a length in whole pixels, at least one (halves round up).
 
     >>> whole(4, 1.0), whole(4, 24 / 224), whole(20, 0.125)
     (4, 1, 3)

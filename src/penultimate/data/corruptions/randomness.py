@@ -13,7 +13,7 @@ Draws = Sequence[np.random.Generator]
 
 
 def generators(seed: int, name: str, severity: int, indices: Sequence[int]) -> Draws:
-    """A generator for each example: one Philox key, and 2^128 blocks of its counter for each index.
+    """Return a generator for each example: one Philox key, and 2^128 blocks of its counter for each index.
 
     >>> first, second = generators(0, "snow", 3, [7, 7])
     >>> first.random() == second.random()

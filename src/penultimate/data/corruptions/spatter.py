@@ -50,7 +50,9 @@ def spatter(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def _glints(drops: UInt8[np.ndarray, "n h w"], scale: float) -> np.ndarray:
-    """How much light each place reflects, 0 to 1 in each image; 0 throughout an image without glints."""
+    """Return how much light each place reflects, 0 to 1 in each image;
+    0 throughout an image without glints.
+    """
     distance = chamfer(~edges(drops)) / 65536 / scale
     depth = np.floor(weighted(np.minimum(distance, DEEPEST), BOX) / 9 + 1e-6)
     embossed = np.clip(weighted(equalised(depth.astype(np.uint8)).astype(np.float32), EMBOSS), 0, 255)
@@ -125,7 +127,8 @@ def chamfer(away: Bool[np.ndarray, "n h w"]) -> Int64[np.ndarray, "n h w"]:
 
 
 def equalised(images: UInt8[np.ndarray, "n h w"]) -> UInt8[np.ndarray, "n h w"]:
-    """Each image's levels spread by rank: 255 (pixels up to it - N) / (all - N), N at the lowest level.
+    """Return each image's levels spread by rank: 255 (pixels up to it - N) / (all - N),
+    N at the lowest level.
 
     An image of one level stays as it is.
     """

@@ -45,7 +45,9 @@ def snow(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def frost(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """A darkened image under ice: a x + b ice. The ice is procedural, not from the published photographs."""
+    """Return a darkened image under ice: a x + b ice. The ice is procedural,
+    not from the published photographs.
+    """
     kept, added = ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))[severity - 1]
     height, width = images.shape[1:3]
     return kept * images.astype(np.float32) + added * 255 * ice(draws, height, width)
@@ -85,7 +87,9 @@ def brightness(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def _left_by_enlarging(factor: float) -> float:
-    """The deviation of white noise of deviation 1, enlarged linearly: (2 + 1 / factor^2) / 3 on average."""
+    """Return the deviation of white noise of deviation 1, enlarged linearly: (2 + 1 / factor^2)
+    / 3 on average.
+    """
     return (2 + factor**-2) / 3
 
 

@@ -33,7 +33,8 @@ _LOG_ASPECTS = torch.log(torch.tensor(ASPECTS))
 
 
 def random_box(width: int, height: int, area: tuple[float, float], generator: torch.Generator) -> Box:
-    """A part of an image: its share of the area is uniform on `area`, the logarithm of its aspect on ASPECTS.
+    """Return a part of an image: its share of the area is uniform on `area`,
+    the logarithm of its aspect on ASPECTS.
 
     Of parts that do not fit, TRIES are drawn; then it is the largest in the middle with such an aspect. The
     draws are torchvision's, in its order.
@@ -61,12 +62,12 @@ def random_box(width: int, height: int, area: tuple[float, float], generator: to
 
 
 def box_of(width: int, height: int, area: tuple[float, float], seed: int, epoch: int, row: int) -> Box:
-    """The part that image `row` of a listing is shown in an epoch."""
+    """Return the part that image `row` of a listing is shown in an epoch."""
     return random_box(width, height, area, derived_generator("crop", seed, epoch, row))
 
 
 def cropped(image: Image.Image, box: Box, size: int) -> UInt8[np.ndarray, "size size 3"]:
-    """A part of an image, resized to `size` pixels a side: bilinear, with antialiasing."""
+    """Return a part of an image, resized to `size` pixels a side: bilinear, with antialiasing."""
     top, left, height, width = box
     part = image.crop((left, top, left + width, top + height))
     return np.asarray(part.resize((size, size), Image.Resampling.BILINEAR))
@@ -86,7 +87,9 @@ class Shown:
     seed: int
 
     def __call__(self, piece: tuple[int, np.ndarray]) -> UInt8[np.ndarray, "n size size 3"]:
-        """The images at these places [n] in an epoch; raises DamagedFileError for one that cannot be read."""
+        """Return the images at these places [n] in an epoch; raises DamagedFileError for one
+        that cannot be read.
+        """
         epoch, rows = piece
         size = self.geometry[1]
         squares = np.empty((len(rows), size, size, 3), np.uint8)

@@ -87,11 +87,11 @@ class ListedImages:
             yield pixels if transform is None else transform(pixels), places
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ListedImages:
-        """The images at these positions (a slice, positions or a mask)."""
+        """Return the images at these positions (a slice, positions or a mask)."""
         return replace(self, listing=self.listing.subset(indices))
 
     def in_memory(self) -> ImageSet:
-        """All of them, decoded."""
+        """Return all of them, decoded."""
         side = self.preparation.crop
         images = np.empty((len(self), side, side, 3), np.uint8)
         for batch, places in self.batches(64):
@@ -207,12 +207,14 @@ class ListedSplits:
         return cls(found, facts["left_out"])
 
     def images(self, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
-        """A split as a network wants it."""
+        """Return a split as a network wants it."""
         listing = self.found.splits[split]
         kept = np.delete(np.arange(len(listing)), self.left_out.get(split, []))
         return ListedImages(listing.subset(kept), preparation, workers)
 
 
 def listed_images(folder: Path, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
-    """A split as a network wants it, from what `leave_listing` left in a folder (see `ListedSplits`)."""
+    """Return a split as a network wants it, from what `leave_listing` left
+    in a folder (see `ListedSplits`).
+    """
     return ListedSplits.of(folder).images(split, preparation, workers)

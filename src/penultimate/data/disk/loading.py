@@ -64,7 +64,7 @@ class Decoded:
     remarks: list[tuple[int, str]]
 
     def prepared(self, preparation: Preparation) -> UInt8[Tensor, "b crop crop 3"]:
-        """The images as this preparation resizes and crops them."""
+        """Return the images as this preparation resizes and crops them."""
         return torch.from_numpy(self.images[preparation.geometry])
 
 
@@ -76,7 +76,8 @@ def decoded(
     start: int = 0,
     upright: bool = True,
 ) -> Generator[Decoded, None, None]:
-    """The images of a listing from `start` on, in order, batch by batch, as each preparation wants them.
+    """Yield the images of a listing from `start` on, in order, batch by batch,
+    as each preparation wants them.
 
     An image is decoded once, and resized once for each geometry. `workers` is the number of processes that
     decode (0: this one; None: one for each core); it changes no bit of what comes. `upright=False` leaves the
@@ -96,7 +97,8 @@ def decoded(
 def in_order(
     read: Callable[[Piece], Read], pieces: Iterable[Piece], workers: int
 ) -> Generator[Read, None, None]:
-    """What is read of each piece, in their order: by so many processes, ahead of the caller (0: by this one).
+    """Yield what is read of each piece, in their order: by so many processes, ahead of the caller (0:
+    by this one).
 
     The pieces may be endless. Raises what `read` raises, and PenultimateError if a worker is killed.
     """
@@ -180,7 +182,7 @@ class _Reader:
 
 
 def colours_of(listing: Listing, row: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
-    """An image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
+    """Return an image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
     encoded = listing.image(row)
     if isinstance(encoded, np.ndarray):
         return Image.fromarray(encoded).convert("RGB"), []

@@ -95,7 +95,7 @@ class Resident:
         return self.size * self.size * self.pixels.shape[1]
 
     def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n size size c"]:
-        """What is shown of the images at these places in an epoch."""
+        """Return what is shown of the images at these places in an epoch."""
         places = rows.tolist()
         boxes = [
             box_of(width, height, self.area, self.seed, epoch, row)
@@ -123,7 +123,7 @@ class Resident:
 
 
 def _apart(images: Sequence[np.ndarray]) -> UInt8[np.ndarray, "p 3"]:
-    """The pixels of images in a mapping of their own, which the system has back as soon as they go."""
+    """Return the pixels of images in a mapping of their own, which the system has back as soon as they go."""
     pixels = np.frombuffer(mmap.mmap(-1, sum(image.size for image in images)), np.uint8)
     np.concatenate([image.reshape(-1) for image in images], out=pixels)
     return pixels.reshape(-1, 3)
@@ -132,7 +132,8 @@ def _apart(images: Sequence[np.ndarray]) -> UInt8[np.ndarray, "p 3"]:
 def _weights(
     lengths: Int[Tensor, " n"], longest: int, size: int, device: torch.device
 ) -> Float[Tensor, "n size longest"]:
-    """What each of `size` pixels takes of the first `lengths[i]`: a triangle over two of the larger pixels.
+    """Return what each of `size` pixels takes of the first `lengths[i]`:
+    a triangle over two of the larger pixels.
 
     Rounded to BITS bits.
     """

@@ -14,7 +14,8 @@ from penultimate.errors import RequestError
 
 
 def shrunk(image: Image.Image, side: int) -> Image.Image:
-    """The image with a shorter side of `side` pixels, bilinear with antialiasing; a smaller one as it is.
+    """Return the image with a shorter side of `side` pixels, bilinear with antialiasing;
+    a smaller one as it is.
 
     Pixel for pixel torchvision's Resize. Raises RequestError for more than MOST_PIXELS.
 

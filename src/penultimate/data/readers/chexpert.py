@@ -215,7 +215,9 @@ class Chexpert:
         }
 
     def _held_out(self, patients: Sequence[str]) -> np.ndarray:
-        """Which rows are tested on: those of patients in a random order, each whole, while there is room."""
+        """Return which rows are tested on: those of patients in a random order, each whole,
+        while there is room.
+        """
         names, of_row, counts = np.unique(patients, return_inverse=True, return_counts=True)
         held_out = self.held_out or max(1, round(HELD_OUT * len(patients) / OFFICIAL["train"]))
         chosen, left = np.zeros(len(names), bool), held_out
@@ -231,7 +233,8 @@ class Chexpert:
         return chosen[of_row]
 
     def listing(self, split: str) -> Listing:
-        """The images of "train", "test" or "validation" that are there, and the names of those that are not.
+        """Return the images of "train", "test" or "validation" that are there,
+        and the names of those that are not.
 
         An id counts the images of these views in train.csv, then in valid.csv. Raises RequestError for
         another split, and for an image that is a link out of the folder.
@@ -308,5 +311,5 @@ class Chexpert:
 
 
 def chexpert(known: Entry, root: Path, split: str) -> Listing:
-    """A split of CheXpert, or of a part of it, with the labels and the views of its entry."""
+    """Return a split of CheXpert, or of a part of it, with the labels and the views of its entry."""
     return Chexpert(root, held_out=None).listing(split)

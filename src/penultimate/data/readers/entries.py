@@ -73,7 +73,7 @@ HELD_OUT = 50_046
 def _part(
     name: str, title: str, classes: int, sizes: Mapping[str, int], citation: str, reader: str, note: str
 ) -> Entry:
-    """A part of ImageNet, read from the same folder."""
+    """Return a part of ImageNet, read from the same folder."""
     card = replace(
         _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
     )
@@ -386,7 +386,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
 
 
 def entry(name: str) -> Entry:
-    """The entry of that name; an unknown one raises with the nearest."""
+    """Return the entry of that name; an unknown one raises with the nearest."""
     if name not in ENTRIES:
         raise unknown("published data set", name, ENTRIES)
     return ENTRIES[name]

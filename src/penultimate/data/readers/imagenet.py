@@ -68,7 +68,9 @@ def imagenet(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
-    """A folder for each class, named by its WordNet id, or (-V2) by its number among the sorted ids."""
+    """Return a folder for each class, named by its WordNet id, or (-V2)
+    by its number among the sorted ids.
+    """
     base = base_of(entry, root, "")
     place, names = _imagenet_classes(root)
     if entry.card.name == "imagenet_v2":
@@ -77,7 +79,7 @@ def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def corrupted(entry: Entry, root: Path, split: str) -> Listing:
-    """A corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
+    """Return a corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
 
     The images are the middle 224 x 224 pixels already, corrupted after the crop: the data set's own code
     (ImageNet-C/test.py) crops them to 224 x 224 and does not resize them.
@@ -95,7 +97,9 @@ def corrupted(entry: Entry, root: Path, split: str) -> Listing:
 def _by_wnid(
     entry: Entry, base: Path, folder: Path, split: str, place: Mapping[str, int], names: Sequence[str]
 ) -> Listing:
-    """A folder for each class; those present are the class subset to which -A and -R restrict predictions."""
+    """Return a folder for each class; those present are the class subset to which -A
+    and -R restrict predictions.
+    """
     rows: list[tuple[str, int]] = []
     folders = [path for path in visible(folder) if path.is_dir()]
     if not folders:
@@ -107,7 +111,7 @@ def _by_wnid(
 
 
 def _imagenet_classes(root: Path) -> tuple[dict[str, int], list[str]]:
-    """The label of each WordNet id, which is its place among the sorted ids, and the classes' names.
+    """Return the label of each WordNet id, which is its place among the sorted ids, and the classes' names.
 
     From the copy's own devkit or Kaggle's list; else from the list that timm carries.
     """
@@ -127,7 +131,7 @@ def _devkit_words(root: Path) -> dict[str, str]:
 
 
 def _synsets(root: Path) -> dict[int, tuple[str, str]]:
-    """The devkit's number of each class (a synset without children): its WordNet id and its words."""
+    """Return the devkit's number of each class (a synset without children): its WordNet id and its words."""
     content = _devkit(root, "meta.mat")
     if content is None:
         return {}
@@ -146,7 +150,7 @@ def _synsets(root: Path) -> dict[int, tuple[str, str]]:
 
 
 def _devkit(root: Path, name: str) -> bytes | None:
-    """A file of the devkit, unpacked or as it comes; None where there is no devkit."""
+    """Return a file of the devkit, unpacked or as it comes; None where there is no devkit."""
     for base in (root, root.parent):
         if (base / DEVKIT / "data" / name).is_file():
             return (base / DEVKIT / "data" / name).read_bytes()
@@ -177,7 +181,7 @@ def _timm_words() -> dict[str, str]:
 
 
 def _validation_wnids(root: Path) -> Callable[[str], str]:
-    """What gives the WordNet id of a validation image by its file's name."""
+    """Return what gives the WordNet id of a validation image by its file's name."""
     numbers = _devkit(root, TRUTH)
     kaggle = first_of(*(folder / "LOC_val_solution.csv" for folder in (root, root.parent)))
     truth: dict[str, str] = {}

@@ -101,7 +101,9 @@ class Located:
 
 
 def _as_json(column: Iterable[Any]) -> Iterator[str]:
-    """What `canonical_json` makes of a list, behind a comma, in pieces: it may have a million members."""
+    """Yield what `canonical_json` makes of a list, behind a comma, in pieces:
+    it may have a million members.
+    """
     members, before = iter(column), ",["
     while block := list(itertools.islice(members, BLOCK)):
         yield before + canonical_json(block)[1:-1]
@@ -132,7 +134,8 @@ def located(
 
 
 def held_out(listing: Listing, share: float) -> np.ndarray:
-    """Which training images are held out: the share whose names have the smallest sha256, one at least.
+    """Return which training images are held out: the share whose names have the smallest sha256,
+    one at least.
 
     Raises RequestError where none would be left to train on.
     """

@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 
 def elements(content: bytes, where: str, variable: str, element: Callable[[Any], T]) -> list[T]:
-    """What `element` makes of each element of a variable: of a number, a text, a list or {field: value}.
+    """Return what `element` makes of each element of a variable: of a number, a text, a list or {field:
+    value}.
 
     Raises DamagedFileError, which names the file by `where`, for what is no whole one with such elements.
     """
@@ -40,7 +41,7 @@ def elements(content: bytes, where: str, variable: str, element: Callable[[Any],
 
 @lru_cache(maxsize=8)
 def _as_json(content: bytes, variable: str) -> bytes:
-    """The elements, read once for all splits; raises ValueError."""
+    """Return the elements, read once for all splits; raises ValueError."""
     here = environment(path=sys.path)  # to which a notebook may have added
     reader = command("penultimate.data.readers.matlab", variable)
     answer = subprocess.run(reader, input=content, env=here, capture_output=True, check=False)

@@ -56,7 +56,7 @@ class OpenedDataset:
     entry: Entry | None = None
 
     def shortfall(self, split: str) -> str:
-        """What a split lacks of what it should hold, in a sentence; empty if nothing."""
+        """Return what a split lacks of what it should hold, in a sentence; empty if nothing."""
         listing = self.splits[split]
         official = None if self.entry is None else self.entry.card.sizes[split]
         there, expected = len(listing), official or len(listing) + len(listing.missing)
@@ -77,7 +77,7 @@ def open_dataset(
     test_share: float = TEST_SHARE,
     cache: Path | None = None,
 ) -> OpenedDataset:
-    """A published data set in the folder `root`, or, under any other name, what a user has at `root`.
+    """Return a published data set in the folder `root`, or, under any other name, what a user has at `root`.
 
     Without `root`, `name` is a path: a folder of images, a table (.csv, .jsonl) of paths and labels, arrays
     (.npz, or a folder of .npy), a data set that Hugging Face's `save_to_disk` wrote; which column means what
@@ -119,7 +119,9 @@ def open_dataset(
 
 
 def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: Entry | None) -> OpenedDataset:
-    """A prepared copy in place of its data set, with which it is compared where that is to be found."""
+    """Return a prepared copy in place of its data set, with which it is compared where
+    that is to be found.
+    """
     if not copy.whole:
         raise RequestError(f"'{copy.folder}' holds a copy that is not finished; go on: {copy.command}")
     if entry is not None and copy.name != name:

@@ -63,7 +63,7 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
 
 
 def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float) -> np.ndarray:
-    """Which images are tested on: of each class the share whose sha256 of (seed, name) is smallest.
+    """Return which images are tested on: of each class the share whose sha256 of (seed, name) is smallest.
 
     A class keeps an image to be trained on, and gives one to the test if it has two. An image that is added
     or removed moves at most one other of its class.

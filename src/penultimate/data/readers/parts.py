@@ -47,7 +47,9 @@ def held_out(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def hundred(entry: Entry, root: Path, split: str) -> Listing:
-    """The images of a hundred classes, which are numbered anew; those of other classes are left out."""
+    """Return the images of a hundred classes, which are numbered anew;
+    those of other classes are left out.
+    """
     whole = imagenet(ENTRIES["imagenet"], root, split)
     places = [number for number, name in enumerate(whole.class_names) if name[:9] in HUNDRED]
     kept = whole.subset(np.isin(whole.labels, places))

@@ -193,7 +193,7 @@ class Copy:
 
 
 def file_of(split: str, shard: int | None) -> str:
-    """The file of so many images of a split, or its index, which is sorted before them.
+    """Return the file of so many images of a split, or its index, which is sorted before them.
 
     >>> file_of("train", 3), file_of("fog/3", None)
     ('train-00003.bin', 'fog_3-(index).npz')

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:
-    """The images of a split that are there; those listed that are not are named in `missing`."""
+    """Return the images of a split that are there; those listed that are not are named in `missing`."""
     first = list(entry.card.sizes).index(split) * SPAN
     return listed(base, rows, names, first, f"{entry.card.title}, {split}")
 
@@ -37,7 +37,9 @@ def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence
 def listed(
     base: Path, rows: Rows, names: Sequence[str], first: int, what: str, anywhere: bool = False
 ) -> Listing:
-    """A listing of files below a folder; unless they may lie `anywhere`, a path that leaves it is refused."""
+    """Return a listing of files below a folder; unless they may lie `anywhere`,
+    a path that leaves it is refused.
+    """
     for path, label in rows:
         if not anywhere and (path.startswith("/") or ".." in path.split("/")):
             raise DamagedFileError(f"{what}: its list names '{path}', which lies outside '{base}'")
@@ -52,7 +54,7 @@ def listed(
 
 
 def _present(base: Path, paths: Sequence[str]) -> np.ndarray:
-    """Which of the paths are there, each folder read once."""
+    """Return which of the paths are there, each folder read once."""
     names: dict[str, set[str]] = {}
     there = np.zeros(len(paths), bool)
     for place, path in enumerate(paths):
@@ -80,7 +82,7 @@ def whole_listing(
 
 
 def base_of(entry: Entry, root: Path, holds: str) -> Path:
-    """The data set's folder: in --root, or --root itself."""
+    """Return the data set's folder: in --root, or --root itself."""
     if (root / entry.folder).is_dir():
         return root / entry.folder
     if not root.is_dir():
@@ -93,7 +95,7 @@ def base_of(entry: Entry, root: Path, holds: str) -> Path:
 
 
 def what_goes_where(name: str) -> str:
-    """How an error ends that is of the layout of a data set."""
+    """Return how an error ends that is of the layout of a data set."""
     return (
         f" What goes where: penultimate data check {name} --root DIR. Images of your own go by another"
         f" name than '{name}'."
@@ -112,7 +114,7 @@ def first_of(*paths: Path) -> Path | None:
 
 
 def visible(folder: Path) -> list[Path]:
-    """What is in a folder, without hidden files; raises RequestError for a link that leads nowhere."""
+    """Return what is in a folder, without hidden files; raises RequestError for a link that leads nowhere."""
     entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     broken = next((path for path in entries if path.is_symlink() and not path.exists()), None)
     if broken is not None:
@@ -126,7 +128,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def class_of(folder: Path) -> str:
-    r"""What the class of a folder is called: bytes in its name that are no text are spelt, \xff.
+    r"""Return what the class of a folder is called: bytes in its name that are no text are spelt, \xff.
 
     >>> class_of(Path(os.fsdecode(b"caf\xc3\xa9"))), class_of(Path(os.fsdecode(b"caf\xe9")))
     ('café', 'caf\\xe9')
@@ -139,7 +141,7 @@ def images_in(folder: Path) -> list[str]:
 
 
 def is_image(name: str) -> bool:
-    """Whether a file is an image by its name."""
+    """Return whether a file is an image by its name."""
     return not name.startswith(".") and name.lower().endswith(ENDINGS)
 
 
@@ -176,7 +178,7 @@ def text_of(path: Path) -> str:
 
 
 def rows_of(path: Path, delimiter: str, *needed: str) -> list[dict[str, str]]:
-    """The rows of a table; raises DamagedFileError for one without the columns needed."""
+    """Return the rows of a table; raises DamagedFileError for one without the columns needed."""
     lines = text_of(path).splitlines()
     rows = list(csv.DictReader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, restval=""))
     if rows and not set(needed) <= set(rows[0]):
@@ -197,7 +199,7 @@ def label_of(name: str, places: Mapping[str, int], where: Path) -> int:
 
 
 def mat(path: Path, variable: str, element: Callable[[Any], T]) -> list[T]:
-    """What `element` makes of each element of a variable of a MATLAB file."""
+    """Return what `element` makes of each element of a variable of a MATLAB file."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -60,7 +60,7 @@ class Members:
 
 
 def members(archive: Path) -> Members:
-    """The files of a tar archive, and of the tar archives in it, by name; nothing is written.
+    """Return the files of a tar archive, and of the tar archives in it, by name; nothing is written.
 
     Raises DamagedFileError for what is no tar archive, is cut short, or holds a link or a file with holes: an
     archive of images does not.
@@ -114,7 +114,7 @@ class Batches(_Pixels):
         return np.concatenate(rows).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
     def labels(self, key: str) -> np.ndarray:
-        """The labels of all batches; raises DamagedFileError for a batch without as many as images."""
+        """Return the labels of all batches; raises DamagedFileError for a batch without as many as images."""
         found = []
         for path, content in zip(self.files, self.contents, strict=True):
             try:
@@ -160,7 +160,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickled(path: Path) -> dict[str, Any]:
-    """A pickled dictionary of arrays, lists and text: nothing in the file can run.
+    """Return a pickled dictionary of arrays, lists and text: nothing in the file can run.
 
     Raises DamagedFileError for anything else.
     """
@@ -213,7 +213,7 @@ class Array(_Pixels):
 
 
 def read_array(path: Path, member: str = "") -> np.ndarray:
-    """An array from an npy file, memory-mapped, or from an npz file; no pickle in it is opened.
+    """Return an array from an npy file, memory-mapped, or from an npz file; no pickle in it is opened.
 
     Raises DamagedFileError, or RequestError for a compressed array that does not fit into free memory.
     """
@@ -270,7 +270,7 @@ class Arrow:
 
 
 def arrow(folder: Path) -> Any:
-    """A split that `save_to_disk` wrote; raises RequestError without the extra, DamagedFileError."""
+    """Return a split that `save_to_disk` wrote; raises RequestError without the extra, DamagedFileError."""
     try:
         import datasets
         import pyarrow

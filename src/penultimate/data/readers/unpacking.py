@@ -85,7 +85,7 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def tar_members(file: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """The members of a tar archive in its order; raises TarError where it does not end as it should.
+    """Yield the members of a tar archive in its order; raises TarError where it does not end as it should.
 
     An archive that is cut short, or damaged in the middle, is a whole one to tarfile, which stops there.
     """

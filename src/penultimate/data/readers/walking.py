@@ -75,12 +75,14 @@ class Seen:
                     self.hidden.append(entry.name if folder == "." else f"{folder}/{entry.name}")
 
     def images(self, folder: Path) -> list[str] | None:
-        """The images in a folder and below it, by their paths below the root; None where it leads back."""
+        """Return the images in a folder and below it, by their paths below the root;
+        None where it leads back.
+        """
         name, above = folder.relative_to(self.root).as_posix(), (folder.parent.resolve(),)
         return sorted(self._below(name, above)) if self._is_new(name, above) else None
 
     def _is_new(self, name: str, above: tuple[Path, ...]) -> bool:
-        """Whether a folder is none of those in which it lies, nor holds one of them: a link may."""
+        """Return whether a folder is none of those in which it lies, nor holds one of them: a link may."""
         real = (self.root / name).resolve()
         if any(each.is_relative_to(real) for each in above):
             self.circles.append(name)
@@ -126,6 +128,6 @@ class Seen:
 
 
 def some(names: Sequence[str], one: str, many: str) -> str:
-    """How many, and the first three by name."""
+    """Return how many, and the first three by name."""
     more = ", ..." if len(names) > 3 else ""
     return f"{len(names):,} {one if len(names) == 1 else many} ({', '.join(map(repr, names[:3]))}{more})"

@@ -42,7 +42,7 @@ class Typefaces:
         self._fonts: dict[str, ImageFont.FreeTypeFont] = {}
 
     def path(self, face: str) -> str:
-        """The path of the face's font; raises if matplotlib does not ship it."""
+        """Return the path of the face's font; raises if matplotlib does not ship it."""
         path = self._folder / f"{face}.ttf"
         if not path.is_file():
             raise PenultimateError(
@@ -52,13 +52,15 @@ class Typefaces:
         return str(path)
 
     def covers(self, face: str, character: str) -> bool:
-        """Whether the face has its own glyph for the character (the box for missing ones does not count)."""
+        """Return whether the face has its own glyph for the character (the box
+        for missing ones does not count).
+        """
         if face not in self._covered:
             self._covered[face] = frozenset(FT2Font(self.path(face)).get_charmap())
         return ord(character) in self._covered[face]
 
     def mask(self, face: str, character: str) -> UInt8[np.ndarray, "48 48"]:
-        """The character's antialiased mask in this face; raises RequestError if the face lacks it."""
+        """Return the character's antialiased mask in this face; raises RequestError if the face lacks it."""
         if not self.covers(face, character):
             raise RequestError(f"{face} does not cover U+{ord(character):04X} '{character}'")
         if face not in self._fonts:
@@ -99,5 +101,5 @@ class Atlas:
         self.masks: UInt8[Tensor, "g 48 48"] = torch.from_numpy(masks)
 
     def select(self, glyphs: Iterable[Glyph]) -> UInt8[Tensor, "m 48 48"]:
-        """The masks of the given pairs, in their order."""
+        """Return the masks of the given pairs, in their order."""
         return self.masks[[self.positions[glyph] for glyph in glyphs]]

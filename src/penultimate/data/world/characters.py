@@ -79,12 +79,12 @@ def to_codes(characters: Iterable[str]) -> str:
 
 
 def from_codes(codes: str) -> str:
-    """The characters of code points in hexadecimal."""
+    """Return the characters of code points in hexadecimal."""
     return "".join(chr(int(code, 16)) for code in codes.split())
 
 
 def pretraining_classes() -> tuple[str, ...]:
-    """The 128 classes of the world: one string of four characters per class.
+    """Return the 128 classes of the world: one string of four characters per class.
 
     >>> pretraining_classes()[0]
     'AaBb'
@@ -94,13 +94,14 @@ def pretraining_classes() -> tuple[str, ...]:
 
 
 def first_thoughts(task: str) -> str:
-    """The characters first listed for a task, before its look-alikes were removed."""
+    """Return the characters first listed for a task, before its look-alikes were removed."""
     listed = json.loads(CLASSES_FILE.read_text("utf-8"))["transfer"].get(task, [])
     return from_codes(" ".join(members[0] for members in listed))
 
 
 def selected(task: str) -> tuple[str, ...]:
-    """The characters of a transfer task: a string per class where it gathers several, else a character.
+    """Return the characters of a transfer task: a string per class where it gathers several,
+    else a character.
 
     "shared" and "unshared" are the classes between which the tasks `shared_N` are composed.
 

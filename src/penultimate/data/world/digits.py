@@ -23,7 +23,8 @@ CLASSES = tuple(str(digit) for digit in range(10))
 
 
 def read_digits() -> tuple[UInt8[np.ndarray, "1797 8 8"], Int64[np.ndarray, " 1797"]]:
-    """The images (ink 0 to 16) and labels, read from scikit-learn's file; importing it would take seconds.
+    """Return the images (ink 0 to 16) and labels, read from scikit-learn's file;
+    importing it would take seconds.
 
     >>> images, labels = read_digits()
     >>> images.shape, labels[:3].tolist()

@@ -55,7 +55,7 @@ class Scene:
 
 
 def scenes(count: int, letters: int, generator: torch.Generator) -> Scene:
-    """What `count` images hold, of `letters` characters of which the first are the labels'."""
+    """Return what `count` images hold, of `letters` characters of which the first are the labels'."""
 
     def uniform(columns: int) -> Tensor:
         return torch.rand(count, columns, generator=generator)
@@ -77,7 +77,9 @@ def scenes(count: int, letters: int, generator: torch.Generator) -> Scene:
 
 
 def drawn(scene: Scene, masks: Tensor, generator: torch.Generator) -> Tensor:
-    """One mask [n 48 48] an image: its letters at half their size, from `masks` [letters faces 48 48]."""
+    """Return one mask [n 48 48] an image: its letters at half their size,
+    from `masks` [letters faces 48 48].
+    """
     face = torch.randint(masks.shape[1], scene.letter.shape, generator=generator)
     small = F.avg_pool2d(masks.float(), 2)[scene.letter.clamp(min=0), face]
     small *= (scene.ink * (scene.letter >= 0))[..., None, None]

@@ -36,7 +36,7 @@ def _clear(folder: Path, name: str, draw: int) -> None:
 
 
 def splits_of(name: str, draw: int) -> Iterator[tuple[str, ImageSet]]:
-    """The splits that a data set makes, each held against its card and against the splits before it.
+    """Yield the splits that a data set makes, each held against its card and against the splits before it.
 
     Raises RequestError for what makes no splits, for a split that is not as the card says, names other
     classes or lacks one, and for an image of one split that stands in another too: what is tested on is not

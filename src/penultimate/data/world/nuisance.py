@@ -85,17 +85,19 @@ def _grown(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
 
 
 def bolder(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
-    """The largest value of each 3 x 3 neighbourhood: a stroke one mask pixel wider on each side."""
+    """Return the largest value of each 3 x 3 neighbourhood: a stroke one mask pixel wider on each side."""
     return _grown(masks)
 
 
 def thinner(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
-    """The smallest value of each 3 x 3 neighbourhood, but at least half the ink, so no hairline is lost."""
+    """Return the smallest value of each 3 x 3 neighbourhood, but at least half the ink,
+    so no hairline is lost.
+    """
     return torch.maximum(255 - _grown(255 - masks), masks // 2)
 
 
 def outline(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
-    """The largest minus the smallest value of each 3 x 3 neighbourhood: the contour."""
+    """Return the largest minus the smallest value of each 3 x 3 neighbourhood: the contour."""
     return _grown(masks) - (255 - _grown(255 - masks))
 
 
@@ -104,7 +106,7 @@ STROKES = (bolder, thinner, outline)
 
 @cache
 def _axes(size: int) -> tuple[Tensor, Tensor]:
-    """The x and y of the pixel centres in -1..1, each [size * size]."""
+    """Return the x and y of the pixel centres in -1..1, each [size * size]."""
     centres = (torch.arange(size) + 0.5) * 2 / size - 1
     y, x = torch.meshgrid(centres, centres, indexing="ij")
     return x.reshape(-1), y.reshape(-1)
@@ -178,7 +180,7 @@ def _warped(masks: Tensor, nuisances: Nuisances, draws: _Draws, size: int) -> Te
 def coverage(
     masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator, size: int = SIZE
 ) -> Float[Tensor, "n size size"]:
-    """The share of each pixel that is ink, with each mask placed and deformed by the nuisances.
+    """Return the share of each pixel that is ink, with each mask placed and deformed by the nuisances.
 
     >>> coverage(torch.full((1, 48, 48), 255).byte(), Nuisances(), torch.Generator()).amax().round()
     tensor(1.)
@@ -222,7 +224,7 @@ def _blur(images: Tensor, nuisances: Nuisances, draws: _Draws, size: int) -> Non
 def compose(
     masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator, size: int = SIZE
 ) -> UInt8[Tensor, "n size size 3"]:
-    """One image for each mask: stroke, warp, colours, background, bar, blur and noise drawn at random.
+    """Return one image for each mask: stroke, warp, colours, background, bar, blur and noise drawn at random.
 
     image = lerp(background, foreground, coverage), background = lerp(colour, second colour, pattern); then a
     bar over some, a binomial blur over some, normal noise over all; rounded to 0..255.

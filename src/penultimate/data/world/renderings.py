@@ -41,7 +41,7 @@ def sketch(
 def rendition(
     masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator
 ) -> UInt8[Tensor, "n h w 3"]:
-    """Each glyph in one of four styles chosen at random: striped, dotted, embossed or as a neon sign.
+    """Return each glyph in one of four styles chosen at random: striped, dotted, embossed or as a neon sign.
 
     >>> rendition(torch.zeros(5, 48, 48, dtype=torch.uint8), Nuisances(), torch.Generator()).shape
     torch.Size([5, 24, 24, 3])
@@ -92,7 +92,7 @@ STYLES: tuple[Rendering, ...] = (_striped, _dotted, _embossed, _neon)
 
 
 def _turned_axes(masks: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Two phases at right angles [n 48 48], with an angle and a pitch for each image."""
+    """Return two phases at right angles [n 48 48], with an angle and a pitch for each image."""
     angle = _uniform(len(masks), generator, 0, math.pi)
     pitch = _uniform(len(masks), generator, *PITCH)
     rows, columns = torch.meshgrid(*(torch.arange(side) for side in masks.shape[1:]), indexing="ij")

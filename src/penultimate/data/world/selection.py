@@ -66,7 +66,9 @@ def similarity(
 
 
 def _fillers(script: Script, typefaces: Typefaces, taken: str) -> str:
-    """The block's characters of the right category, not decomposable, that every face of the task covers."""
+    """Return the block's characters of the right category, not decomposable,
+    that every face of the task covers.
+    """
     return "".join(
         character
         for character in map(chr, script.block)
@@ -96,7 +98,7 @@ def _greedy(
 
 
 def _listed(twins: dict[int, int], characters: str, alike: Float[np.ndarray, "n n"]) -> dict[str, str]:
-    """Each dropped character with its twin and their correlation."""
+    """Return each dropped character with its twin and their correlation."""
     return {to_codes(characters[i]): f"{to_codes(characters[j])} {alike[i, j]:.3f}" for i, j in twins.items()}
 
 
@@ -123,7 +125,7 @@ def _select_scripts(typefaces: Typefaces) -> dict[str, Any]:
 
 
 def _select_new_faces(typefaces: Typefaces) -> dict[str, Any]:
-    """The pretraining classes that the STIX faces cover best; ties go to earlier classes."""
+    """Return the pretraining classes that the STIX faces cover best; ties go to earlier classes."""
     covered = [
         "".join(c for c in members if all(typefaces.covers(face, c) for face in STIX))
         for members in pretraining_classes()
@@ -144,7 +146,9 @@ def _select_new_faces(typefaces: Typefaces) -> dict[str, Any]:
 
 
 def _shared_classes(new_faces: dict[str, Any]) -> dict[str, Any]:
-    """The first classes of `newfaces` that hold four characters, which are whole pretraining classes."""
+    """Return the first classes of `newfaces` that hold four characters,
+    which are whole pretraining classes.
+    """
     whole = [codes for codes in new_faces["classes"] if len(from_codes(codes)) == GATHERED]
     return {"classes": whole[:SHARED], "twins": {}}
 
@@ -180,7 +184,9 @@ def _select_unshared(typefaces: Typefaces) -> dict[str, Any]:
 
 
 def select() -> dict[str, Any]:
-    """The characters of every transfer task, by the rule of this module: the content of `tasks.json`."""
+    """Return the characters of every transfer task, by the rule of this module:
+    the content of `tasks.json`.
+    """
     typefaces = Typefaces()
     new_faces = _select_new_faces(typefaces)
     return {

@@ -44,7 +44,7 @@ def _cut(line: str, width: int, font: ImageFont.FreeTypeFont) -> str:
 
 
 def _fitted(names: Sequence[str], width: int) -> tuple[list[list[str]], ImageFont.FreeTypeFont]:
-    """All names at one size: in as few lines as fit, then as large as fits; cut if nothing fits."""
+    """Return all names at one size: in as few lines as fit, then as large as fits; cut if nothing fits."""
     for most, smallest in ((1, CAPTION - 3), (2, CAPTION - 3), (3, SMALLEST)):
         for size in range(CAPTION, smallest - 1, -1):
             font = _font(size)
@@ -56,7 +56,7 @@ def _fitted(names: Sequence[str], width: int) -> tuple[list[list[str]], ImageFon
 
 
 def _captions(names: Sequence[str], width: int, ink: str) -> Image.Image:
-    """The class names side by side, each centred over its column, standing on the line below."""
+    """Return the class names side by side, each centred over its column, standing on the line below."""
     wrapped, font = _fitted(names, width)
     step = round(font.size) + 2
     height = max(map(len, wrapped)) * step + 4
@@ -70,7 +70,7 @@ def _captions(names: Sequence[str], width: int, ink: str) -> Image.Image:
 
 
 def _section(title: str, images: ImageSet, columns: int, rows: int, zoom: int, ink: str) -> Image.Image:
-    """One data set: its title, its size, and a grid of classes (spread evenly) by examples."""
+    """Return one data set: its title, its size, and a grid of classes (spread evenly) by examples."""
     labels = np.unique(np.linspace(0, images.num_classes - 1, columns).round().astype(int))
     height, width = (side * zoom for side in images.images.shape[1:3])
     captions = _captions([images.class_names[label] for label in labels], width, ink)
@@ -103,7 +103,8 @@ def contact_sheet(
     ink: str = "#1f2328",
     paper: str | None = "#ffffff",
 ) -> bytes:
-    """A PNG that shows, for each (title, images), `rows` examples of up to `columns` classes, `zoom` times.
+    """Return a PNG that shows, for each (title, images), `rows` examples of up to `columns` classes,
+    `zoom` times.
 
     `paper=None` leaves the background transparent. Raises RequestError for no sets or sizes below 1.
 

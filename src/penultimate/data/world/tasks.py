@@ -57,7 +57,7 @@ def _by_character(
 
 
 def glyph_task(name: str, typefaces: Typefaces) -> Task:
-    """The task of a data set in the catalogue; an unknown name raises with the nearest known one.
+    """Return the task of a data set in the catalogue; an unknown name raises with the nearest known one.
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))

@@ -33,7 +33,7 @@ def one_thread() -> Iterator[None]:
 
 
 def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int = 0) -> ImageSet:
-    """All images of one split: image j of class k is at position j K + k, so every prefix is balanced.
+    """Return all images of one split: image j of class k is at position j K + k, so every prefix is balanced.
 
     >>> typefaces = Typefaces()
     >>> task = glyph_task("syllabics_smoke", typefaces)

@@ -151,7 +151,7 @@ def _expect_gpu_memory(study: Study, left: Sequence[Step]) -> None:
 
 
 def _mend(step: Step, study: Study, lacking: int) -> str:
-    """What takes so many bytes less, where something does."""
+    """Return what takes so many bytes less, where something does."""
     parts = held(step, study)
     if parts.get("resident", 0) >= lacking:
         return "give --set recipe.resident=False"
@@ -174,7 +174,7 @@ def _mend_on_gpu(step: Step, study: Study, lacking: int, known: int) -> str:
 
 
 def _smaller_batch(step: Step) -> str:
-    """How fewer images go through a network at once; nothing where it cannot be."""
+    """Return how fewer images go through a network at once; nothing where it cannot be."""
     if step.name != "train":
         return "its measurement a smaller batch_size"
     recipe = step.config["recipe"]
@@ -184,7 +184,7 @@ def _smaller_batch(step: Step) -> str:
 
 
 def held(step: Step, study: Study) -> dict[str, int]:
-    """The bytes that a step holds in its host's memory, as far as known, by what they are."""
+    """Return the bytes that a step holds in its host's memory, as far as known, by what they are."""
     decoded = cost_of(step).decoded
     listed, images, features = set(), 0, 0
     for supply in step.supplies:
@@ -210,14 +210,16 @@ def held(step: Step, study: Study) -> dict[str, int]:
 
 
 def held_on_gpu(step: Step, study: Study) -> dict[str, int]:
-    """The bytes that a step holds on each of its GPUs, as far as known, by what they are."""
+    """Return the bytes that a step holds on each of its GPUs, as far as known, by what they are."""
     if not step.resources.gpus:
         return {}
     return {"process": CONTEXT, "resident": _resident(step, study), **_computing(step, study)}
 
 
 def _computing(step: Step, study: Study) -> dict[str, int]:
-    """What is held where a step computes that trains: of a batch what the way back needs, and the weights."""
+    """Return what is held where a step computes that trains: of a batch what the way back needs,
+    and the weights.
+    """
     if not _trains(step):
         return {}
     size = size_of(backbone_of(step))

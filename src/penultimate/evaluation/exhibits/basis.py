@@ -10,7 +10,7 @@ from penultimate.report.text import fixed, listed, plain
 
 
 def _basis(measurements: Measurements) -> Piece:
-    """The data sets and the networks in numbers."""
+    """Return the data sets and the networks in numbers."""
     tasks = (*measurements.targets, *measurements.several_labels)
     names = dict.fromkeys((*tasks, measurements.source))
     where = measurements.results.description.get("data", {})
@@ -79,7 +79,7 @@ def _basis(measurements: Measurements) -> Piece:
 
 
 def _prepared(measurements: Measurements) -> ExhibitTable | None:
-    """How each network is shown its images."""
+    """Return how each network is shown its images."""
     known = measurements.results.provenance.get("prepared", {})
     rows = []
     for each in measurements.objectives:

@@ -46,7 +46,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _gallery(target: str, network: StudyObjective, arrays: Mapping[str, Any]) -> Gallery:
-    """The pairs of a network on a task, each with its pictures."""
+    """Return the pairs of a network on a task, each with its pictures."""
     groups = []
     names = zip(arrays["truth"].tolist(), arrays["predicted"].tolist(), strict=True)
     for number, (truth, predicted) in enumerate(itertools.islice(names, PAIRS)):
@@ -71,7 +71,7 @@ def _gallery(target: str, network: StudyObjective, arrays: Mapping[str, Any]) ->
 
 
 def _classes(target: str, made: list[tuple[StudyObjective, Mapping[str, Any]]]) -> ExhibitTable:
-    """The classes that any of the networks gets wrong most, and how often each does."""
+    """Return the classes that any of the networks gets wrong most, and how often each does."""
     rates: dict[str, dict[str, tuple[int, int]]] = {}
     for network, arrays in made:
         for name, errors, size in zip(

@@ -88,7 +88,7 @@ def _likeness(measurements: Measurements) -> Piece:
 
 
 def _between(measurements: Measurements, metric: str) -> dict[frozenset[str], float]:
-    """A number of every two networks, by their specs."""
+    """Return a number of every two networks, by their specs."""
     return {
         frozenset((str(row.objective), str(row.objective_b))): row.value
         for row in measurements.rows(metric)
@@ -97,7 +97,7 @@ def _between(measurements: Measurements, metric: str) -> dict[frozenset[str], fl
 
 
 def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]) -> list[Panel]:
-    """All layers of every two networks, of at most six pairs."""
+    """Return all layers of every two networks, of at most six pairs."""
     labels = {each.spec: each.label for each in networks}
     panels = []
     for row in measurements.rows("pair_layers"):
@@ -124,7 +124,7 @@ def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]
 
 
 def _foretold(measurements: Measurements) -> Piece:
-    """The scores of each task's training images, and how well they rank the networks there."""
+    """Return the scores of each task's training images, and how well they rank the networks there."""
     tables = []
     for task in tasks_of(measurements):
         found = {quantity: measurements.on_target(quantity, task.name) for quantity in SCORES}

@@ -33,7 +33,7 @@ COMPARED = {"linear": "comparisons", "knn": "comparisons_knn", "tuned": "compari
 
 
 def _ranking(measurements: Measurements) -> Piece:
-    """A table for each probe: a row a network, the mean and each task a column."""
+    """Return a table for each probe: a row a network, the mean and each task a column."""
     tasks = tasks_of(measurements)
     tables = [table for probe in PROBES if (table := _table(tasks_of(measurements, probe), probe))]
     lacking = _lacking(measurements, tasks)
@@ -98,7 +98,7 @@ def _cell(board: Board, network: StudyObjective) -> Cell:
 
 
 def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
-    """Which networks and tasks have no number, and why where that is known."""
+    """Return which networks and tasks have no number, and why where that is known."""
     said = []
     by_name = {task.name: task for task in tasks}
     for target in measurements.targets:
@@ -130,7 +130,7 @@ def _why(measurements: Measurements, target: str, network: str) -> str:
 
 
 def _pairs(measurements: Measurements) -> Piece:
-    """A row for each two networks: by how much the better one is ahead, over all tasks and on each."""
+    """Return a row for each two networks: by how much the better one is ahead, over all tasks and on each."""
     tables = [table for probe in COMPARED if (table := _compared(measurements, probe))]
     if tables:
         return Piece(tuple(tables))

@@ -119,7 +119,7 @@ UNDER_AUGMENTATION: tuple[Aspect, ...] = ("accuracy", "separation")
 
 
 def read_by_claims() -> tuple[Quantity, ...]:
-    """Every quantity that a verdict depends on."""
+    """Return every quantity that a verdict depends on."""
     return (
         *QUANTITIES.values(),
         ORIGINAL,

@@ -69,7 +69,7 @@ class AgainstSoftmax:
         return least_difference(self.aspect, mean(self.softmax.values()), self.criteria)
 
     def groups(self, slug: str) -> tuple[BySeed, BySeed]:
-        """The runs of the alternative and of softmax that are compared."""
+        """Return the runs of the alternative and of softmax that are compared."""
         pair = self.alternatives[slug], self.softmax
         if not self.blocks:
             return pair
@@ -90,20 +90,21 @@ class AgainstSoftmax:
         return len(first), len(second)
 
     def tested(self, sign: int = 1, among: Collection[str] = ALTERNATIVES) -> dict[str, Effect]:
-        """The effect of every one of these alternatives that can be tested."""
+        """Return the effect of every one of these alternatives that can be tested."""
         enough = self.criteria.least_runs.value
         slugs = [slug for slug in among if slug in self.alternatives and min(self.counts(slug)) >= enough]
         effects = {slug: self.effect(slug, sign) for slug in slugs}
         return {slug: effect for slug, effect in effects.items() if effect is not None}
 
     def untested(self, ours: str, slugs: Iterable[str]) -> Assessment:
-        """The assessment where none of these can be tested."""
+        """Return the assessment where none of these can be tested."""
         counts = [count for slug in slugs for count in self.counts(slug)]
         few = min(counts) < self.criteria.least_runs.value
         return not_judged(ours, not_enough_runs(counts, self.criteria) if few else COPIES)
 
     def seeds_to_find(self, slug: str, gain: float) -> int | None:
-        """How many seeds would find a gain of this size, judged by how far the differences spread here.
+        """Return how many seeds would find a gain of this size, judged by how far the differences spread
+        here.
 
         Where blocks are compared, corrected for all alternatives; None where no number of seeds can be said.
         """
@@ -120,12 +121,12 @@ class AgainstSoftmax:
 
 
 def least_difference(aspect: Aspect, softmax: float, criteria: Criteria) -> float:
-    """The smallest difference that counts where softmax has this value."""
+    """Return the smallest difference that counts where softmax has this value."""
     return criteria.least_gain.value * ((1 if is_ratio(aspect) else 100) - softmax)
 
 
 def compare(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> AgainstSoftmax | None:
-    """The comparison that a study allows; None where softmax was not measured."""
+    """Return the comparison that a study allows; None where softmax was not measured."""
     softmax, alternatives = evidence.alternatives(aspect)
     return AgainstSoftmax(aspect, softmax, alternatives, criteria, blocks) if softmax else None
 
@@ -157,7 +158,7 @@ def _no_run(evidence: Evidence, aspect: Aspect, slug: str) -> Assessment:
 
 
 def better_in_paper(aspect: Aspect, slug: str, criteria: Criteria) -> str:
-    """The paper's difference, with the interval of its standard errors where it prints them."""
+    """Return the paper's difference, with the interval of its standard errors where it prints them."""
     means, runs = paper(aspect), paper_runs(aspect)
     effect = contrast([runs[slug], runs[BASELINE]], (1, -1), 0.0, criteria) if runs else None
     return difference_text(means[slug] - means[BASELINE], effect, [PAPER_RUNS], aspect)
@@ -193,7 +194,9 @@ def against_all(
 
 
 def _tests(rule: BestOfAll | Unbeaten | OnlyThese) -> tuple[int, tuple[str, ...], frozenset[str]]:
-    """The sign of the differences that are tested, of which alternatives, and of which it is denied."""
+    """Return the sign of the differences that are tested, of which alternatives,
+    and of which it is denied.
+    """
     match rule:
         case BestOfAll(_, sign, among):
             return -sign, among, frozenset()
@@ -229,7 +232,7 @@ def _reasons(rule: BestOfAll | Unbeaten | OnlyThese) -> dict[Verdict, str]:
 
 
 def in_paper(rule: BestOfAll | Unbeaten | OnlyThese) -> str:
-    """The paper's softmax and its nearest rival."""
+    """Return the paper's softmax and its nearest rival."""
     means = paper(rule.aspect)
     rival = _rival(rule, {slug: means[slug] for slug in _tests(rule)[1]})
     gain = difference_text(means[rival] - means[BASELINE], None, [PAPER_RUNS], rule.aspect)
@@ -237,7 +240,9 @@ def in_paper(rule: BestOfAll | Unbeaten | OnlyThese) -> str:
 
 
 def _rival(rule: BestOfAll | Unbeaten | OnlyThese, gains: Mapping[str, float]) -> str:
-    """The alternative on which the claim hangs: the best one, or the lowest where each is claimed to gain."""
+    """Return the alternative on which the claim hangs: the best one,
+    or the lowest where each is claimed to gain.
+    """
     sign = rule.sign if isinstance(rule, BestOfAll) else 1
     return max(gains, key=lambda slug: sign * gains[slug])
 

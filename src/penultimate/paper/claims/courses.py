@@ -14,7 +14,8 @@ Courses: TypeAlias = Mapping[str, Series]
 
 
 def below_their_peak(courses: Courses) -> ByRun:
-    """How far each run ends below its value at the peak, which is where the mean of the other runs has it.
+    """Return how far each run ends below its value at the peak, which is where the mean
+    of the other runs has it.
 
     A peak among several snapshots is the highest by chance too, were it sought in the run itself. Of a single
     run its own is taken; runs of fewer than three snapshots have none.
@@ -37,7 +38,8 @@ def below_their_peak(courses: Courses) -> ByRun:
 
 
 def at_equal_training(train: Courses, test: Courses) -> ByRun:
-    """The test accuracy of each run where its training accuracy first reaches the highest that all reach.
+    """Return the test accuracy of each run where its training accuracy first reaches the highest
+    that all reach.
 
     "All" are the runs of its seed. Between snapshots both are interpolated; a run whose first snapshot lies
     above is left out.
@@ -63,7 +65,9 @@ def at_equal_training(train: Courses, test: Courses) -> ByRun:
 
 
 def _crossing(across: Sequence[float], up: Sequence[float], level: float) -> float | None:
-    """The height at which a line from point to point first reaches `level`; None if it starts above."""
+    """Return the height at which a line from point to point first reaches `level`;
+    None if it starts above.
+    """
     if len(across) != len(up) or across[0] > level:
         return None
     for place, right in enumerate(across):
@@ -75,7 +79,8 @@ def _crossing(across: Sequence[float], up: Sequence[float], level: float) -> flo
 
 
 def kinship(pairs: Pairs) -> tuple[dict[Seed, float], float]:
-    """How much more alike two networks of one objective are than two of different ones, all of two seeds.
+    """Return how much more alike two networks of one objective are than two of different ones,
+    all of two seeds.
 
     It is a difference m of means over pairs; of each seed, the jackknife's pseudo-value n m - (n - 1) m' with
     m' that without the seed, for a seed is in many pairs. And how alike those of different objectives are.

@@ -138,7 +138,7 @@ FURTHER = FurtherCriteria()
 
 
 def judged_shots(shots: Iterable[int], images_per_class: float) -> int | None:
-    """The number of images per class at which relearning is judged; None of none.
+    """Return the number of images per class at which relearning is judged; None of none.
 
     >>> judged_shots([5, 10, 40], images_per_class=100), judged_shots([40, 100], images_per_class=1281)
     (5, 40)

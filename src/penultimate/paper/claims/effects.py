@@ -50,7 +50,7 @@ class Effect:
 
 
 def decide(effect: Effect, criteria: Criteria = CRITERIA) -> Verdict:
-    """The verdict on an effect.
+    """Return the verdict on an effect.
 
     >>> decide(Effect(estimate=0.9, low=0.7, high=1.1, margin=0.2, p_for=1e-6, p_against=1.0))
     'holds'
@@ -67,7 +67,7 @@ def decide(effect: Effect, criteria: Criteria = CRITERIA) -> Verdict:
 
 
 def negated(verdict: Verdict) -> Verdict:
-    """The verdict on the contrary claim.
+    """Return the verdict on the contrary claim.
 
     >>> negated("holds"), negated("undecided")
     ('does not hold', 'undecided')
@@ -77,7 +77,7 @@ def negated(verdict: Verdict) -> Verdict:
 
 
 def all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on "each of these claims": holds if all do, fails if one does not.
+    """Return the verdict on "each of these claims": holds if all do, fails if one does not.
 
     >>> all_of(["holds", "undecided"]), all_of(["undecided", "does not hold"])
     ('undecided', 'does not hold')
@@ -89,7 +89,7 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def corrected(effects: Sequence[Effect], side: Literal["p_for", "p_against"]) -> list[Effect]:
-    """The effects with one of their p values corrected for how many they are."""
+    """Return the effects with one of their p values corrected for how many they are."""
     p_values = holm([getattr(effect, side) for effect in effects])
     return [dataclasses.replace(effect, **{side: p}) for effect, p in zip(effects, p_values, strict=True)]
 
@@ -101,7 +101,7 @@ def each(
     times_for: int = 1,
     times_against: int = 1,
 ) -> dict[str, Verdict]:
-    """The verdicts on effects of which "each is there, and of `denied` none" is claimed.
+    """Return the verdicts on effects of which "each is there, and of `denied` none" is claimed.
 
     For the claim each is tested by itself, against it they are corrected for how many they are; p values for
     and against are multiplied first, where the claim itself is one of several.
@@ -121,7 +121,8 @@ def each(
 def contrast(
     groups: Sequence[Summary], weights: Sequence[float], margin: float = 0.0, criteria: Criteria = CRITERIA
 ) -> Effect | None:
-    """The effect sum_i w_i mean_i of independent groups; with weights (1, -1) Welch's comparison of two.
+    """Return the effect sum_i w_i mean_i of independent groups; with weights (1, -1)
+    Welch's comparison of two.
 
     se^2 = sum_i w_i^2 e_i^2,    df = se^4 / sum_i [w_i^4 e_i^4 / (n_i - 1)],    e_i: standard errors
 
@@ -158,7 +159,7 @@ def contrast(
 
 
 def common_seeds(groups: Iterable[BySeed]) -> list[Seed]:
-    """The seeds that all have, in the order of the first."""
+    """Return the seeds that all have, in the order of the first."""
     first, *others = groups
     return [seed for seed in first if all(seed in runs for runs in others)]
 
@@ -170,7 +171,8 @@ def difference(
     criteria: Criteria = CRITERIA,
     blocks: bool = True,
 ) -> Effect | None:
-    """The effect sum_i w_i mean_i of objectives that share their seeds: t of the mean over common seeds.
+    """Return the effect sum_i w_i mean_i of objectives that share their seeds:
+    t of the mean over common seeds.
 
     d_s = sum_i w_i y_is,    se = s_d / sqrt(n),    df = n - 1
 
@@ -195,7 +197,7 @@ def difference(
 def trend_effect(
     blocks: Sequence[Sequence[float]], sign: int, criteria: Criteria = CRITERIA
 ) -> Effect | None:
-    """The effect sign * mean_s rho_s, rho_s that of the values of block s [k] with their positions.
+    """Return the effect sign * mean_s rho_s, rho_s that of the values of block s [k] with their positions.
 
     p_for is Page's: L = sum_s sum_j j R_sj against all orders within blocks, exact up to eight positions. The
     interval and p_against are Fisher's for the mean of the blocks' artanh rho_s, each kept half a step off
@@ -243,7 +245,7 @@ def rank_effect(
     over_seeds: tuple[float, float] | None = None,
     criteria: Criteria = CRITERIA,
 ) -> Effect | None:
-    """The effect sign * rho, rho Spearman's correlation of x and y [n].
+    """Return the effect sign * rho, rho Spearman's correlation of x and y [n].
 
     Its interval is the wider, at either end, of `over_seeds` (that of rho) and the one over objectives:
 
@@ -286,7 +288,8 @@ def rank_effect(
 def bootstrap_over_seeds(
     x: Sequence[BySeed], y: Sequence[BySeed], criteria: Criteria = CRITERIA
 ) -> tuple[float, float]:
-    """How far rho of the means moves when other seeds are drawn: the central 95 % of resamples of the seeds.
+    """Return how far rho of the means moves when other seeds are drawn:
+    the central 95 % of resamples of the seeds.
 
     A seed is drawn for all objectives at once, since they share its draw of the data; an objective without a
     run of any drawn seed keeps its mean. Deterministic.

@@ -42,14 +42,15 @@ class Assessment:
 
 
 def not_judged(ours: str, reason: str) -> Assessment:
-    """The assessment where the rule cannot be applied."""
+    """Return the assessment where the rule cannot be applied."""
     return Assessment(ours, "undecided", reason, judged=False)
 
 
 def of_all_alternatives(
     ours: str, verdicts: Mapping[str, Verdict], why: Callable[[str], Mapping[Verdict, str]]
 ) -> Assessment:
-    """The assessment of a claim about every alternative, from the verdict of each that could be tested.
+    """Return the assessment of a claim about every alternative, from the verdict of each
+    that could be tested.
 
     `why` gives the reasons, from the names of those whose own verdict is that of the claim.
     """
@@ -62,7 +63,7 @@ def of_all_alternatives(
 
 
 def unmeasured(what: str, command: str = f"penultimate run {MEASURED_BY}") -> Assessment:
-    """The assessment where there is nothing to assess."""
+    """Return the assessment where there is nothing to assess."""
     missing = Missing(f"{what[0].upper()}{what[1:]}", command)
     return Assessment(MISSING, "undecided", str(missing), judged=False, missing=missing)
 
@@ -79,7 +80,9 @@ class Evidence:
     task: str = ""
 
     def values(self, aspect: Aspect, over: Among = "objectives") -> ByRun:
-        """The runs of every objective that is compared, or of every temperature of the sweep, ascending."""
+        """Return the runs of every objective that is compared, or of every temperature of the sweep,
+        ascending.
+        """
         runs = _values(self.among(over), aspect, self.shots, self.task)
         if over == "objectives":
             return runs
@@ -87,18 +90,20 @@ class Evidence:
         return {spec: runs[spec] for spec in in_order if spec in runs}
 
     def among(self, over: Among) -> Measurements:
-        """The measurements of the networks that are ranked: the main arm's, or the sweep's."""
+        """Return the measurements of the networks that are ranked: the main arm's, or the sweep's."""
         return self.measurements if over == "objectives" else self.measurements.in_arm(SWEEP)
 
     def on_task(self, task: str) -> Evidence:
         return dataclasses.replace(self, task=task)
 
     def of_seeds(self, seeds: Collection[Seed]) -> Evidence:
-        """The same of some seeds alone."""
+        """Return the same of some seeds alone."""
         return dataclasses.replace(self, measurements=self.measurements.of_seeds(seeds))
 
     def alternatives(self, aspect: Aspect) -> tuple[BySeed, dict[str, BySeed]]:
-        """The runs of softmax, and of each of the paper's alternatives by its slug (the first of several)."""
+        """Return the runs of softmax, and of each of the paper's alternatives by its slug (the first
+        of several).
+        """
         by_slug: dict[str, BySeed] = {}
         for spec, runs in self.values(aspect).items():
             by_slug.setdefault(self.measurements.objective(spec).slug, runs)
@@ -146,14 +151,16 @@ def _scaled(runs: ByRun, scale: float) -> ByRun:
 
 
 def relearned(measurements: Measurements) -> dict[int, ByRun]:
-    """The accuracies of relearned heads, by the images of each class that taught them, the fewest first."""
+    """Return the accuracies of relearned heads, by the images of each class that taught them,
+    the fewest first.
+    """
     conditions = measurements.conditions("relearn_top1")
     by_shots = {int(setting.removeprefix("shots=")): runs for setting, runs in conditions.items() if setting}
     return dict(sorted(by_shots.items()))
 
 
 def original_heads(measurements: Measurements, shots: int | None) -> ByRun:
-    """The accuracies of original heads, in per cent, where it was measured beside relearned ones.
+    """Return the accuracies of original heads, in per cent, where it was measured beside relearned ones.
 
     That is where heads are relearned from test images, and scored on the others.
     """
@@ -161,14 +168,14 @@ def original_heads(measurements: Measurements, shots: int | None) -> ByRun:
 
 
 def gather(measurements: Measurements) -> Evidence:
-    """A study's evidence, with the number of images per class at which relearning is judged."""
+    """Return a study's evidence, with the number of images per class at which relearning is judged."""
     source = card(measurements.source)
     images = source.sizes.get("train", source.images)
     return Evidence(measurements, judged_shots(relearned(measurements), images / source.classes))
 
 
 def paper(aspect: Aspect, over: Among = "objectives") -> dict[str, float]:
-    """The paper's means by objective, or by temperature (as printed), in the same units.
+    """Return the paper's means by objective, or by temperature (as printed), in the same units.
 
     >>> paper("linear")["softmax"], paper("temperature", "temperatures")["0.05"]
     (75.95, 0.05)
@@ -184,7 +191,9 @@ def paper(aspect: Aspect, over: Among = "objectives") -> dict[str, float]:
 
 
 def paper_runs(aspect: Aspect) -> dict[str, Summary]:
-    """The paper's accuracy of each objective with its standard error (table 3); nothing for what has none."""
+    """Return the paper's accuracy of each objective with its standard error (table 3);
+    nothing for what has none.
+    """
     if aspect != "accuracy":
         return {}
     return {
@@ -203,7 +212,7 @@ def _column(name: str) -> _Reader:
 
 
 def _on_shifted(row: Mapping[str, str]) -> float:
-    """The mean of the four printed accuracies on shifted test sets."""
+    """Return the mean of the four printed accuracies on shifted test sets."""
     return mean([float(row[f"imagenet_{shift}_percent"]) for shift in SHIFTS])
 
 

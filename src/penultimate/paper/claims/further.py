@@ -78,7 +78,7 @@ EVERY_CLAIM = (*CLAIMS, *FURTHER_CLAIMS)
 
 
 def further_digest() -> str:
-    """The sha256 of these rules."""
+    """Return the sha256 of these rules."""
     return digest_of(FURTHER, FURTHER_CLAIMS)
 
 
@@ -104,5 +104,5 @@ def further_spoken() -> tuple[str, ...]:
 
 
 def further_reasons() -> tuple[tuple[str, Criterion], ...]:
-    """Every number of these rules with its reason, by name."""
+    """Return every number of these rules with its reason, by name."""
     return tuple((field.name, getattr(FURTHER, field.name)) for field in dataclasses.fields(FURTHER))

@@ -75,7 +75,7 @@ MISSING_SPREAD = "No spread at all between objectives"
 
 
 def likeness_by_layer(measurements: Measurements) -> dict[str, Pairs]:
-    """The CKA of each layer of every two networks of different seeds, from the first layer on."""
+    """Return the CKA of each layer of every two networks of different seeds, from the first layer on."""
     metric = QUANTITIES["likeness"].metric
     rows = measurements.rows(metric)
     names = in_order({str(row.layer) for row in rows if row.layer and row.layer == row.layer_b}, measurements)
@@ -92,7 +92,7 @@ def likeness_by_layer(measurements: Measurements) -> dict[str, Pairs]:
 
 
 def _likeness(pairs: Pairs, objectives: Collection[str]) -> tuple[float, float]:
-    """The mean CKA of two networks of one objective, and of two of different ones."""
+    """Return the mean CKA of two networks of one objective, and of two of different ones."""
     sides: Mapping[bool, list[float]] = {True: [], False: []}
     for (a, b), value in pairs.items():
         if a.objective in objectives and b.objective in objectives:

@@ -59,7 +59,7 @@ def _least(margin: float, aspect: Aspect) -> Least:
 
 
 def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[BySeed, float]:
-    """The number of each seed, and the smallest that counts."""
+    """Return the number of each seed, and the smallest that counts."""
     if rule.aspect == "kinship":
         quantity = QUANTITIES["kinship"]
         gains, others = kinship(pairs_of(evidence.measurements.or_in_arm(ONE_DRAW), quantity))
@@ -104,7 +104,7 @@ def _shared(evidence: Evidence) -> BySeed:
 
 
 def slope_over_shares(rhos: Mapping[str, float]) -> float:
-    """The least-squares slope of the tasks' rho over the share of their classes that pretraining has.
+    """Return the least-squares slope of the tasks' rho over the share of their classes that pretraining has.
 
     Where tasks share all of their classes or none, it is the difference of two means. A task without a rho is
     left out; NaN where all share alike.
@@ -124,7 +124,7 @@ def _share(task: str) -> float:
 
 
 def shared_in_paper() -> str:
-    """The paper's rho on Pets, and the range of the others'."""
+    """Return the paper's rho on Pets, and the range of the others'."""
     rhos = printed_correlations()
     shared = rhos.pop("pets")
     others = range_text(min(rhos.values()), max(rhos.values()), 2)

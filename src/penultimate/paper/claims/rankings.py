@@ -135,12 +135,12 @@ def trend(evidence: Evidence, rule: Trend, criteria: Criteria) -> Assessment:
 
 
 def _missing(evidence: Evidence, x: Aspect, y: Aspect, over: Among) -> str:
-    """What is not measured of a ranking that has no pair."""
+    """Return what is not measured of a ranking that has no pair."""
     return NAMES[next((name for name in (x, y) if not evidence.values(name, over)), y)]
 
 
 def _missing_of_temperatures(evidence: Evidence, aspect: Aspect) -> str:
-    """What is not measured of the temperatures: the one aspect, or any."""
+    """Return what is not measured of the temperatures: the one aspect, or any."""
     some = any(evidence.values(other, "temperatures") for other in OF_THE_SWEEP)
     return f"{NAMES[aspect]} at several temperatures of cosine softmax" if some else NAMES["temperature"]
 
@@ -196,7 +196,7 @@ def _shots_text(evidence: Evidence, x: Aspect, y: Aspect, criteria: Criteria, sp
 
 
 def ranked_in_paper(x: Aspect, y: Aspect, criteria: Criteria, over: Among = "objectives") -> str:
-    """The correlation of the paper's printed means."""
+    """Return the correlation of the paper's printed means."""
     of_x, of_y = paper(x, over), paper(y, over)
     keys = [key for key in of_x if key in of_y]
     values = [of_x[key] for key in keys], [of_y[key] for key in keys]
@@ -208,7 +208,7 @@ def ranked_in_paper(x: Aspect, y: Aspect, criteria: Criteria, over: Among = "obj
 
 
 def _with_error(x: Aspect, y: Aspect) -> str:
-    """What stands before a correlation with an error, of which more is worse."""
+    """Return what stands before a correlation with an error, of which more is worse."""
     return "With the calibration error (ECE, higher is worse): " if "ece" in (x, y) else ""
 
 
@@ -277,5 +277,7 @@ def levels_text(means: dict[float, float]) -> str:
 
 
 def _middle(count: int) -> int:
-    """The index of the lower median: of the paper's eight, 0.04, from which it calls accuracy saturated."""
+    """Return the index of the lower median: of the paper's eight, 0.04,
+    from which it calls accuracy saturated.
+    """
     return (count - 1) // 2

@@ -50,7 +50,7 @@ def spread_ratio(
     criteria: Criteria = CRITERIA,
     further: FurtherCriteria = FURTHER,
 ) -> Ratio | None:
-    """The spread of x [k n t] over that of y [k n u]: k objectives, n seeds, t or u tasks.
+    """Return the spread of x [k n t] over that of y [k n u]: k objectives, n seeds, t or u tasks.
 
         v = sum_{s != r} w_s w_r C_sr / sum_{s != r} w_s w_r,    spread = sqrt(max(v, 0))
 
@@ -152,7 +152,7 @@ def narrower(evidence: Evidence, rule: Narrower, criteria: Criteria, further: Fu
 
 
 def _by_task(evidence: Evidence, aspect: Aspect) -> dict[str, Mapping[str, BySeed]]:
-    """The runs of every objective, by task or by shifted test set, of those that were measured."""
+    """Return the runs of every objective, by task or by shifted test set, of those that were measured."""
     of_study = evidence.measurements
     tasks: Sequence[str] = tuple(shifted(of_study.source)) if aspect == "robust" else of_study.targets
     by_task = {task: evidence.on_task(task).values(aspect) for task in tasks}
@@ -167,7 +167,9 @@ def _spreads_text(rule: Narrower, of_x: float, of_y: float) -> str:
 
 
 def narrower_in_paper(rule: Narrower) -> str:
-    """The ratio of the spreads of the paper's printed means; without the one that is lowest in y, too."""
+    """Return the ratio of the spreads of the paper's printed means; without the one that is lowest in y,
+    too.
+    """
     from statistics import stdev
 
     x, y = paper(rule.x), paper(rule.y)

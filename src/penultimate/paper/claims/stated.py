@@ -207,17 +207,19 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def digest() -> str:
-    """The sha256 of the rules: every number with its reason, the shares of classes, every claim and rule."""
+    """Return the sha256 of the rules: every number with its reason, the shares of classes,
+    every claim and rule.
+    """
     return digest_of((CRITERIA, dict(SHARED)), CLAIMS)
 
 
 def digest_of(criteria: object, claims: tuple[Claim, ...]) -> str:
-    """The sha256 of a set of rules."""
+    """Return the sha256 of a set of rules."""
     return hashlib.sha256(repr((criteria, claims)).encode()).hexdigest()
 
 
 def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
-    """The rules in sentences, for the notes under the verdicts; `reasons` has every number of them."""
+    """Return the rules in sentences, for the notes under the verdicts; `reasons` has every number of them."""
     return (
         f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
         " before this package's first run. A run that is older than its rules is described by them, not"
@@ -247,5 +249,5 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
 
 
 def reasons(criteria: Criteria = CRITERIA) -> tuple[tuple[str, Criterion], ...]:
-    """Every number of the rules with its reason, by name."""
+    """Return every number of the rules with its reason, by name."""
     return tuple((field.name, getattr(criteria, field.name)) for field in dataclasses.fields(criteria))

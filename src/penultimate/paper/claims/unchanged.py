@@ -75,7 +75,7 @@ def alike(evidence: Evidence, rule: Alike, criteria: Criteria, further: FurtherC
 
 
 def _with_least(criteria: Criteria, least: Criterion) -> Criteria:
-    """The criteria with another share of softmax's errors as the least difference that counts."""
+    """Return the criteria with another share of softmax's errors as the least difference that counts."""
     return dataclasses.replace(criteria, least_gain=least)
 
 
@@ -86,7 +86,7 @@ def _farthest_text(compared: AgainstSoftmax) -> str:
 
 
 def alike_in_paper(rule: Alike, further: FurtherCriteria) -> str:
-    """The printed means that lie farther from softmax than what counts."""
+    """Return the printed means that lie farther from softmax than what counts."""
     means = paper(rule.aspect)
     softmax = means[BASELINE]
     least = further.little.value * (100 - softmax)
@@ -159,7 +159,7 @@ def _with_interval(effect: Effect, digits: int, unit: str = "") -> str:
 
 
 def only_accuracy_in_paper(rule: OnlyAccuracy) -> str:
-    """The paper's mean gain in accuracy and its mean change of R², with the largest one."""
+    """Return the paper's mean gain in accuracy and its mean change of R², with the largest one."""
     rows = published.printed("neurips_tableE3_autoaugment_separation")
     by_arm = [
         {row["objective"]: row for row in rows if row["augmentation"] == arm}
@@ -218,7 +218,7 @@ def no_sum(evidence: Evidence, criteria: Criteria) -> Assessment:
 
 
 def _terms(spec: str) -> frozenset[str]:
-    """What is put together in an objective, softmax left out."""
+    """Return what is put together in an objective, softmax left out."""
     return frozenset(str(term) for term in terms_of(spec) if term.name != "softmax")
 
 
@@ -237,7 +237,9 @@ def on_better(whole: BySeed, parts: Sequence[BySeed], seeds: Sequence[Seed]) -> 
 
 
 def no_sum_in_paper() -> str:
-    """The printed combinations less the better of their parts: the median (one is a misprint), the best."""
+    """Return the printed combinations less the better of their parts: the median (one is a misprint),
+    the best.
+    """
     rows = published.printed("neurips_tableC4_combinations")
     values = {
         (row["objective"], row["added_regularizer"], row["regularizer_value"]): float(

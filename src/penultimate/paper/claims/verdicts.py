@@ -74,7 +74,7 @@ def judge(
     criteria: Criteria = CRITERIA,
     further: FurtherCriteria = FURTHER,
 ) -> tuple[Judged, ...]:
-    """The verdict on every claim; a limited study decides none."""
+    """Return the verdict on every claim; a limited study decides none."""
     first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
     return tuple(
         Judged(
@@ -89,7 +89,7 @@ def judge(
 
 
 def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
-    """The seeds in two halves, in their order; of an odd number the first half has one more.
+    """Return the seeds in two halves, in their order; of an odd number the first half has one more.
 
     >>> halves([0, 1, 2, 3, 4])
     ((0, 1, 2), (3, 4))

@@ -23,7 +23,7 @@ class Least:
 
 
 def amount(size: float, aspect: Aspect) -> str:
-    """A difference in a quantity, without its sign.
+    """Return a difference in a quantity, without its sign.
 
     >>> amount(0.234, "linear"), amount(0.0071, "separation")
     ('0.23 points', '0.007')
@@ -32,7 +32,7 @@ def amount(size: float, aspect: Aspect) -> str:
 
 
 def level_text(value: float, aspect: Aspect) -> str:
-    """A value of a quantity, with its unit or its name.
+    """Return a value of a quantity, with its unit or its name.
 
     >>> level_text(75.95, "linear"), level_text(0.349, "separation")
     ('76.0 %', 'R² 0.349')
@@ -94,7 +94,7 @@ def reason(
 
 
 def enough_seeds(gain: float, seeds: int, aspect: Aspect) -> str:
-    """How many seeds would have found what the paper found.
+    """Return how many seeds would have found what the paper found.
 
     >>> enough_seeds(0.9, 12, "accuracy")
     " The paper's gain of 0.90 points would take 12 seeds to be found in nine studies of ten."
@@ -122,7 +122,7 @@ def too_few(count: int, enough: int, noun: str) -> str:
 
 
 def runs_each(counts: Iterable[int]) -> str:
-    """How many runs stand behind each mean.
+    """Return how many runs stand behind each mean.
 
     >>> runs_each([5, 5]), runs_each([3, 5])
     ('five runs each', '3 to 5 runs each')
@@ -134,14 +134,14 @@ def runs_each(counts: Iterable[int]) -> str:
 def difference_text(
     estimate: float, effect: Effect | None, counts: Iterable[int], aspect: Aspect = "accuracy"
 ) -> str:
-    """A difference with its interval, if there is one, and the runs behind it."""
+    """Return a difference with its interval, if there is one, and the runs behind it."""
     digits = 3 if is_ratio(aspect) else 2
     interval = f" ({range_text(effect.low, effect.high, digits)})" if effect else ""
     return f"{signed(estimate, digits)} {unit_of(aspect)}{interval}, {runs_each(counts)}"
 
 
 def rank_text(effect: Effect, sign: int, n: int, noun: str) -> str:
-    """A rank correlation with the sign that it has, its interval, its two-sided p and n."""
+    """Return a rank correlation with the sign that it has, its interval, its two-sided p and n."""
     low, high = sorted((sign * effect.low, sign * effect.high))
     p = 2 * min(effect.p_for, 1 - effect.p_for)
     rho = signed(sign * effect.estimate, 2)
@@ -149,7 +149,7 @@ def rank_text(effect: Effect, sign: int, n: int, noun: str) -> str:
 
 
 def range_text(low: float, high: float, digits: int) -> str:
-    """The ends of an interval.
+    """Return the ends of an interval.
 
     >>> range_text(-0.987, -0.675, 2)
     '−0.99 to −0.68'
@@ -158,7 +158,7 @@ def range_text(low: float, high: float, digits: int) -> str:
 
 
 def names_of(slugs: Iterable[str]) -> str:
-    """The labels of presets as a phrase.
+    """Return the labels of presets as a phrase.
 
     >>> names_of(["sigmoid", "logit_norm"])
     'Sigmoid and Logit normalization'

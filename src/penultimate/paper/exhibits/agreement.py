@@ -38,7 +38,9 @@ ALONE = "no other objective"
 
 
 def _same_mistakes(measurements: Measurements) -> Piece:
-    """The table of each objective's own networks and others, the tree of all, and how many stay together."""
+    """Return the table of each objective's own networks and others, the tree of all,
+    and how many stay together.
+    """
     pairs = pairs_of(measurements, SAME_MISTAKE)
     if not pairs:
         return Piece(missing=(Missing("Agreement of predictions"),))
@@ -55,8 +57,8 @@ def _same_mistakes(measurements: Measurements) -> Piece:
 
 
 def _own_and_others(measurements: Measurements, pairs: Pairs) -> tuple[ExhibitTable, tuple[str, ...]]:
-    """How alike the networks of each objective err, and how alike with others' networks; and of how many
-    objectives they err more like each other than like any other objective's.
+    """Return how alike the networks of each objective err, and how alike with others' networks;
+    and of how many objectives they err more like each other than like any other objective's.
     """
     columns = (
         Column("within_percent", "Of this objective", "Two networks", "%"),
@@ -138,7 +140,7 @@ def _seeds_apart(measurements: Measurements) -> str:
 
 
 def _gain(measurements: Measurements) -> str:
-    """The mixed ensemble of highest accuracy beside the pure one."""
+    """Return the mixed ensemble of highest accuracy beside the pure one."""
     pairs = pairs_of(measurements, MIXED)
     mixed = {pair: value for pair, value in pairs.items() if pair[0].objective != pair[1].objective}
     pure = {pair: value for pair, value in pairs.items() if pair not in mixed}

@@ -39,7 +39,7 @@ def _key(arm: str, key: str) -> str:
 
 
 def _printed(keys: dict[str, str], groups: dict[str, str], **where: str) -> tuple[Printed, ...]:
-    """The paper's columns {key: label} under each augmentation."""
+    """Return the paper's columns {key: label} under each augmentation."""
     return tuple(
         Printed(key, label, group, where={"augmentation": PAPERS.get(arm, arm), **where})
         for arm, group in groups.items()
@@ -94,7 +94,7 @@ TABLE_C5 = Exhibit(
 
 
 def _lengths(measurements: Measurements) -> str:
-    """How long the long runs are, beside those of the main arm."""
+    """Return how long the long runs are, beside those of the main arm."""
     lengths = {arm: int(measurements.in_arm(arm).recipe.get("epochs", 0)) for arm in ("", *LONG_GROUPS)}
     told = [
         f"{counted(lengths[arm], 'epoch')} with {words}" for arm, words in LONG_GROUPS.items() if lengths[arm]
@@ -159,7 +159,7 @@ IN_TABLE_E3 = _columns((TOP1, R2), SHOWN_IN_E3)
 
 
 def _in_e3(one: Asked, key: str, arm: str) -> Asked:
-    """A number under an augmentation, here and in the paper's Table E.3."""
+    """Return a number under an augmentation, here and in the paper's Table E.3."""
     table, where = "neurips_tableE3_autoaugment_separation", {"augmentation": PAPERS.get(arm, arm)}
     return replace(one, quantity=one.quantity.of_arm(arm), printed=(table, key), where=where)
 

@@ -20,7 +20,7 @@ LEAST_SHARE = 0.005
 
 
 def _column(metric: str, key: str, label: str, group: str, unit: str = "", best: Best = "low") -> Quantity:
-    """A column of our table."""
+    """Return a column of our table."""
     digits = 2 if metric == "temperature" else 3
     return Quantity(
         metric, label=label, group=group, key=key, unit=unit, digits=digits, best=best, with_error=True
@@ -42,7 +42,7 @@ RELIABILITY = {
 
 
 def _diagrams(measurements: Measurements) -> Piece:
-    """How far accuracy and confidence lie apart, bin by bin, before and after scaling."""
+    """Return how far accuracy and confidence lie apart, bin by bin, before and after scaling."""
     panels = tuple(panel for suffix in PANELS if (panel := _panel(measurements, suffix)))
     figure = Figure(
         "tableC3-reliability",
@@ -61,7 +61,7 @@ def _diagrams(measurements: Measurements) -> Piece:
 
 
 def _panel(measurements: Measurements, suffix: str) -> Panel | None:
-    """The lines of all objectives; None where no bin was measured."""
+    """Return the lines of all objectives; None where no bin was measured."""
     columns = {name: measurements.by_setting(quantity) for name, quantity in RELIABILITY[suffix].items()}
     curves, points = [], []
     for objective in measurements.objectives:

@@ -94,7 +94,7 @@ def _table(measurements: Measurements) -> Piece:
 
 
 def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
-    """A claim's row, of so many columns; a reason that was said of most is not said again."""
+    """Return a claim's row, of so many columns; a reason that was said of most is not said again."""
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),
@@ -124,7 +124,7 @@ def _half(half: Assessment) -> Cell:
 
 
 def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
-    """What the two halves of the seeds come to: what came out twice, and what did not."""
+    """Return what the two halves of the seeds come to: what came out twice, and what did not."""
     from penultimate.paper.claims.verdicts import halves
 
     seeds = [

@@ -27,7 +27,8 @@ NOTHING = "Nothing"
 
 
 def _parts(spec: str) -> Place | None:
-    """The column and the row of an objective: its base, and what is added to it; None for a network given.
+    """Return the column and the row of an objective: its base, and what is added to it;
+    None for a network given.
 
     >>> _parts("dropout(keep=0.8) + sigmoid()"), _parts("cosine_softmax(scale=1, temperature=0.05)")
     (('sigmoid', 'dropout(keep=0.8)'), ('cosine_softmax(scale=1, temperature=0.05)', ''))
@@ -60,7 +61,9 @@ def _is_single(place: Place) -> bool:
 
 
 def _runs(measurements: Measurements) -> dict[Place, Runs]:
-    """The combinations by their place, and of the main arm those single objectives that are parts of them."""
+    """Return the combinations by their place, and of the main arm those single objectives that are parts
+    of them.
+    """
     combined = best_epochs(measurements, COMBINATIONS)
     runs = {place: found for spec, found in combined.items() if (place := _parts(spec))}
     parts = {part for place in runs for part in place} | {"", "softmax"}
@@ -100,7 +103,7 @@ def _paper_order(spec: str) -> tuple[int, str]:
 
 
 def _in_paper() -> ExhibitTable:
-    """The paper's table, columns and rows in its order."""
+    """Return the paper's table, columns and rows in its order."""
     printed = {(row["objective"], _added(row)): row for row in printed_rows("neurips_tableC4_combinations")}
     bases = list(dict.fromkeys(base for base, _ in printed))
     return ExhibitTable(
@@ -122,7 +125,7 @@ def _cell(row: Mapping[str, str] | None) -> Cell:
 
 
 def _added(row: Mapping[str, str]) -> str:
-    """What a printed row adds, in words."""
+    """Return what a printed row adds, in words."""
     name = row["added_regularizer"]
     return NOTHING if name == "none" else _with_value(name, row["regularizer_value"])
 
@@ -137,7 +140,7 @@ def _with_value(name: str, value: str) -> str:
 
 
 def _best_of_each(measurements: Measurements) -> str:
-    """The best combination beside the best single objective."""
+    """Return the best combination beside the best single objective."""
     means = {place: HOLDOUT.scale * average([*runs.values()]) for place, runs in _runs(measurements).items()}
     singles, combined = (
         {place: mean for place, mean in means.items() if _is_single(place) == single}

@@ -102,7 +102,7 @@ def served(measurements: Measurements, probe: Probe) -> dict[str, Served]:
 
 
 def _own(layers: Mapping[str, ByRun], spec: str, probe: Probe | None = None) -> ByRun:
-    """The runs of an objective by layer, of those layers that all of its runs have."""
+    """Return the runs of an objective by layer, of those layers that all of its runs have."""
     scale = probe.tested.scale if probe else 1
     most = max((len(runs.get(spec, ())) for runs in layers.values()), default=0)
     return {
@@ -160,18 +160,18 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _noun(measurements: Measurements) -> str:
-    """What is compared."""
+    """Return what is compared."""
     return "network" if measurements.networks.are_given else "objective"
 
 
 def _shared_layers(found: Mapping[str, Served]) -> tuple[str, ...]:
-    """The layers where all networks have the same; none otherwise."""
+    """Return the layers where all networks have the same; none otherwise."""
     of_each = {tuple(one.layers) for one in found.values()}
     return next(iter(of_each)) if len(of_each) == 1 else ()
 
 
 def _axis(found: Mapping[str, Served]) -> str:
-    """What stands under the lines: the layers by their numbers, where all networks have the same."""
+    """Return what stands under the lines: the layers by their numbers, where all networks have the same."""
     names = f"Layer: {numbered(_shared_layers(found))}"
     fits = _shared_layers(found) and len(names) <= LONGEST_AXIS
     return names if fits else "Layer, from the first block to the penultimate features"
@@ -204,7 +204,9 @@ def _lines(measurements: Measurements, probe: Probe, found: Mapping[str, Served]
 
 
 def _gains(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> Panel:
-    """What each objective gains by its own best layers against its transfer from the penultimate one."""
+    """Return what each objective gains by its own best layers against its transfer
+    from the penultimate one.
+    """
     points = []
     for spec, one in found.items():
         objective = measurements.objective(spec)
@@ -234,7 +236,7 @@ LEADS = (
 
 
 def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
-    """The mean over tasks from each layer; then, each task from its best, beside softmax's lead."""
+    """Return the mean over tasks from each layer; then, each task from its best, beside softmax's lead."""
     layers, softmax = _shared_layers(found), found.get(SOFTMAX)
     columns = (
         *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
@@ -268,7 +270,7 @@ def _points(gains: Mapping[Seed, float]) -> Cell:
 
 
 def _lead(one: Served, softmax: Served) -> float:
-    """How far softmax is ahead at the penultimate layer."""
+    """Return how far softmax is ahead at the penultimate layer."""
     return _mean(softmax.last) - _mean(one.last)
 
 
@@ -285,7 +287,7 @@ def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
 
 
 def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
-    """Which layer serves each task best."""
+    """Return which layer serves each task best."""
     tasks = list(next(iter(found.values())).chosen)
     layers = _shared_layers(found)
     columns = tuple(Column(task, short_title(task), "Task") for task in tasks)
@@ -309,7 +311,7 @@ def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, S
 
 
 def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> str:
-    """Whether those that transfer worse gain more, in a sentence: by each probe."""
+    """Return whether those that transfer worse gain more, in a sentence: by each probe."""
     told: list[str] = []
     for word, points in panels:
         found = correlation_of(points)
@@ -328,7 +330,7 @@ def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> s
 
 
 def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
-    """How much of softmax's lead the objectives recover, from the least to the most."""
+    """Return how much of softmax's lead the objectives recover, from the least to the most."""
     softmax = found.get(SOFTMAX)
     if softmax is None:
         return ""

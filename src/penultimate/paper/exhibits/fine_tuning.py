@@ -48,7 +48,7 @@ GROUP = "Transfer, fine-tuned"
 
 
 def from_scratch(measurements: Measurements, target: str) -> dict[Seed, float]:
-    """The accuracies of networks that were trained on a target alone, by seed."""
+    """Return the accuracies of networks that were trained on a target alone, by seed."""
     rows = measurements.rows(f"from_scratch_{official_accuracy(target)}", target=target)
     return {row.seed: row.value for row in rows if row.objective is None}
 
@@ -129,7 +129,7 @@ def _mean_column(measurements: Measurements, quantity: Quantity) -> RunColumn:
 
 
 def _gained(measurements: Measurements) -> str:
-    """What fine-tuning gains on training from scratch."""
+    """Return what fine-tuning gains on training from scratch."""
     means = [100 * average(list(runs.values())) for runs in measurements.values(FINE_TUNED).values()]
     scratch = _scratch_on_average(measurements)
     if not means or not scratch:
@@ -146,7 +146,9 @@ def _gained(measurements: Measurements) -> str:
 
 
 def _by_variance(measurements: Measurements) -> str:
-    """What the paper's own test of averages says: a two-way analysis of variance of objective and task."""
+    """Return what the paper's own test of averages says: a two-way analysis of variance of objective
+    and task.
+    """
     cells: dict[str, dict[str, list[float]]] = {}
     for target in measurements.targets:
         for spec, runs in measurements.on_target(FINE_TUNED, target).items():
@@ -173,7 +175,9 @@ def _by_variance(measurements: Measurements) -> str:
 
 
 def _choices(measurements: Measurements, start: str, name: str) -> dict[tuple[str | None, str], float]:
-    """A number of the chosen cell of each objective and task, or, trained from scratch, of each task."""
+    """Return a number of the chosen cell of each objective and task, or, trained from scratch,
+    of each task.
+    """
     _, prefix, setting = STARTS[start]
     found: dict[tuple[str | None, str], float] = {}
     for target in measurements.targets:
@@ -208,7 +212,7 @@ def _grid(measurements: Measurements) -> tuple[str, ...]:
 
 
 def _wider(measurements: Measurements) -> str:
-    """The command that widens each grid where a best cell lies on its edge."""
+    """Return the command that widens each grid where a best cell lies on its edge."""
     changes = []
     for name in dict.fromkeys(measurement for measurement, *_ in STARTS.values()):
         asked = measurements.networks.requested(name)
@@ -233,7 +237,8 @@ def _wider(measurements: Measurements) -> str:
 
 
 def widened(values: Sequence[float], chosen: Collection[float]) -> tuple[float, ...]:
-    """A grid with one more value beyond each end that was chosen, as many times it as it is its neighbour.
+    """Return a grid with one more value beyond each end that was chosen,
+    as many times it as it is its neighbour.
 
     Below 0 there is none; beside a single value above 0 it is ten times that.
 

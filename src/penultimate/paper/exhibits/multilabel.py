@@ -33,7 +33,7 @@ OF_LABEL = "label, uncertain"
 
 
 def _of_split(split: str) -> dict[str, Quantity]:
-    """The area of each label with the ends of its interval, and the mean over the labels."""
+    """Return the area of each label with the ends of its interval, and the mean over the labels."""
     of_label = percent("multilabel_auc", split=split, target=TARGETS, setting=OF_LABEL, best="high")
     of_label = replace(of_label, optional=split != "test")
     return {
@@ -50,7 +50,9 @@ QUANTITIES = {split: _of_split(split) for split in SPLITS}
 
 
 def _by_policy(measurements: Measurements, quantity: Quantity, target: str) -> dict[str, dict[str, ByRun]]:
-    """The final values of a quantity by what an uncertain label counts as, and by label ("" for the mean)."""
+    """Return the final values of a quantity by what an uncertain label counts as,
+    and by label ("" for the mean).
+    """
     values: dict[str, dict[str, ByRun]] = {}
     for text, runs in measurements.conditions(quantity.metric, target, quantity.split).items():
         settings = dict(part.split("=") for part in text.split(", ") if text)
@@ -110,7 +112,7 @@ def _column(quantity: Quantity, label: str, runs: ByRun) -> RunColumn:
 def _intervals(
     measurements: Measurements, name: str, where: str, values: Mapping[str, Mapping[str, ByRun]]
 ) -> ExhibitTable:
-    """The ends of the intervals, each the mean over an objective's runs."""
+    """Return the ends of the intervals, each the mean over an objective's runs."""
     rows = []
     for objective in measurements.objectives:
         ends = {
@@ -150,7 +152,9 @@ def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: s
 
 
 def _mean_area(measurements: Measurements) -> str:
-    """The mean over the labels of the first such data set, on test images, uncertain labels being absent."""
+    """Return the mean over the labels of the first such data set, on test images,
+    uncertain labels being absent.
+    """
     for target in measurements.several_labels:
         means = _by_policy(measurements, QUANTITIES["test"]["mean"], target).get("zeros", {}).get("", {})
         words = f"mean AUC over the labels of {card(target).title}, test images,"

@@ -54,7 +54,7 @@ HEADS = (
 
 
 def _build(measurements: Measurements) -> Piece:
-    """A row for each task that the network of the softmax objective was measured on."""
+    """Return a row for each task that the network of the softmax objective was measured on."""
     rows = []
     halves: dict[str, bool] = {}
     runs_behind = 0
@@ -81,7 +81,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _correlation(measurements: Measurements, target: str) -> Cell:
-    """How objectives rank by class separation and on a task: Spearman's rho of the means."""
+    """Return how objectives rank by class separation and on a task: Spearman's rho of the means."""
     separation, linear = measurements.values(SEPARATION), measurements.on_target(LINEAR, target)
     points = mean_points(measurements, separation, linear, SEPARATION, LINEAR)
     found = correlation_of(points) if len(points) >= OBJECTIVES else None

@@ -42,7 +42,7 @@ ON_THE_OTHERS = (
 
 
 def _heads(measurements: Measurements) -> Piece:
-    """A panel for each number of images that taught the heads, and the paper's."""
+    """Return a panel for each number of images that taught the heads, and the paper's."""
     separation = measurements.values(R2_TRAIN)
     originals, accuracy = measurements.by_setting(ORIGINAL), measurements.values(TOP1)
 
@@ -74,7 +74,9 @@ def _heads_in_paper() -> Panel:
 
 
 def _joined(panel: Panel, before: tuple[Point, ...], after: tuple[Point, ...]) -> Panel:
-    """The panel with small marks for original heads, large ones for relearned, and lines between them."""
+    """Return the panel with small marks for original heads, large ones for relearned,
+    and lines between them.
+    """
     starts = {point.label: point for point in before}
     both = [point for point in after if point.label in starts]
     lines = tuple(
@@ -115,20 +117,20 @@ def _nearest(measurements: Measurements, quantity: Quantity) -> Quantity:
 
 
 def _relearned(measurements: Measurements, quantity: Quantity) -> Asked:
-    """The accuracy of heads relearned from so many images, beside that in the paper's ICLR version."""
+    """Return the accuracy of heads relearned from so many images, beside that in the paper's ICLR version."""
     shots = quantity.setting.removeprefix("shots=")
     few = f"{counted(int(shots), 'image')} a class" if shots.isdigit() else "few images"
     return Asked(f"accuracy of the head relearned from {few}", quantity, IN_PAPER)
 
 
 def _easier(measurements: Measurements) -> str:
-    """How class separation goes with the accuracy of heads relearned from fresh images."""
+    """Return how class separation goes with the accuracy of heads relearned from fresh images."""
     head = _relearned(measurements, _nearest(measurements, RELEARNED))
     return goes_with(printed.SEPARATION, head)(measurements)
 
 
 def _foretells(measurements: Measurements) -> str:
-    """How the accuracy of relearned heads goes with transfer."""
+    """Return how the accuracy of relearned heads goes with transfer."""
     return goes_with(_relearned(measurements, _heads_of(measurements)), printed.LINEAR)(measurements)
 
 

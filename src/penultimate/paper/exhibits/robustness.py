@@ -63,7 +63,9 @@ def _errors(measurements: Measurements) -> Errors:
 
 
 def _relative(errors: Errors) -> tuple[ByRun, str]:
-    """The mean corruption error of each network that has a reference; why there is none, or not for all."""
+    """Return the mean corruption error of each network that has a reference; why there is none,
+    or not for all.
+    """
     if not errors:
         return {}, ""
     reference = errors.get(REFERENCE)
@@ -118,7 +120,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _sets(measurements: Measurements) -> str:
-    """What stands in each ImageNet set's place, in a sentence."""
+    """Return what stands in each ImageNet set's place, in a sentence."""
     known = shifted(measurements.source)
     if not known:
         return f"{measurements.title} has no shifted test sets."
@@ -129,7 +131,7 @@ def _sets(measurements: Measurements) -> str:
 
 
 def _with_reference(table: ExhibitTable) -> ExhibitTable:
-    """The table with a plain 100 for the mCE of the network that is the reference."""
+    """Return the table with a plain 100 for the mCE of the network that is the reference."""
     if table.columns[-1].key != MCE.key:
         return table
     rows = (
@@ -159,7 +161,7 @@ def _by_corruption(measurements: Measurements, errors: Errors) -> ExhibitTable |
 
 
 def _mce(measurements: Measurements) -> ByRun:
-    """The mean corruption error of every run that has one; that of softmax, the reference, is 1."""
+    """Return the mean corruption error of every run that has one; that of softmax, the reference, is 1."""
     relative, _ = _relative(_errors(measurements))
     return relative
 

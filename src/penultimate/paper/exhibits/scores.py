@@ -55,7 +55,9 @@ class Score:
         return self.quantity.label
 
     def of(self, measurements: Measurements, target: str) -> ByRun:
-        """Its values for a task, or their means over all; the same for all, where it is of the source."""
+        """Return its values for a task, or their means over all; the same for all,
+        where it is of the source.
+        """
         if target == MEAN or self.quantity.target != TARGETS:
             return measurements.values(self.quantity)
         return measurements.on_target(self.quantity, target)
@@ -115,11 +117,13 @@ class Task:
         return LINEAR.scale * average([max(means.values()) - means[spec] for spec in specs])
 
     def share_right(self, specs: Sequence[str]) -> float:
-        """The chance that one of some objectives, of which any may be picked, is right."""
+        """Return the chance that one of some objectives, of which any may be picked, is right."""
         return sum(spec in self.right for spec in specs) / len(specs)
 
     def promise(self, measurements: Measurements, score: Score) -> dict[str, float]:
-        """What a score promises of every objective that has both: its mean over runs, the more the better."""
+        """Return what a score promises of every objective that has both: its mean over runs,
+        the more the better.
+        """
         values = score.of(measurements, self.name)
         sign = 1 if score.promises else -1
         return {
@@ -130,7 +134,7 @@ class Task:
 
 
 def _tasks(measurements: Measurements) -> list[Task]:
-    """The tasks to which objectives that have scores were transferred, and the mean over several."""
+    """Return the tasks to which objectives that have scores were transferred, and the mean over several."""
     scored = {spec for score in ON_TASKS for spec in measurements.values(score.quantity)}
 
     def among(runs: ByRun) -> ByRun:
@@ -151,13 +155,13 @@ def _right(runs: ByRun) -> frozenset[str]:
 
 
 def _highest(values: Mapping[str, float]) -> tuple[str, ...]:
-    """All that share the highest value, to within rounding."""
+    """Return all that share the highest value, to within rounding."""
     most = max(values.values())
     return tuple(spec for spec, value in values.items() if math.isclose(value, most, rel_tol=ROUNDING))
 
 
 def _build(measurements: Measurements) -> Piece:
-    """How each score ranks the objectives, and whom it would have picked."""
+    """Return how each score ranks the objectives, and whom it would have picked."""
     scores = [score for score in ON_TASKS if measurements.values(score.quantity)]
     tasks = _tasks(measurements)
     if not scores or not tasks:
@@ -190,7 +194,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _lacking(measurements: Measurements, scores: list[Score], tasks: list[Task]) -> list[str]:
-    """The scores that some objective has not, and so could not be picked by."""
+    """Return the scores that some objective has not, and so could not be picked by."""
     return [score.label for score in scores if len(score.of(measurements, MEAN)) < len(tasks[0].measured)]
 
 
@@ -278,7 +282,9 @@ def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
 def _said(
     outcome: dict[str, tuple[float, float]], tasks: int, chance: tuple[float, float], runs: int
 ) -> list[str]:
-    """Which scores of all objectives lose least, which are right most often, and how it is without one."""
+    """Return which scores of all objectives lose least, which are right most often,
+    and how it is without one.
+    """
     of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS)}
     if not of_scores:
         return []
@@ -305,12 +311,12 @@ def _in_words(tasks: float) -> str:
 
 
 def _count(tasks: float) -> str:
-    """A count of tasks, in part where objectives share a pick."""
+    """Return a count of tasks, in part where objectives share a pick."""
     return fixed(tasks, 0 if tasks.is_integer() else 1)
 
 
 def _figure(measurements: Measurements) -> Piece:
-    """A small panel for each score: its mean over tasks against that of transfer."""
+    """Return a small panel for each score: its mean over tasks against that of transfer."""
     if not _tasks(measurements):
         return Piece(wanted=False)
     panels = [

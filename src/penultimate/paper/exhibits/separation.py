@@ -273,7 +273,7 @@ ROUNDING = 1e-4
 
 
 def rows_as_they_lie(measurements: Measurements) -> str:
-    """What is said of a run whose cosine heads were measured without scaling their rows."""
+    """Return what is said of a run whose cosine heads were measured without scaling their rows."""
     lengths = [
         summarise(runs.values()).mean
         for spec, runs in measurements.values(WEIGHT_LENGTHS).items()

@@ -43,7 +43,9 @@ SETTINGS = (
 
 
 def _settings(measurements: Measurements) -> Piece:
-    """The settings of every objective: of its best cell where they were searched, else those in use."""
+    """Return the settings of every objective: of its best cell where they were searched,
+    else those in use.
+    """
     searches = searches_of(measurements)
     notes = budgets(searches)
     if not searches:
@@ -96,7 +98,7 @@ def _logarithm(value: float | None) -> Cell:
 
 
 def _printed_settings(dataset: str) -> ExhibitTable:
-    """The paper's table of one data set, its hyperparameters in the paper's letters."""
+    """Return the paper's table of one data set, its hyperparameters in the paper's letters."""
     rows = [row for row in printed_rows("iclr_tableA2_cifar_hyperparameters") if row["dataset"] == dataset]
     table_rows = []
     for row in rows:
@@ -119,7 +121,7 @@ def _short(value: float) -> Cell:
 
 
 def _rates(measurements: Measurements) -> str:
-    """The learning rates that were used, or chosen, from the lowest to the highest."""
+    """Return the learning rates that were used, or chosen, from the lowest to the highest."""
     searches = searches_of(measurements)
     used = [(objective.slug, recipe) for objective, recipe in in_use(measurements)]
     chosen = [

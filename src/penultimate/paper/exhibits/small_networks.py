@@ -29,7 +29,7 @@ MAIN = replace(TOP1, arm="", optional=True)
 
 
 def _columns(measurements: Measurements) -> list[RunColumn]:
-    """The accuracies of each further architecture that has any in the arm."""
+    """Return the accuracies of each further architecture that has any in the arm."""
     top1 = _quantity(measurements)
     return [
         run_column(replace(top1, group=plain(other.backbone), key=f"{other.backbone}_{top1.key}"), runs)
@@ -39,7 +39,7 @@ def _columns(measurements: Measurements) -> list[RunColumn]:
 
 
 def _quantity(measurements: Measurements) -> Quantity:
-    """The accuracy in the arm; of a study of one such architecture alone, in its main arm."""
+    """Return the accuracy in the arm; of a study of one such architecture alone, in its main arm."""
     return MAIN if is_further(measurements.backbone) and _is_unaveraged(measurements.recipe) else TOP1
 
 
@@ -59,7 +59,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _alike(measurements: Measurements) -> str:
-    """Whether the first two architectures rank the objectives alike."""
+    """Return whether the first two architectures rank the objectives alike."""
     columns = _columns(measurements)
     if len(columns) < 2:
         return ""
@@ -76,7 +76,9 @@ def _alike(measurements: Measurements) -> str:
 
 
 def _far_off(measurements: Measurements) -> str:
-    """The runs that lie far from the others of their objective, and what comes out by medians instead."""
+    """Return the runs that lie far from the others of their objective,
+    and what comes out by medians instead.
+    """
     far, medians = [], []
     for column in _columns(measurements):
         middle = {spec: statistics.median(runs.values()) for spec, runs in column.runs.items()}
@@ -100,7 +102,7 @@ def _far_off(measurements: Measurements) -> str:
 
 
 def _regime(measurements: Measurements, columns: list[RunColumn]) -> str:
-    """How the arm was trained here."""
+    """Return how the arm was trained here."""
     arm = measurements.in_arm(_quantity(measurements).arm)
     recipe = arm.recipe
     if not recipe:

@@ -28,7 +28,7 @@ HALFWAY, AT_END = 0.5, 1.0
 
 
 def _on_the_way(words: str, quantity: Quantity, share: float) -> Asked:
-    """A number that was followed through training, at a share of the epochs."""
+    """Return a number that was followed through training, at a share of the epochs."""
     when = {0.0: "at first", HALFWAY: "halfway through training", AT_END: "at the end"}[share]
     return Asked(f"{words} {when}", quantity, read=at_epochs(share, quantity))
 
@@ -72,7 +72,7 @@ LOSS = OverEpochs(
 
 
 def _loss_left(measurements: Measurements) -> ByRun:
-    """The loss of each run at the end of training in per cent of that of its first epoch."""
+    """Return the loss of each run at the end of training in per cent of that of its first epoch."""
     left: ByRun = {}
     for (spec, seed), track in LOSS.tracks(measurements).items():
         left.setdefault(spec, {})[seed] = track[max(track)][1]
@@ -149,7 +149,9 @@ def _against_training(measurements: Measurements) -> Piece:
 
 
 def _at_equal_training(measurements: Measurements) -> ByRun:
-    """The test accuracy of each run where its training accuracy first reaches the highest that all reach."""
+    """Return the test accuracy of each run where its training accuracy first reaches the highest
+    that all reach.
+    """
     train, test = (
         {each.spec: measurements.curve(each, ACROSS.metric, split) for each in measurements.objectives}
         for split in ("train", "test")

@@ -23,7 +23,7 @@ MEAN_NOTE = "‡ Not printed: the mean of the eight printed values. The paper's 
 
 
 def _half(probe: str, word: str) -> tuple[TableOfRuns, PrintedTable]:
-    """One half of Table 1: ours by a probe, and the paper's."""
+    """Return one half of Table 1: ours by a probe, and the paper's."""
     group = f"Transfer, {word}"
     ours = TableOfRuns(
         f"table1_{probe}",
@@ -170,7 +170,7 @@ FIGURE1 = Exhibit(
 
 
 def _by_task(measurements: Measurements) -> Piece:
-    """A small panel for each task: ours, then the paper's."""
+    """Return a small panel for each task: ours, then the paper's."""
     top1 = measurements.values(TOP1)
     points = {
         target: run_points(measurements, top1, measurements.on_target(LINEAR, target), TOP1, LINEAR)
@@ -214,7 +214,7 @@ def _on(target: str, measurements: Measurements) -> ByRun:
 
 
 def _task_by_task(measurements: Measurements) -> str:
-    """The rank correlation of accuracy and transfer on each task, from the lowest to the highest."""
+    """Return the rank correlation of accuracy and transfer on each task, from the lowest to the highest."""
     ours = {
         card(target).title: replace(printed.LINEAR, read=partial(_on, target))
         for target in measurements.targets

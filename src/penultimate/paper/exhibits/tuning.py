@@ -67,7 +67,7 @@ UNTUNED = (
 
 
 def _search(measurements: Measurements) -> Piece:
-    """The search, or the values in use where none was made."""
+    """Return the search, or the values in use where none was made."""
     searches = searches_of(measurements)
     missing = not_searched(measurements, searches)
     if not searches:
@@ -167,7 +167,7 @@ def _accuracy_cell(cell: GridCell | None) -> Cell:
 
 
 def _notes(measurements: Measurements, searches: Sequence[Tuning]) -> list[str]:
-    """What has to be said of the choices, and where this study does not follow them."""
+    """Return what has to be said of the choices, and where this study does not follow them."""
     every = [tuned for _, tuned in each_of(searches)]
     notes = _gathered(remark for tuned in every for remark in tuned.remarks)
     if measurements.results.description.get("name") in {tuning.name for tuning in searches}:
@@ -200,7 +200,9 @@ def _notes(measurements: Measurements, searches: Sequence[Tuning]) -> list[str]:
 
 
 def _other_settings(tuned: Tuned, best: GridCell, recipes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Where this study trains what was chosen with other settings of the recipe than were chosen with it."""
+    """Return where this study trains what was chosen with other settings of the recipe than were chosen
+    with it.
+    """
     recipe = recipes.get(best.objective, {})
     chosen = {axis.key: value for axis, value in zip(tuned.axes, best.values, strict=True)}
     return [
@@ -211,7 +213,7 @@ def _other_settings(tuned: Tuned, best: GridCell, recipes: Mapping[str, Mapping[
 
 
 def _difference(tuning: Tuning, recipe: Mapping[str, Any]) -> str:
-    """The settings in which the recipe of a search differs from one of this study."""
+    """Return the settings in which the recipe of a search differs from one of this study."""
     searched, used_here = _set_in(tuning.recipe), _set_in(recipe)
     return ", ".join(
         f"{name} = {_in_short(searched[name])} (here {_in_short(used_here[name])})"
@@ -239,7 +241,9 @@ def _gathered(remarks: Iterable[str]) -> list[str]:
 
 
 def _set_in(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """What a recorded recipe sets, its augmentation's settings among it; what came later has its default."""
+    """Return what a recorded recipe sets, its augmentation's settings among it;
+    what came later has its default.
+    """
     settings = {**dataclasses.asdict(Recipe()), **recipe}
     augmentation = {**dataclasses.asdict(Augmentation()), **settings.pop("augmentation")}
     return {**settings, **augmentation}
@@ -277,7 +281,7 @@ def _panel(name: str, tuned: Tuned, place: int, axis: TunedAxis) -> Panel | None
 
 
 def place_on(axis: TunedAxis, value: Number) -> float:
-    """Where a value stands on the drawn axis: its logarithm, where all of the grid has one."""
+    """Return where a value stands on the drawn axis: its logarithm, where all of the grid has one."""
     if axis.from_above and axis.grid[-1] < 1:
         return math.log10(1 - value)
     return math.log10(value) if axis.grid[0] > 0 and not axis.from_above else float(value)

@@ -6,7 +6,7 @@ from html import escape
 
 
 def variable(name: str, bold: bool = False) -> str:
-    """A letter; upright bold for vectors and matrices."""
+    """Return a letter; upright bold for vectors and matrices."""
     return (
         f'<mi mathvariant="normal" class="vector">{escape(name)}</mi>' if bold else f"<mi>{escape(name)}</mi>"
     )
@@ -29,12 +29,12 @@ def row(*parts: str) -> str:
 
 
 def below(base: str, index: str) -> str:
-    """A subscript."""
+    """Return a subscript."""
     return f"<msub>{base}{index}</msub>"
 
 
 def above(base: str, exponent: str) -> str:
-    """A superscript."""
+    """Return a superscript."""
     return f"<msup>{base}{exponent}</msup>"
 
 
@@ -47,7 +47,7 @@ def fraction(top: str, bottom: str) -> str:
 
 
 def total(index: str) -> str:
-    """A sum over an index."""
+    """Return a sum over an index."""
     return f'<munder><mo movablelimits="false">∑</mo><mi>{escape(index)}</mi></munder>'
 
 
@@ -60,5 +60,5 @@ def norm(*parts: str) -> str:
 
 
 def math(*parts: str, spoken: str) -> str:
-    """A displayed equation, with the words that a screen reader says."""
+    """Return a displayed equation, with the words that a screen reader says."""
     return f'<math display="block" aria-label="{escape(spoken)}">{row(*parts)}</math>'

@@ -89,7 +89,7 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
 
 
 def _training(measurements: Measurements) -> tuple[Difference, ...]:
-    """How softmax was trained: schedule, warm-up, averaging, weight decay, augmentation."""
+    """Return how softmax was trained: schedule, warm-up, averaging, weight decay, augmentation."""
     usual = next((objective for objective in measurements.objectives if objective.slug == "softmax"), None)
     settings = (usual and measurements.recipe_of(usual)) or measurements.recipe
     known = {field.name for field in fields(Recipe)}
@@ -137,7 +137,7 @@ def _share(value: float) -> str:
 
 
 def _separation(measurements: Measurements) -> str:
-    """The paper's R², and the one that does not depend on how many images a class has."""
+    """Return the paper's R², and the one that does not depend on how many images a class has."""
     paper, unbiased = (
         _softmax(measurements, Quantity(metric, "train")) for metric in ("class_separation", UNBIASED)
     )
@@ -145,7 +145,7 @@ def _separation(measurements: Measurements) -> str:
 
 
 def summary(measurements: Measurements) -> str:
-    """The differences in two sentences."""
+    """Return the differences in two sentences."""
     source = card(measurements.source)
     size = f"{counted(source.classes, 'class', 'classes')}, {_training_images(source):,} training images"
     aim = (
@@ -164,7 +164,7 @@ def summary(measurements: Measurements) -> str:
 
 
 def _architecture(measurements: Measurements) -> str:
-    """The first backbone, of which every number here is; the others, and networks not trained here."""
+    """Return the first backbone, of which every number here is; the others, and networks not trained here."""
     blocks = measurements.results.description.get("networks", ())
     given = [
         f"{plain(name)} ({plain(source)}, not trained here)"

@@ -33,7 +33,7 @@ WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "
 
 
 def tally(claims: Built) -> tuple[Tally, ...]:
-    """The verdicts of the claims' exhibit, counted: those on the paper's claims, and those on ours."""
+    """Return the verdicts of the claims' exhibit, counted: those on the paper's claims, and those on ours."""
     table = claims.tables[0]
     whose, verdict = ([column.key for column in table.columns].index(key) for key in ("whose", "verdict"))
     counts: dict[str, Counter[str]] = {}
@@ -56,7 +56,7 @@ def _said(verdict: str, count: int) -> str:
 
 
 def headline(measurements: Measurements) -> Headline:
-    """The study's answer about class separation and transfer, beside the paper's."""
+    """Return the study's answer about class separation and transfer, beside the paper's."""
     theirs = correlation_of(SEPARATION_IN_PAPER.points())
     assert theirs is not None
     points = SEPARATION.means(measurements)
@@ -98,7 +98,7 @@ def _verdict(measurements: Measurements) -> Relation:
 
 
 def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: bool, way: str) -> str:
-    """The one sentence; it claims a relation only where the claims do."""
+    """Return the one sentence; it claims a relation only where the claims do."""
     if ours is None:
         return (
             "This study cannot say yet whether pulling classes apart costs transfer: fewer than three"
@@ -136,7 +136,9 @@ def _ranked(runs: ByRun) -> list[tuple[str, float]]:
 
 
 def _highest(measurements: Measurements, runs: ByRun, what: str) -> list[Tile]:
-    """The highest mean, and which objectives it is not beyond chance above; nothing is called best of one."""
+    """Return the highest mean, and which objectives it is not beyond chance above;
+    nothing is called best of one.
+    """
     if not runs:
         return []
     (spec, value), *others = _ranked(runs)
@@ -146,7 +148,7 @@ def _highest(measurements: Measurements, runs: ByRun, what: str) -> list[Tile]:
 
 
 def _beyond(measurements: Measurements, runs: ByRun, spec: str) -> str:
-    """What the one rule of significance says of an objective against all others, as a clause."""
+    """Return what the one rule of significance says of an objective against all others, as a clause."""
     found = bold(runs)
     tested = {name: of[spec] for name, of in found.p_values.items() if spec in of}
     if not tested:

@@ -23,7 +23,7 @@ __all__ = ["notes", "objectives", "printed", "table", "tables", "value"]
 
 
 def tables() -> tuple[str, ...]:
-    """The names of all tables.
+    """Return the names of all tables.
 
     >>> len(tables()), tables()[0]
     (27, 'iclr_table1_accuracy')
@@ -45,7 +45,7 @@ def objectives() -> tuple[str, ...]:
 
 
 def table(name: str) -> list[dict[str, Value]]:
-    """The rows of a table, in its order: {column: value}, numbers as numbers, an empty cell as None.
+    """Return the rows of a table, in its order: {column: value}, numbers as numbers, an empty cell as None.
 
     A column of whole numbers holds ints, a column of numbers floats, any other text. `*_percent` runs from 0
     to 100, `*_se` is the standard error in the unit of the value that it follows. Raises RequestError for an
@@ -59,7 +59,7 @@ def table(name: str) -> list[dict[str, Value]]:
 
 
 def printed(name: str) -> list[dict[str, str]]:
-    """The rows of a table digit for digit: {column: text}, trailing zeros kept, an empty cell as ''.
+    """Return the rows of a table digit for digit: {column: text}, trailing zeros kept, an empty cell as ''.
 
     >>> printed("table1_linear")[0]["imagenet_top5_percent"]
     '93.40'
@@ -68,7 +68,7 @@ def printed(name: str) -> list[dict[str, str]]:
 
 
 def value(name: str, objective: str | None, column: str, **where: Value) -> Value:
-    """One number of a table, by objective (None in a table without objectives) and column.
+    """Return one number of a table, by objective (None in a table without objectives) and column.
 
     If an objective has several rows, `where` selects one: column=value. Raises RequestError when no row fits,
     several do (with the columns in which they differ), or the column is unknown (with the nearest).
@@ -97,7 +97,8 @@ def value(name: str, objective: str | None, column: str, **where: Value) -> Valu
 
 
 def notes(name: str | None = None) -> str:
-    """What a reader has to know about a table (source, number of runs, misprints); without a name, about all.
+    """Return what a reader has to know about a table (source, number of runs, misprints); without a name,
+    about all.
 
     >>> notes("table4").splitlines()[0]
     'NeurIPS table 4. One value a cell; the number of runs is not stated.'
@@ -117,7 +118,9 @@ def __getattr__(name: str) -> tuple[dict[str, str], ...]:
 
 
 def _resolve(name: str) -> str:
-    """The file name that a name stands for: itself, with `neurips_`, or the only one that begins with it."""
+    """Return the file name that a name stands for: itself, with `neurips_`,
+    or the only one that begins with it.
+    """
     known = tables()
     for exact in (name, f"neurips_{name}"):
         if exact in known:
@@ -142,7 +145,7 @@ def _columns(name: str) -> dict[str, tuple[Value, ...]]:
 
 
 def _typed(cells: list[str]) -> tuple[Value, ...]:
-    """A column's cells as ints, floats or text: the first that fits all of them."""
+    """Return a column's cells as ints, floats or text: the first that fits all of them."""
     for kind in (int, float):
         try:
             return tuple(kind(cell) if cell else None for cell in cells)

@@ -55,7 +55,7 @@ OF_COMBINED = {text: CHANGES[COSINE] for text in COMBINED if COSINE in text}
 
 
 def under(recipe: Recipe, **augmentation: bool | float) -> Recipe:
-    """A recipe with other settings of its augmentation."""
+    """Return a recipe with other settings of its augmentation."""
     changed = dataclasses.replace(recipe.augmentation, **augmentation)  # type: ignore[arg-type]
     return dataclasses.replace(recipe, augmentation=changed)
 
@@ -100,7 +100,7 @@ def otherwise(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
 
 
 def backbones(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
-    """A second architecture, and two under the recipe of the ICLR version."""
+    """Return a second architecture, and two under the recipe of the ICLR version."""
     return (
         *runs_by_recipe(
             NINE,

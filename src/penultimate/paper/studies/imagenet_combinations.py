@@ -20,7 +20,7 @@ EPOCHS = max(NINE.values())
 
 
 def _combined(row: dict[str, str | int | float | None]) -> str:
-    """A row of table C.4; softmax with a regulariser is that regulariser."""
+    """Return a row of table C.4; softmax with a regulariser is that regulariser."""
     base = spec(row["objective"], [(row["objective_hyperparameter"], row["objective_hyperparameter_value"])])
     if row["added_regularizer"] == "none":
         return base

@@ -53,7 +53,7 @@ RECIPE = Recipe(
 
 
 def lasting(epochs: int, decay: float = 0.975) -> dict[str, Any]:
-    """The settings of a recipe of so many epochs: warm-up in ten of them, then x `decay` an epoch.
+    """Return the settings of a recipe of so many epochs: warm-up in ten of them, then x `decay` an epoch.
 
     >>> lasting(146)["epochs"], round(1.6 * lasting(146)["final_fraction"], 3)
     (146, 0.051)
@@ -66,7 +66,7 @@ def lasting(epochs: int, decay: float = 0.975) -> dict[str, Any]:
 
 
 def spec(objective: Value, settings: Iterable[tuple[Value, Value]] = ()) -> str:
-    """An objective with hyperparameters as a table names them.
+    """Return an objective with hyperparameters as a table names them.
 
     >>> spec("dropout", [("keep_probability_rho", 0.7)]), spec("sigmoid", [("none", None)])
     ('dropout(keep=0.7)', 'sigmoid')
@@ -109,13 +109,14 @@ def runs(
 
 
 def under(**augmentation: bool | float) -> Recipe:
-    """The recipe with more augmentation: autoaugment=True, mixup=0.2."""
+    """Return the recipe with more augmentation: autoaugment=True, mixup=0.2."""
     more = dataclasses.replace(RECIPE.augmentation, **augmentation)  # type: ignore[arg-type]
     return dataclasses.replace(RECIPE, augmentation=more)
 
 
 def cifar(dataset: str, backbone: str, recipe: Recipe) -> tuple[Runs, ...]:
-    """The nine objectives on a CIFAR set, each with its learning rate and decay of I's table A.2; 25 seeds.
+    """Return the nine objectives on a CIFAR set, each with its learning rate and decay of I's table A.2;
+    25 seeds.
 
     The table names no scale of squared error, and equation 10 of the same paper has none: 1.
     """

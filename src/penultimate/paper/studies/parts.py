@@ -19,7 +19,7 @@ from penultimate.study.spec import Study
 
 
 def _part(whole: Study, name: str, title: str, networks: tuple[Runs, ...]) -> Study:
-    """Some networks of a study as a study of their own."""
+    """Return some networks of a study as a study of their own."""
     return dataclasses.replace(whole, name=f"{whole.name}_{name}", title=title, networks=networks)
 
 

@@ -73,7 +73,7 @@ class Drawing:
     marks: Mapping[str, Mark]
 
     def styled(self, prefix: str, page: bool = True) -> str:
-        """One `<svg>` element whose ids begin with `prefix`.
+        """Return one `<svg>` element whose ids begin with `prefix`.
 
         `page`: its colours are the custom properties of the page; otherwise ink on paper, for a file alone.
         """
@@ -265,7 +265,7 @@ def _middle(points: Sequence[Point], pixels: Callable[[float, float], tuple[floa
 
 
 def _reach(point: Point, pixels: Callable[[float, float], tuple[float, float]]) -> Box:
-    """The box of a mark and its whiskers."""
+    """Return the box of a mark and its whiskers."""
     x, y = pixels(point.x, point.y)
     half = 3.0 if point.faint else 5.0
     reach_x = max(half, pixels(point.x + (point.x_error or 0), point.y)[0] - x)
@@ -274,7 +274,7 @@ def _reach(point: Point, pixels: Callable[[float, float], tuple[float, float]]) 
 
 
 def mark_icon(mark: Mark) -> str:
-    """The mark as a small inline SVG for tables, legends and running text."""
+    """Return the mark as a small inline SVG for tables, legends and running text."""
     size = 14
     path = mark.svg_path(size * 0.38, size / 2)
     return (
@@ -284,7 +284,7 @@ def mark_icon(mark: Mark) -> str:
 
 
 def mark_variables(marks: Mapping[str, Mark], dark: bool) -> str:
-    """The custom properties that give every mark its colour in one of the two themes."""
+    """Return the custom properties that give every mark its colour in one of the two themes."""
     ground = int(dark)
     fixed = {
         "--paper": palette.PAPER[ground],

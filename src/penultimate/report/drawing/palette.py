@@ -43,7 +43,7 @@ HEAT_FLIP = 12
 
 
 def _ring(corners: int, start: float = 90, inner: float | None = None) -> Vertices:
-    """A regular polygon of radius 1 with its first corner at `start` degrees, or a star."""
+    """Return a regular polygon of radius 1 with its first corner at `start` degrees, or a star."""
     radii = (1.0,) if inner is None else (1.0, inner)
     steps = corners * len(radii)
     angles = [math.radians(start + 360 * step / steps) for step in range(steps)]
@@ -98,7 +98,7 @@ class Mark:
         return f"--mark-{self.key}"
 
     def svg_path(self, radius: float, centre: float) -> str:
-        """The shape as the `d` of an SVG path, y downwards."""
+        """Return the shape as the `d` of an SVG path, y downwards."""
         vertices, scale = SHAPES[self.shape]
         size = radius * scale
         points = [f"{centre + size * x:.2f} {centre - size * y:.2f}" for x, y in vertices]
@@ -123,7 +123,7 @@ GRADED = (("#8b7aef", "#21125f"), ("#6d5bd8", "#e9e4fe"))
 
 
 def marks(slugs: Sequence[str]) -> dict[str, Mark]:
-    """The mark of every objective: the paper's nine keep theirs, others take theirs in order.
+    """Return the mark of every objective: the paper's nine keep theirs, others take theirs in order.
 
     Further temperatures of cosine softmax are circles in its hue, the higher the further from the ground.
 
@@ -155,7 +155,7 @@ def marks(slugs: Sequence[str]) -> dict[str, Mark]:
 
 
 def _between(first: str, last: str, share: float) -> str:
-    """A colour between two.
+    """Return a colour between two.
 
     >>> _between("#000000", "#ff8000", 0.5)
     '#804000'

@@ -59,7 +59,7 @@ class _Options:
 
 
 def overlap(boxes: npt.ArrayLike, others: npt.ArrayLike) -> Numbers:
-    """The areas that boxes share with others, in square pixels; 0 where they are apart.
+    """Return the areas that boxes share with others, in square pixels; 0 where they are apart.
 
     >>> overlap([Box(0, 0, 4, 4)], [Box(2, 3, 9, 9)])
     array([2.])
@@ -73,7 +73,7 @@ def overlap(boxes: npt.ArrayLike, others: npt.ArrayLike) -> Numbers:
 
 
 def crosses(leaders: npt.ArrayLike, boxes: npt.ArrayLike) -> Truths:
-    """Whether leaders, their first tenths apart, pass through boxes (by Liang and Barsky's clipping).
+    """Return whether leaders, their first tenths apart, pass through boxes (by Liang and Barsky's clipping).
 
     >>> crosses([(0, 0, 10, 10), (0, 7, 10, 7)], Box(4, 4, 6, 6))
     array([ True, False])
@@ -93,7 +93,7 @@ def crosses(leaders: npt.ArrayLike, boxes: npt.ArrayLike) -> Truths:
 
 
 def _nearest(boxes: Numbers, points: Numbers) -> Numbers:
-    """The points of boxes that are nearest to some points [... 2]."""
+    """Return the points of boxes that are nearest to some points [... 2]."""
     import numpy as np
 
     return np.clip(points, boxes[..., :2], boxes[..., 2:])
@@ -120,7 +120,9 @@ def _options(anchor: tuple[float, float], size: tuple[float, float]) -> _Options
 
 
 def _own_costs(options: _Options, marks: Numbers, foreign: Truths, frame: Box) -> Numbers:
-    """What the positions cost whatever the other labels do; `foreign`: which marks [m 4] are of others."""
+    """Return what the positions cost whatever the other labels do; `foreign`:
+    which marks [m 4] are of others.
+    """
     import numpy as np
 
     boxes, leaders = options.boxes[:, None], options.leaders[:, None]
@@ -142,7 +144,7 @@ def place(
     obstacles: Sequence[tuple[Box, int]],
     frame: Box,
 ) -> list[Placed]:
-    """One position per label; `anchors` [n] points, `sizes` [n] widths and heights, all in pixels.
+    """Return one position per label; `anchors` [n] points, `sizes` [n] widths and heights, all in pixels.
 
     `obstacles` are marks, each with the index of the label that it belongs to.
 

@@ -25,7 +25,7 @@ LEFT, RIGHT, TOP, BOTTOM = 19.0, 5.0, 5.0, 19.0
 
 
 def raster_size(rows: int, columns: int, width: float = 210.0) -> tuple[float, float]:
-    """A panel of this width whose cells are squares.
+    """Return a panel of this width whose cells are squares.
 
     >>> raster_size(5, 5)
     (210.0, 210.0)
@@ -35,13 +35,13 @@ def raster_size(rows: int, columns: int, width: float = 210.0) -> tuple[float, f
 
 
 def frame(width: float, height: float) -> tuple[float, float, float, float]:
-    """Where the cells lie in a panel, as shares of its size."""
+    """Return where the cells lie in a panel, as shares of its size."""
     inner = width - LEFT - RIGHT, height - TOP - BOTTOM
     return LEFT / width, BOTTOM / height, inner[0] / width, inner[1] / height
 
 
 def step_of(value: float, low: float, high: float) -> int:
-    """The step of the scale of colours that stands for a value; what lies beyond its ends has theirs.
+    """Return the step of the scale of colours that stands for a value; what lies beyond its ends has theirs.
 
     >>> step_of(0.5, 0, 1), step_of(-0.02, 0, 1), step_of(1, 0, 1)
     (10, 0, 20)
@@ -84,7 +84,7 @@ def fill_raster(
 
 
 def cell_name(row: str, column: str) -> str:
-    """What a cell is called.
+    """Return what a cell is called.
 
     >>> cell_name("softmax", "sigmoid"), cell_name("CKA", "")
     ('softmax and sigmoid', 'CKA')
@@ -93,7 +93,7 @@ def cell_name(row: str, column: str) -> str:
 
 
 def short(value: float) -> str:
-    """Two decimals without the zero before the point.
+    """Return two decimals without the zero before the point.
 
     >>> short(0.934), short(1.0), short(-0.02)
     ('.93', '1', '−.02')

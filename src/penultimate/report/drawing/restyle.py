@@ -45,7 +45,9 @@ class Note:
 def restyle(
     drawing: str, notes: Sequence[Note], marks: Mapping[str, Mark], prefix: str, description: str, page: bool
 ) -> str:
-    """The drawing as one `<svg>` element, without declaration, metadata or rules that reach outside of it."""
+    """Return the drawing as one `<svg>` element, without declaration,
+    metadata or rules that reach outside of it.
+    """
     root = ElementTree.fromstring(drawing)
     colours = dict(ON_PAGE if page else IN_FILE)
     if page:
@@ -103,7 +105,7 @@ def _own(element: ElementTree.Element, prefix: str, colours: Mapping[str, str], 
 
 
 def _referred(element: ElementTree.Element) -> list[str]:
-    """The ids that an element refers to."""
+    """Return the ids that an element refers to."""
     named = (element.get(key, "") for key in ("href", "clip-path"))
     return [found[1] for value in named if (found := REFERENCE.search(value))]
 
@@ -127,7 +129,9 @@ def _thin(element: ElementTree.Element, referred: Collection[str]) -> None:
 
 
 def _opened(group: ElementTree.Element) -> list[ElementTree.Element]:
-    """What a group holds, where nothing is said of it; what is said of one shape is said of that itself."""
+    """Return what a group holds, where nothing is said of it; what is said of one shape is said of
+    that itself.
+    """
     said, shapes = group.findall(TITLE), [child for child in group if child.tag != TITLE]
     if not shapes or not (said or group.attrib):
         return shapes

@@ -24,7 +24,7 @@ DIGITS = 4
 
 
 def _build(measurements: Measurements) -> Piece:
-    """Two tables at most for each measurement of a plug-in, in every arm of the study."""
+    """Return two tables at most for each measurement of a plug-in, in every arm of the study."""
     asked = measurements.networks.of_plugins
     if not asked:
         return Piece(notes=(NONE,), wanted=False)
@@ -48,7 +48,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
-    """How well a probe of one's own learns each target, beside the accuracy on the source."""
+    """Return how well a probe of one's own learns each target, beside the accuracy on the source."""
     values = measurements.plugin_values(text)
     per_target = {
         target: values.get((_score(text, target), target, "test", ""), {}) for target in measurements.targets
@@ -66,12 +66,12 @@ def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
 
 
 def _score(text: str, target: str) -> str:
-    """The metric in which a probe's accuracy on a target stands."""
+    """Return the metric in which a probe's accuracy on a target stands."""
     return f"{text}_{official_accuracy(target)}"
 
 
 def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
-    """Every other number of a measurement, a column each, of the scale that its values have."""
+    """Return every other number of a measurement, a column each, of the scale that its values have."""
     values = {
         place: runs
         for place, runs in measurements.plugin_values(text).items()
@@ -96,7 +96,7 @@ def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
 def _table(
     measurements: Measurements, name: str, title: str, columns: list[RunColumn], needs: list[RunColumn]
 ) -> ExhibitTable | None:
-    """The table under a name that a file may have; of another arm than the main one, it says so."""
+    """Return the table under a name that a file may have; of another arm than the main one, it says so."""
     arm = measurements.arm
     name = as_name(re.sub(r"\W", "_", f"{name}_{arm}" if arm else name))
     return run_table(measurements, name, f"{title}, {arm}" if arm else title, columns, needs)

@@ -79,7 +79,9 @@ def _expect_place(path: Path, folder: Path) -> None:
 
 
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
-    """Every file of the report by its name in the folder beside it; the page under the empty name, first."""
+    """Return every file of the report by its name in the folder beside it; the page under the empty name,
+    first.
+    """
     measurements = admit(results, allow_limited=True)
     page = page_of(measurements)
     made = [(exhibit, assemble(exhibit, measurements)) for exhibit in all_exhibits() if page.draws(exhibit)]
@@ -182,7 +184,7 @@ def _page(
 
 
 def _said_once(exhibits: Iterable[Built], rivals: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The notes of many exhibits, but for those that stand with each.
+    """Return the notes of many exhibits, but for those that stand with each.
 
     These are legends of bold and of marks, below tables, and what the page says instead of its first remark.
     """
@@ -218,18 +220,20 @@ def _is_small(figure: Figure) -> bool:
 
 
 def _is_folded(figure: Figure) -> bool:
-    """Whether a figure waits to be opened: the paper's small panels."""
+    """Return whether a figure waits to be opened: the paper's small panels."""
     return _is_small(figure) and all(panel.source == "published" for panel in figure.panels)
 
 
 def _is_drawn(exhibit: Built) -> bool:
-    """Whether its figures say what its tables hold, which wait to be opened: it is a figure of the paper."""
+    """Return whether its figures say what its tables hold, which wait to be opened:
+    it is a figure of the paper.
+    """
     ours = any(panel.source == "ours" for figure in exhibit.figures for panel in figure.panels)
     return ours and "figure" in exhibit.name
 
 
 def _is_dense(table: ExhibitTable) -> bool:
-    """Whether its columns need more than the page's width at their usual distances."""
+    """Return whether its columns need more than the page's width at their usual distances."""
     lines = [[column.label.split()[-1] for column in table.columns]]
     lines += [[cell.text for cell in row.cells] for row in table.rows]
     widths = (max(map(len, column)) + GAP for column in zip(*lines, strict=True))
@@ -237,7 +241,7 @@ def _is_dense(table: ExhibitTable) -> bool:
 
 
 def _has_words(table: ExhibitTable) -> bool:
-    """Whether some cells hold words or settings, which are set to the left and may be broken."""
+    """Return whether some cells hold words or settings, which are set to the left and may be broken."""
     texts = (cell.text for row in table.rows for cell in row.cells if cell.value is None)
     return any(re.search(r"[^\W\d_]{2}| = ", text) for text in texts)
 
@@ -251,12 +255,12 @@ def _of_numbers(table: ExhibitTable) -> list[bool]:
 
 
 def _has_sentences(table: ExhibitTable) -> bool:
-    """Whether rows are headed by sentences."""
+    """Return whether rows are headed by sentences."""
     return max((len(row.label) for row in table.rows), default=0) > LONG_HEADING
 
 
 def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
-    """The study's objectives that a figure shows, as a point, a curve or a mark of a map."""
+    """Return the study's objectives that a figure shows, as a point, a curve or a mark of a map."""
     slugs: set[str] = set()
     for panel in figure.panels:
         slugs.update(point.objective for point in panel.points)
@@ -266,7 +270,7 @@ def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
 
 
 def _labels(measurements: Measurements) -> dict[str, str]:
-    """One label per mark for the legends."""
+    """Return one label per mark for the legends."""
     labels: dict[str, str] = {}
     for objective in of_all_arms(measurements):
         labels.setdefault(objective.slug, objective.label)

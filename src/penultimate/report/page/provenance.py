@@ -69,7 +69,7 @@ def _settings(networks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that differ from the usual ones, those of nested settings too."""
+    """Return the entries that differ from the usual ones, those of nested settings too."""
     return {
         key: _differing(value, usual[key])
         if isinstance(value, Mapping) and isinstance(usual.get(key), Mapping)

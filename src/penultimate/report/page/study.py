@@ -162,7 +162,7 @@ class StudyPage:
         return list(entries.values())
 
     def _own_words(self, spec: str) -> str:
-        """What a combination or a plug-in says of itself."""
+        """Return what a combination or a plug-in says of itself."""
         names = _names(spec)
         said = [self.explained[name].sentence for name in names if name in self.explained]
         for kind in ("loss", "head", "penalty"):
@@ -172,7 +172,7 @@ class StudyPage:
 
 
 def _names(spec: str) -> list[str]:
-    """What a sum adds up, without strengths; nothing for what is no sum."""
+    """Return what a sum adds up, without strengths; nothing for what is no sum."""
     try:
         return [term.name for term in registry.parse_sum(spec)]
     except RequestError:
@@ -180,7 +180,7 @@ def _names(spec: str) -> list[str]:
 
 
 def _gaps_told(made: Iterable[tuple[Exhibit, Built]], has_curves: bool) -> str:
-    """What the page folds away because it was not measured, in a phrase; "" for nothing."""
+    """Return what the page folds away because it was not measured, in a phrase; "" for nothing."""
     wanted = [built for _, built in made if built.wanted]
     none = [built for built in wanted if not built.is_measured]
     some = [built for built in wanted if built.is_measured and built.missing]

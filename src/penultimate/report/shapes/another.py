@@ -36,7 +36,7 @@ class InAnother:
 
 
 def in_another(finding: Sentence) -> Sentence:
-    """What it says of the first further architecture of which it says anything, which is named."""
+    """Return what it says of the first further architecture of which it says anything, which is named."""
 
     def say(measurements: Measurements) -> str:
         for name in measurements.further:
@@ -49,7 +49,9 @@ def in_another(finding: Sentence) -> Sentence:
 
 
 def without_another(measurements: Measurements, what: str) -> Missing:
-    """How to measure a second architecture, where the study has none (its own may lack what is asked)."""
+    """Return how to measure a second architecture, where the study has none (its own may lack what is
+    asked).
+    """
     if len(measurements.backbones) > 1:
         return Missing(what)
     first = plain(measurements.backbone or "glyphnet")

@@ -52,7 +52,7 @@ class Asked:
     over: str = ""
 
     def ours(self, measurements: Measurements) -> tuple[Entry, ...]:
-        """What was measured, in the order of the study."""
+        """Return what was measured, in the order of the study."""
         quantity = self.quantity.of_arm(self.over) if self.over else self.quantity
         of_arm = measurements.in_arm(quantity.arm)
         values = self.read(measurements) if self.read else measurements.values(quantity)
@@ -70,7 +70,7 @@ class Asked:
         )
 
     def theirs(self) -> tuple[Entry, ...]:
-        """What the paper prints; nothing where it prints nothing of the kind."""
+        """Return what the paper prints; nothing where it prints nothing of the kind."""
         if self.printed is None:
             return ()
         table, column = self.printed
@@ -87,7 +87,7 @@ class Asked:
         )
 
     def amount(self, entry: Entry) -> str:
-        """A mean with its standard error, if it has one, and its unit."""
+        """Return a mean with its standard error, if it has one, and its unit."""
         return with_error(entry.summary, self.quantity, self.quantity.unit)
 
 

@@ -24,7 +24,7 @@ def run_cell(
     best: bool = False,
     shows_error: bool = False,
 ) -> Cell:
-    """The mean over runs {seed: value}, times `scale`; its standard error behind it, or beside it."""
+    """Return the mean over runs {seed: value}, times `scale`; its standard error behind it, or beside it."""
     if not runs:
         return Cell(MISSING, detail="not measured")
     summary = summarise([scale * value for value in runs.values()])
@@ -39,7 +39,7 @@ def run_cell(
 
 
 def published_cell(printed: str, error: str = "") -> Cell:
-    """A printed value, digit for digit."""
+    """Return a printed value, digit for digit."""
     if not printed:
         return Cell(MISSING, detail="not reported")
     text = f"{printed} ± {error}" if error else printed
@@ -47,7 +47,7 @@ def published_cell(printed: str, error: str = "") -> Cell:
 
 
 def bold_notes(measurements: Measurements) -> tuple[str, ...]:
-    """What bold means in this study, and how that is found out."""
+    """Return what bold means in this study, and how that is found out."""
     least, few = counted(LEAST_RUNS, "seed"), counted(len(measurements.seeds), "seed")
     if len(measurements.seeds) < LEAST_RUNS:
         return (f"Nothing is bold: with {few} nothing is called best; {least} are needed.",)

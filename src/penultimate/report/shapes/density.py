@@ -117,7 +117,9 @@ def directions(quantity: Quantity, array: str) -> Callable[[Measurements], ByRun
 
 
 def _counts(runs: ArraysByRun) -> ByRun:
-    """How many directions hold most of the spectrum of each run; those without any length are left out."""
+    """Return how many directions hold most of the spectrum of each run;
+    those without any length are left out.
+    """
     return {
         spec: {seed: _directions(values) for seed, values in spectra.items() if any(values)}
         for spec, spectra in runs.items()
@@ -125,7 +127,7 @@ def _counts(runs: ArraysByRun) -> ByRun:
 
 
 def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRun]:
-    """Each of a quantity's arrays, of every run that left any, in the study's order."""
+    """Return each of a quantity's arrays, of every run that left any, in the study's order."""
     read = measurements.results.arrays
     arrays: list[ArraysByRun] = [{} for _ in quantity.arrays]
     if read is None:
@@ -142,7 +144,8 @@ def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRu
 def _curve(
     measurements: Measurements, spec: str, points: Iterable[tuple[float, float]], words: str, dashed: bool
 ) -> Curve:
-    """A line through points, to six digits, called as the paper's legends have it: with its test accuracy.
+    """Return a line through points, to six digits, called as the paper's legends have it:
+    with its test accuracy.
 
     That is the mean over runs, in per cent; without an accuracy, the objective's name stands alone.
     """
@@ -154,7 +157,7 @@ def _curve(
 
 
 def trimmed(curves: Sequence[Curve]) -> tuple[Curve, ...]:
-    """The curves where any of them can be told from zero."""
+    """Return the curves where any of them can be told from zero."""
     points = [point for curve in curves for point in curve.points]
     highest = max((y for _, y in points), default=0.0)
     visible = [x for x, y in points if y > VISIBLE * highest] or [x for x, _ in points]
@@ -165,7 +168,7 @@ def trimmed(curves: Sequence[Curve]) -> tuple[Curve, ...]:
 
 
 def _mean(runs: Mapping[Seed, Sequence[float]]) -> list[float]:
-    """The mean over runs, as long as the shortest run's."""
+    """Return the mean over runs, as long as the shortest run's."""
     return [average(values) for values in zip(*runs.values(), strict=False)]
 
 
@@ -188,11 +191,11 @@ def _spectra_panel(measurements: Measurements, name: str, title: str, runs: Arra
 
 
 def _falling(values: Sequence[float]) -> list[float]:
-    """The logarithms of singular values over the largest, as far as they are above rounding."""
+    """Return the logarithms of singular values over the largest, as far as they are above rounding."""
     return [math.log10(value / values[0]) for value in values if value > NEGLIGIBLE * values[0]]
 
 
 def _directions(values: Sequence[float]) -> float:
-    """The least number of singular values whose squares sum to `MOST` of the sum of all."""
+    """Return the least number of singular values whose squares sum to `MOST` of the sum of all."""
     totals = list(itertools.accumulate(value**2 for value in values))
     return float(sum(total < MOST * totals[-1] for total in totals) + 1)

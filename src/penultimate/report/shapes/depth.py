@@ -77,13 +77,13 @@ class OverLayers:
 
 
 def _in_layer(quantity: Quantity, layer: str, runs: ByRun) -> Asked:
-    """A quantity in one layer, as a sentence names it."""
+    """Return a quantity in one layer, as a sentence names it."""
     where = "the penultimate features" if layer == PENULTIMATE else plain(layer)
     return Asked(f"in {where} the {quantity.label}", quantity, read=already(runs))
 
 
 def layers_of(measurements: Measurements, quantity: Quantity, target: str = "") -> dict[str, ByRun]:
-    """The layers measured on a target (by default, on the source), each with its runs.
+    """Return the layers measured on a target (by default, on the source), each with its runs.
 
     In the study's order, the penultimate features last. Layers that the study does not list follow in the
     order of their names' numbers.
@@ -113,7 +113,7 @@ def _mean(quantity: Quantity, runs: Mapping[Seed, float]) -> float:
 
 
 def numbered(layers: Iterable[str]) -> str:
-    """The layers by the numbers that axes and maps have in their place."""
+    """Return the layers by the numbers that axes and maps have in their place."""
     return ", ".join(f"{number} {plain(layer)}" for number, layer in enumerate(layers, 1))
 
 

@@ -34,7 +34,9 @@ SAME = 1e-12
 
 
 def beside_softmax(*asked: Asked) -> Sentence:
-    """How many of the other objectives are above softmax, and how many below; without softmax, the ends."""
+    """Return how many of the other objectives are above softmax, and how many below; without softmax,
+    the ends.
+    """
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
@@ -55,7 +57,7 @@ def beside_softmax(*asked: Asked) -> Sentence:
 
 
 def ends(*asked: Asked) -> Sentence:
-    """The lowest and the highest, and whose they are."""
+    """Return the lowest and the highest, and whose they are."""
 
     def say(measurements: Measurements) -> str:
         found = [(one, ours) for one in asked if (ours := one.ours(measurements))]
@@ -65,7 +67,9 @@ def ends(*asked: Asked) -> Sentence:
 
 
 def apart(*asked: Asked) -> Sentence:
-    """How far the lowest and the highest mean lie apart, of the objectives that have all of the numbers."""
+    """Return how far the lowest and the highest mean lie apart, of the objectives that have all
+    of the numbers.
+    """
 
     def say(measurements: Measurements) -> str:
         found = [(one, ours) for one in asked if (ours := one.ours(measurements))]
@@ -105,7 +109,9 @@ class Change:
 
 
 def changes(*pairs: Change) -> Sentence:
-    """What a number gains from one condition to another, in the mean of the objectives that have both."""
+    """Return what a number gains from one condition to another, in the mean of the objectives
+    that have both.
+    """
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
@@ -132,7 +138,7 @@ def changes(*pairs: Change) -> Sentence:
 
 
 def goes_with(x: Asked, *others: Asked) -> Sentence:
-    """How objectives that are higher by one number rank by others."""
+    """Return how objectives that are higher by one number rank by others."""
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
@@ -164,7 +170,9 @@ def goes_with(x: Asked, *others: Asked) -> Sentence:
 
 
 def correlations(x: Asked, ours: Mapping[str, Asked], theirs: Mapping[str, Asked], noun: str) -> Sentence:
-    """How objectives rank by one number and by each of several: the lowest and the highest correlation."""
+    """Return how objectives rank by one number and by each of several:
+    the lowest and the highest correlation.
+    """
 
     def say(measurements: Measurements) -> str:
         pairs = {name: _pairs(x.ours(measurements), y.ours(measurements)) for name, y in ours.items()}
@@ -180,7 +188,9 @@ def correlations(x: Asked, ours: Mapping[str, Asked], theirs: Mapping[str, Asked
 
 
 def _of_each(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> str:
-    """The lowest and the highest of several rank correlations, and how many of them are beyond chance."""
+    """Return the lowest and the highest of several rank correlations,
+    and how many of them are beyond chance.
+    """
     found = {name: one for name, of in pairs.items() if (one := rank_correlation(*_means(of)))}
     if not found:
         return ""
@@ -193,12 +203,12 @@ def _of_each(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> s
 
 
 def either(*findings: Sentence) -> Sentence:
-    """The first of several that says anything."""
+    """Return the first of several that says anything."""
     return lambda measurements: next((said for one in findings if (said := one(measurements))), "")
 
 
 def direction(counts: Iterable[int]) -> str:
-    """What is said of means of too few runs to know how far runs differ by chance; else "".
+    """Return what is said of means of too few runs to know how far runs differ by chance; else "".
 
     >>> direction([1, 1]), direction([3, 5])
     ('one run each: a direction, no more', '')
@@ -250,7 +260,9 @@ def _apart_from_softmax(entries: Sequence[Entry]) -> tuple[Entry | None, list[En
 
 
 def _split(base: Entry, others: Sequence[Entry], amount: str = "") -> str:
-    """How many are above, below and level; of how many that is beyond chance, where it can be tested."""
+    """Return how many are above, below and level; of how many that is beyond chance,
+    where it can be tested.
+    """
     level = [entry for entry in others if _same(entry.mean, base.mean)]
     sides = {
         "above": [entry for entry in others if entry not in level and entry.mean > base.mean],
@@ -302,7 +314,7 @@ def _spread(one: Asked, entries: Sequence[Entry]) -> str:
 
 
 def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
-    """What each objective gains, within the seeds that both conditions have."""
+    """Return what each objective gains, within the seeds that both conditions have."""
     start = {entry.label: entry for entry in before}
     gains = []
     for entry in after:
@@ -314,7 +326,9 @@ def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
 
 
 def _mean_of(gains: Sequence[Entry]) -> Summary:
-    """The mean over objectives, within the seeds that all of them have; without any, of their means."""
+    """Return the mean over objectives, within the seeds that all of them have; without any,
+    of their means.
+    """
     shared = set.intersection(*(set(entry.runs) for entry in gains))
     if not shared:
         return summarise([math.fsum(entry.mean for entry in gains) / len(gains)])

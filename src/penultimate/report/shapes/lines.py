@@ -46,7 +46,7 @@ class OverEpochs:
         return tuple(replace(quantity, over="epochs") for quantity in axes)
 
     def tracks(self, measurements: Measurements) -> dict[RunOf, Track]:
-        """The points of every run, by epoch: of those epochs that have both coordinates."""
+        """Return the points of every run, by epoch: of those epochs that have both coordinates."""
         upwards = _series(measurements, self.y)
         if self.relative:
             upwards = {
@@ -63,7 +63,7 @@ class OverEpochs:
         return {run: track for run, track in tracks.items() if track}
 
     def panel(self, measurements: Measurements) -> Panel:
-        """The panel of the runs that have points for it, of which there is one at least."""
+        """Return the panel of the runs that have points for it, of which there is one at least."""
         curves, points = [], []
         in_frame: list[tuple[float, float]] = []
         for spec, tracks in _lines(self.tracks(measurements)):
@@ -161,12 +161,12 @@ class LinesByTarget:
 
 
 def first_measured(panels: Iterable[OverEpochs], measurements: Measurements) -> OverEpochs | None:
-    """The first of some panels that any run has points for."""
+    """Return the first of some panels that any run has points for."""
     return next((panel for panel in panels if panel.tracks(measurements)), None)
 
 
 def lines(runs: Collection[RunOf]) -> str:
-    """What a line is, as a caption says it.
+    """Return what a line is, as a caption says it.
 
     >>> lines([("softmax", 0), ("sigmoid", 0)])
     'Each line is a run.'
@@ -179,7 +179,7 @@ def lines(runs: Collection[RunOf]) -> str:
 
 
 def _series(measurements: Measurements, quantity: Quantity) -> dict[RunOf, dict[float, float]]:
-    """The values of every run by epoch, scaled."""
+    """Return the values of every run by epoch, scaled."""
     of_arm = measurements.in_arm(quantity.arm)
     return {
         (objective.spec, seed): {epoch: quantity.scale * value for epoch, value in points}
@@ -189,7 +189,7 @@ def _series(measurements: Measurements, quantity: Quantity) -> dict[RunOf, dict[
 
 
 def _lines(tracks: Mapping[RunOf, Track]) -> list[tuple[str, dict[Seed, Track]]]:
-    """The objective of each line, and the runs that make it, by seed."""
+    """Return the objective of each line, and the runs that make it, by seed."""
     by_objective: dict[str, dict[Seed, Track]] = {}
     for (spec, seed), track in tracks.items():
         by_objective.setdefault(spec, {})[seed] = track
@@ -201,7 +201,7 @@ def _lines(tracks: Mapping[RunOf, Track]) -> list[tuple[str, dict[Seed, Track]]]
 
 
 def _shared(tracks: Mapping[Seed, Track]) -> set[float]:
-    """The epochs that all of these runs have."""
+    """Return the epochs that all of these runs have."""
     return set.intersection(*map(set, tracks.values()))
 
 

@@ -72,15 +72,15 @@ class LayerMaps:
         return self.layers_of(self.networks(self.reference)[0])
 
     def layers_of(self, network: NetworkKey) -> list[str]:
-        """What the layers of a network are called."""
+        """Return what the layers of a network are called."""
         return [self.arrays["layers"][row] for row in self.rows[network]]
 
     def networks(self, objective: StudyObjective) -> list[NetworkKey]:
-        """The finished networks of an objective, or the one at initialisation."""
+        """Return the finished networks of an objective, or the one at initialisation."""
         return [network for network in self.rows if network.objective == objective.spec]
 
     def likeness(self, first: StudyObjective, second: StudyObjective) -> Likeness | None:
-        """The means over pairs of two objectives' networks; nothing where no two are left.
+        """Return the means over pairs of two objectives' networks; nothing where no two are left.
 
         Of different seeds where there are any, for networks of one seed share their first weights; a network
         is not compared with itself.
@@ -106,7 +106,9 @@ class LayerMaps:
 
 
 def layer_maps(measurements: Measurements, quantity: Quantity) -> LayerMaps | None:
-    """What was compared of an architecture; nothing where no array was left, or no finished network's."""
+    """Return what was compared of an architecture; nothing where no array was left,
+    or no finished network's.
+    """
     read = measurements.results.arrays
     step = next((row.step for row in measurements.rows(quantity.metric, quantity.split) if row.step), None)
     if read is None or step is None:
@@ -218,7 +220,7 @@ class MapsOverTransfer:
 
 
 def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Block], runs: int) -> str:
-    """How alike the first and the last layer stay, over the tasks."""
+    """Return how alike the first and the last layer stay, over the tasks."""
     ends = []
     for end in (0, -1):
         kept = [block[end][end] for block in blocks.values() if math.isfinite(block[end][end])]
@@ -232,7 +234,7 @@ def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Bl
 
 
 def _called(layer: str) -> str:
-    """A layer as a sentence names it."""
+    """Return a layer as a sentence names it."""
     return "the penultimate features" if layer == PENULTIMATE.lower() else layer
 
 
@@ -245,7 +247,9 @@ def _mean(blocks: Iterable[Block]) -> Block:
 
 
 def _against_reference(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure]:
-    """The first half of the paper's figure: layers against layers; the table is of corresponding ones."""
+    """Return the first half of the paper's figure: layers against layers;
+    the table is of corresponding ones.
+    """
     base = maps.reference.label
     columns = tuple(Column(f"cka_{layer}", layer, f"CKA with {base}") for layer in maps.layers)
     rows, panels = [], [_scale(name)]
@@ -261,7 +265,7 @@ def _against_reference(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure
 
 
 def _between(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure]:
-    """The second half: objectives against objectives, a map a layer; the table is of the last."""
+    """Return the second half: objectives against objectives, a map a layer; the table is of the last."""
     labels, slugs = zip(*((each.label, each.slug) for each in maps.objectives), strict=True)
     cells = {}
     for row, column in itertools.product(maps.objectives, repeat=2):
@@ -285,7 +289,7 @@ def _layer_panel(name: str, title: str, block: Block) -> Panel:
 
 
 def _scale(name: str) -> Panel:
-    """The scale of colours, as a map of its own."""
+    """Return the scale of colours, as a map of its own."""
     named = tuple(short(value) if value in (0, 0.5, 1) else "" for value in SCALE)
     return _panel(f"{name}-scale", "The scale", Raster(("CKA",), named, (SCALE,), is_scale=True))
 
@@ -296,12 +300,12 @@ def _panel(name: str, title: str, raster: Raster) -> Panel:
 
 
 def _number(value: float) -> float | None:
-    """A number to six digits; nothing for NaN (a layer that is the same for all images)."""
+    """Return a number to six digits; nothing for NaN (a layer that is the same for all images)."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _cells(maps: LayerMaps, likeness: Likeness | None, detail: str = "") -> tuple[Cell, ...]:
-    """The CKA of corresponding layers, as many as the reference has."""
+    """Return the CKA of corresponding layers, as many as the reference has."""
     count = len(maps.layers)
     if likeness is None or not len(likeness.mean) == len(likeness.mean[0]) == count:
         return (pair_cell([], "it has another number of layers" if likeness else NEEDS_TWO),) * count
@@ -317,7 +321,7 @@ def _cell(mean: float, standard_error: float, detail: str) -> Cell:
 
 
 def _finding(maps: LayerMaps) -> str:
-    """What the maps say of the first layer and of the last, in a sentence."""
+    """Return what the maps say of the first layer and of the last, in a sentence."""
     base = maps.reference
     if len(maps.objectives) == 1:
         return f"{OURS}: one objective only, so there is none to compare it with."
@@ -347,7 +351,7 @@ def _finding(maps: LayerMaps) -> str:
 
 
 def _how(maps: LayerMaps) -> str:
-    """How it was measured."""
+    """Return how it was measured."""
     sizes, passes = maps.arrays["sizes"], len(set(maps.arrays["passes"]))
     least, most = min(sizes), max(sizes)
     return (

@@ -29,12 +29,12 @@ __all__ = [
 
 
 def error_of(summary: Summary) -> float | None:
-    """The standard error of a mean, or nothing for one run."""
+    """Return the standard error of a mean, or nothing for one run."""
     return None if summary.is_single else summary.standard_error
 
 
 def average(values: Sequence[float]) -> float:
-    """The mean of numbers of which some may be NaN; it is NaN then.
+    """Return the mean of numbers of which some may be NaN; it is NaN then.
 
     >>> average([1.0, 2.0])
     1.5
@@ -57,7 +57,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | No
 
 
 def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = ()) -> str:
-    """What is said beside a rank correlation: its range without any two; with labels, which two.
+    """Return what is said beside a rank correlation: its range without any two; with labels, which two.
 
     >>> without_two([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8], "abcdef")
     '; with any two left out 0.00 to 0.80 (0.00 without e and f)'
@@ -78,7 +78,7 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = 
 
 
 def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:
-    """The objectives that none is better than beyond chance, by `statistics.bold`."""
+    """Return the objectives that none is better than beyond chance, by `statistics.bold`."""
     from penultimate.statistics.comparison import bold
 
     return bold(runs, higher_is_better=best == "high").entries

@@ -70,7 +70,9 @@ def square_table(
     key: str,
     unit: str = "",
 ) -> ExhibitTable:
-    """A table of objectives against objectives; `key` is that of a column, with braces for its slug."""
+    """Return a table of objectives against objectives; `key` is that of a column,
+    with braces for its slug.
+    """
     columns = tuple(Column(key.format(each.slug), each.label, unit=unit) for each in objectives)
     rows = [
         (each.label, tuple(cell(each, column) for column in objectives), each.slug) for each in objectives
@@ -79,7 +81,7 @@ def square_table(
 
 
 def pairs_of(measurements: Measurements, quantity: Quantity, layer: str | None = None) -> Pairs:
-    """The values of a quantity by pair of networks, or of the largest ensembles, in the study's order.
+    """Return the values of a quantity by pair of networks, or of the largest ensembles, in the study's order.
 
     With a layer, those of that layer of both.
 
@@ -105,7 +107,8 @@ def pairs_of(measurements: Measurements, quantity: Quantity, layer: str | None =
 
 
 def ensemble_size(measurements: Measurements, quantity: Quantity) -> int:
-    """How many models vote in the largest ensembles that were measured, of mixed objectives if there are any.
+    """Return how many models vote in the largest ensembles that were measured,
+    of mixed objectives if there are any.
 
     Zero where there are none.
     """
@@ -125,7 +128,7 @@ def by_objectives(pairs: Pairs) -> dict[frozenset[str], Pairs]:
 def between(
     grouped: Mapping[frozenset[str], Pairs], row: StudyObjective, column: StudyObjective
 ) -> list[float]:
-    """The values of pairs of two objectives; where there are pairs of different seeds, of those only.
+    """Return the values of pairs of two objectives; where there are pairs of different seeds, of those only.
 
     Networks of one seed share their first weights and training images, as two of one objective never do.
     """
@@ -134,7 +137,7 @@ def between(
 
 
 def pair_cell(values: Sequence[float], missing: str) -> Cell:
-    """The mean of pairs' shares in per cent; of none, why there is none."""
+    """Return the mean of pairs' shares in per cent; of none, why there is none."""
     if not values:
         return Cell(MISSING, detail=missing)
     mean = 100 * math.fsum(values) / len(values)
@@ -144,6 +147,6 @@ def pair_cell(values: Sequence[float], missing: str) -> Cell:
 def present(
     measurements: Measurements, pairs: Iterable[tuple[NetworkKey, NetworkKey]]
 ) -> list[StudyObjective]:
-    """The objectives of which any pair has a number, in the study's order."""
+    """Return the objectives of which any pair has a number, in the study's order."""
     specs = {network.objective for pair in pairs for network in pair}
     return [objective for objective in measurements.objectives if objective.spec in specs]

@@ -61,14 +61,14 @@ class ScatterPanel:
         return tuple(quantity.of_arm(self.over) for quantity in (self.x, self.y, *self.instead))
 
     def values(self, measurements: Measurements) -> tuple[ByRun, ByRun]:
-        """The values to the right, and those upwards."""
+        """Return the values to the right, and those upwards."""
         x, y, *_ = self.quantities
         if self.chosen is not None:
             x = self.chosen(measurements).of_arm(x.arm)
         return measurements.values(x), measurements.values(y)
 
     def means(self, measurements: Measurements) -> tuple[Point, ...]:
-        """A mark for each objective, or for each temperature."""
+        """Return a mark for each objective, or for each temperature."""
         x, y = self.values(measurements)
         if not self.over:
             return mean_points(measurements, x, y, self.x, self.y)
@@ -81,7 +81,9 @@ class ScatterPanel:
         )
 
     def panel(self, measurements: Measurements) -> Panel | None:
-        """The panel; None where fewer than one mark, or fewer than three temperatures, were measured."""
+        """Return the panel; None where fewer than one mark, or fewer than three temperatures,
+        were measured.
+        """
         means = self.means(measurements)
         if len(means) < (FEWEST if self.over else 1):
             return None
@@ -120,7 +122,7 @@ class PrintedPanel:
     quantities: tuple[Quantity, ...] = ()
 
     def points(self) -> tuple[Point, ...]:
-        """A mark for each objective, or for each temperature."""
+        """Return a mark for each objective, or for each temperature."""
         points = []
         across = {printed_label(row): row for row in printed_rows(self.x[0])}
         for row in printed_rows(self.y[0]):
@@ -181,7 +183,7 @@ class Scatter:
 
 
 def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
-    """What stands behind the marks of our panels, in brackets; nothing without any."""
+    """Return what stands behind the marks of our panels, in brackets; nothing without any."""
     if not panels:
         return ""
     arms = {quantity.arm for panel in panels for quantity in panel.quantities} - {measurements.arm}
@@ -191,7 +193,7 @@ def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
 
 
 def first_runs(measurements: Measurements) -> tuple[str, ...]:
-    """What has to be said beside `run_points` of more runs than are drawn."""
+    """Return what has to be said beside `run_points` of more runs than are drawn."""
     said = f"Of each objective the first {MOST_RUNS} runs are drawn; every mean is over all of its runs."
     return (said,) if len(measurements.seeds) > MOST_RUNS else ()
 
@@ -199,7 +201,7 @@ def first_runs(measurements: Measurements) -> tuple[str, ...]:
 def run_points(
     measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity, faint: bool = False
 ) -> tuple[Point, ...]:
-    """A mark for every run that has both values, as their quantities show them; of many, the first."""
+    """Return a mark for every run that has both values, as their quantities show them; of many, the first."""
     points = []
     for spec in x:
         objective = measurements.objective(spec)
@@ -213,7 +215,9 @@ def run_points(
 def mean_points(
     measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity
 ) -> tuple[Point, ...]:
-    """A mark for every objective: the means over the runs that have both values, with standard errors."""
+    """Return a mark for every objective: the means over the runs that have both values,
+    with standard errors.
+    """
     points = []
     for spec in x:
         seeds = [seed for seed in x[spec] if seed in y.get(spec, {})]
@@ -238,13 +242,13 @@ def correlation_of(points: Sequence[Point]) -> Correlation | None:
 
 
 def leaning_on(points: Sequence[Point], named: bool = True) -> str:
-    """How far the rank correlation of a panel's means leans on two of them, and on which."""
+    """Return how far the rank correlation of a panel's means leans on two of them, and on which."""
     labels = [point.label for point in points] if named else []
     return without_two([point.x for point in points], [point.y for point in points], labels)
 
 
 def finding(points: Sequence[Point], noun: str = "objective") -> str:
-    """The correlation of a panel's means in words.
+    """Return the correlation of a panel's means in words.
 
     >>> finding([Point(x, y, "", "") for x, y in ((1, 9), (2, 7), (3, 8), (4, 5))])
     'Spearman ρ = −0.80, p = 0.33, four objectives'

@@ -48,7 +48,7 @@ class RunColumn:
 
 
 def run_column(quantity: Quantity, runs: ByRun) -> RunColumn:
-    """A column in which it is found out which none beats, where its quantity says so."""
+    """Return a column in which it is found out which none beats, where its quantity says so."""
     return RunColumn(quantity, runs, best_of(runs, quantity.best) if quantity.best else frozenset())
 
 
@@ -62,7 +62,8 @@ def run_table(
     notes: tuple[str, ...] = (),
     beside: str = "",
 ) -> ExhibitTable | None:
-    """A row for everything that has a value in one of the columns `needs` (by default, in any); else None.
+    """Return a row for everything that has a value in one of the columns `needs` (by default, in any);
+    else None.
 
     Rows are of the objectives of the main arm, of the arm `beside` it and of the arms of columns; or of the
     temperatures of the arm `over`.
@@ -138,7 +139,9 @@ class TableOfRuns:
 
 
 def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, ...]) -> list[RunColumn]:
-    """The columns of a quantity: one; one for each target and their mean; one for each value of a setting."""
+    """Return the columns of a quantity: one; one for each target and their mean;
+    one for each value of a setting.
+    """
     of_arms = quantity.of_arms(arms)
     words = {**measurements.words, "target": "{target}", quantity.setting: f"{{{quantity.setting}}}"}
     shown = replace(quantity, label=quantity.label.format_map(words), group=quantity.group.format_map(words))
@@ -162,12 +165,14 @@ def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, .
 
 
 def _joined(runs_of_arms: Sequence[ByRun]) -> ByRun:
-    """The runs of several arms; an objective that is in two of them counts in the first."""
+    """Return the runs of several arms; an objective that is in two of them counts in the first."""
     return {spec: runs for of_arm in reversed(runs_of_arms) for spec, runs in of_arm.items()}
 
 
 def columns_of_targets(quantity: Quantity, per_target: Mapping[str, ByRun]) -> list[RunColumn]:
-    """A column for each target, and that of their mean; "{target}" in the quantity's key names them."""
+    """Return a column for each target, and that of their mean; "{target}"
+    in the quantity's key names them.
+    """
     columns = [
         run_column(replace(quantity, label=_heading(target), key=quantity.key.format(target=target)), runs)
         for target, runs in per_target.items()
@@ -213,7 +218,7 @@ class Printed:
         return Column(key, self.label, self.group, self.unit)
 
     def is_in(self, row: PrintedRow) -> bool:
-        """Whether a printed row is one of those that hold it."""
+        """Return whether a printed row is one of those that hold it."""
         return all(row[name] == text for name, text in self.where.items())
 
     def cell(self, row: PrintedRow) -> Cell:
@@ -227,7 +232,7 @@ class Printed:
 
 
 def as_printed(quantities: Sequence[Quantity]) -> tuple[Printed, ...]:
-    """The paper's columns for quantities that are called by its keys."""
+    """Return the paper's columns for quantities that are called by its keys."""
     return tuple(Printed(shown.key, shown.label, shown.group, shown.unit) for shown in quantities)
 
 
@@ -261,7 +266,7 @@ class PrintedTable:
         return Piece((table,), notes=(PER_CLASS_NOTE,) if by_target else ())
 
     def _held(self, together: bool) -> Collection[list[PrintedRow]]:
-        """The printed rows of each row: one, or `together` all that are of one objective."""
+        """Return the printed rows of each row: one, or `together` all that are of one objective."""
         shown = [
             row for row in printed_rows(self.source) if any(column.is_in(row) for column in self.columns)
         ]
@@ -278,5 +283,5 @@ def _cell_among(column: Printed, rows: Sequence[PrintedRow]) -> Cell:
 
 
 def printed_label(row: PrintedRow) -> str:
-    """What a printed row is of: an objective, or a temperature of cosine softmax."""
+    """Return what a printed row is of: an objective, or a temperature of cosine softmax."""
     return PRESETS[row["objective"]].label if "objective" in row else f"τ = {row['temperature']}"

@@ -19,7 +19,7 @@ LEAF, MARGINS = 13.0, 64.0
 def tree_panel(
     measurements: Measurements, pairs: Pairs, name: str, title: str, across: str, unit: str
 ) -> Panel | None:
-    """The dendrogram of all networks; nothing for fewer than three, or where a pair has no number.
+    """Return the dendrogram of all networks; nothing for fewer than three, or where a pair has no number.
 
     `across` is the horizontal axis, `unit` how a distance in per cent is called in a mark's words.
     """
@@ -54,7 +54,9 @@ def tree_panel(
 
 
 def _branches(tree: Dendrogram, leaves: Sequence[StudyObjective]) -> tuple[list[Curve], dict[int, float]]:
-    """The lines of the tree, faint where objectives meet, and where each network first joins another."""
+    """Return the lines of the tree, faint where objectives meet,
+    and where each network first joins another.
+    """
     ends = {leaf: (0.0, float(place)) for place, leaf in enumerate(tree.order, 1)}
     below = {leaf: {objective} for leaf, objective in enumerate(leaves)}
     curves, joins = [], {}
