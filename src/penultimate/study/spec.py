@@ -237,7 +237,7 @@ class Study:
         return {text: what_is_built(text) for text in sources if read_source(text).kind == "file"}
 
     def made(self, name: str, draw: int) -> dict[str, str]:
-        """Return the digest of each split that a plug-in's data set makes, once for each start; {} if it fails."""
+        """Return the digest of each split that a plug-in's data set makes; {} if it fails."""
         if (name, draw) not in self._made:
             from penultimate.data.world.generation import digests_of
 
