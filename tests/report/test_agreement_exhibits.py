@@ -16,7 +16,7 @@ from penultimate.report.base import StudyResults
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import marks
 from penultimate.report.measurements import admit
-from penultimate.report.page.page import _said_once as said_once
+from penultimate.report.page.page import _shared_notes as shared_notes
 from penultimate.report.spec import all_exhibits, assemble
 from penultimate.report.tables import points_csv, to_csv, to_latex
 from penultimate.report.terminal import render_exhibit_text
@@ -278,9 +278,9 @@ def test_the_page_says_of_which_exhibits_a_seed_is_no_draw() -> None:
     built = [assemble(one, measurements) for one in all_exhibits()]
     assert {one.name for one in built if OF_ONE_DRAW in one.notes} == {*NAMES}
     assert {one.name for one in built if OF_DRAWS in one.notes} > {"table1", "table3", "figure5"}
-    assert OF_DRAWS in said_once(built, PAGE.rivals)
-    assert OF_ONE_DRAW not in said_once(built, PAGE.rivals)
-    assert OF_ONE_DRAW in said_once([one for one in built if one.name in NAMES], PAGE.rivals)
+    assert OF_DRAWS in shared_notes(built, PAGE.rivals)
+    assert OF_ONE_DRAW not in shared_notes(built, PAGE.rivals)
+    assert OF_ONE_DRAW in shared_notes([one for one in built if one.name in NAMES], PAGE.rivals)
 
 
 def test_an_arm_of_one_draw_that_is_not_measured_yet_is_named_as_missing() -> None:

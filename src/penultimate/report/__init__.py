@@ -46,7 +46,7 @@ def exhibit(
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
-    """Return what a study has left in its folder (or in that of all studies), for exhibits and the page."""
+    """Return the results in a study's folder (or in the folder of all studies), for exhibits and the page."""
     from penultimate.records.provenance import provenance
     from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
@@ -58,9 +58,9 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
 
 
 def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
-    """Write a study's page into its folder, unless it shows what the study has now (or `anew`); where it is.
+    """Write a study's page into its folder if it is out of date (or if `anew`), and return its path.
 
-    Beside it lies what it shows (`StudyFolder.state`), so that one from before a stopped run is known.
+    The state that it shows (`StudyFolder.state`) is kept beside it, so that an older page is recognised.
     """
     from penultimate.files import atomic_write
     from penultimate.records.reading import PAGE, PAGE_STATE, study_folder
@@ -75,9 +75,9 @@ def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
 
 
 def read_reference(study: str = "") -> StudyResults:
-    """Return the reference run of a study (by default `evidence`), as it comes with the package.
+    """Return the reference run of a study (by default `evidence`) that comes with the package.
 
-    Raises RequestError where there is none.
+    Raises RequestError if there is none.
     """
     from penultimate.records.archive import reference
     from penultimate.report.base import StudyResults

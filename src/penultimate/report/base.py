@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from penultimate.records.table import Table
 
 Source: TypeAlias = Literal["ours", "published"]
-"""Whose numbers: measured here, or printed in the paper. One table and one panel holds one kind only."""
+"""The origin of numbers: measured here, or printed in the paper. A table or panel holds one kind only."""
 
 MISSING = "–"
 UNBEATEN = "no other in the column is better beyond chance"
-"""What bold says of a value, and a star in a terminal."""
+"""The meaning of bold on a page, and of a star in a terminal."""
 
 
 @dataclass(frozen=True)
 class StudyResults:
     """Everything a report reads.
 
-    `description` is the study as JSON, `table` its rows, `sheet` a PNG of its images, `provenance` any
-    JSON that says where the rows come from; its `diverged` names the steps that ended as NaN, and why.
-    `arrays(step, metric)` reads what a row points to: densities, spectra. `today` describes the study as it
-    is now, where these are the results of a run that is kept: they hold what `description` asks for.
+    `description` is the study as JSON, `table` its rows, `sheet` a PNG of its images, and `provenance` any
+    JSON that says where the rows come from; its `diverged` names the steps that ended as NaN, with reasons.
+    `arrays(step, metric)` reads the arrays that a row points to, such as densities and spectra. For a run
+    that is kept, `description` is the study as it was run, and `today` the study as it is now.
     """
 
     description: Mapping[str, Any]
@@ -38,13 +38,13 @@ class StudyResults:
 
     @classmethod
     def of(cls, kept: KeptStudy, today: Mapping[str, Any] | None = None) -> StudyResults:
-        """Return what a kept study holds, beside the description of the study as it is `today`."""
+        """Return the results of a kept study, with the description of the study as it is `today`."""
         provenance = {**kept.provenance, "rows_sha256": kept.digest}
         return cls(kept.description, kept.table, None, provenance, kept.arrays, today or {})
 
     @property
     def is_joined(self) -> bool:
-        """Whether it was run in parts that were joined: these count their networks."""
+        """Whether the study was run in parts that were joined. Only such a run counts its networks."""
         return "networks" in self.provenance
 
 
@@ -62,7 +62,7 @@ class Column:
 class Cell:
     """One entry: the text that is shown, and the unrounded number behind it in the column's unit.
 
-    `best` marks a value than which no other in its column is better beyond chance, `of_runs` a mean over the
+    `best` marks a value that no other in its column beats beyond chance, and `of_runs` a mean over the
     `count` runs of an objective.
     """
 
@@ -86,7 +86,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class ExhibitTable:
-    """A table of one source; one that is `folded` waits on the page to be opened."""
+    """A table of one source. If it is `folded`, the reader opens it on the page."""
 
     name: str
     title: str
@@ -127,9 +127,9 @@ class Curve:
 class Raster:
     """A map of numbers: a cell for each row and column, from the top left; None where there is no number.
 
-    `low` and `high` are the ends of the scale of colours. Rows and columns are named by words, or, where
-    slugs are given, by the marks of objectives. `is_scale`: it explains the colours of others, and no cell of
-    it is a measurement.
+    `low` and `high` are the ends of the colour scale. Rows and columns are named by words or, if slugs are
+    given, by the marks of objectives. If `is_scale`, the map explains the colours of other maps, and none of
+    its cells is a measurement.
     """
 
     rows: tuple[str, ...]
@@ -144,7 +144,7 @@ class Raster:
 
 @dataclass(frozen=True)
 class Bar:
-    """A length upwards that a panel draws, so that panels of different scales can be compared."""
+    """A vertical scale bar that lets readers compare panels of different scales."""
 
     length: float
     label: str
@@ -152,10 +152,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; several make a figure. Directly labelled where `labelled`; a map where `raster`.
+    """One pair of axes; several make a figure.
 
-    Not `numbered`: what lies upwards is in an order, and has no numbers. `y_unit` is the unit upwards, where
-    the label does not end with it.
+    If `labelled`, the marks have labels beside them; with a `raster`, the panel is a map. If not `numbered`,
+    the vertical axis has an order but no numbers. `y_unit` is the unit of the vertical axis if its label does
+    not end with it.
     """
 
     name: str
@@ -189,7 +190,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Small PNGs of images of one class that were taken for another; `count` of how many, and in per cent."""
+    """Small PNGs of images of one class that were classified as another, with their count and percentage."""
 
     truth: str
     taken_for: str
@@ -200,7 +201,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Gallery:
-    """What one network confuses on one task, the most frequent first."""
+    """The confusions of one network on one task, the most frequent first."""
 
     name: str
     title: str
@@ -211,7 +212,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Missing:
-    """What an exhibit lacks because nothing measured it, and the command that measures it.
+    """A quantity that an exhibit lacks because nothing measured it, and the command that measures it.
 
     >>> print(Missing("kNN transfer").run_by("quickstart"))
     kNN transfer: not measured: run `penultimate run quickstart`
@@ -222,7 +223,7 @@ class Missing:
     why: str = ""
 
     def run_by(self, study: str) -> Missing:
-        """Return the same, measured by a study of this package."""
+        """Return the same gap with the command that runs a study of this package."""
         return replace(self, command=f"penultimate run {study}")
 
     def __str__(self) -> str:
@@ -231,12 +232,12 @@ class Missing:
 
 @dataclass(frozen=True)
 class Built:
-    """What an exhibit came to: one table or figure of the paper, regenerated from a study's rows.
+    """A finished exhibit: one table or figure of the paper, regenerated from a study's rows.
 
-    `missing` says what was not measured (the notes say it too). One that is not `wanted` holds nothing, for
-    the study asks for nothing of the kind: the page leaves it out. `unfinished` says how far a study has come
-    that is not finished, `short` is what contents call it, `finding` the note that says what came out,
-    `paper_says` the one that says what the paper says.
+    `missing` lists what was not measured (so do the notes). If it is not `wanted`, the study asks for nothing
+    of the kind, and the page leaves it out. `unfinished` is the progress of an unfinished study, `short` the
+    title in the page's contents, `finding` the note with the result here, and `paper_says` the note with the
+    paper's statement.
     """
 
     name: str
@@ -256,17 +257,17 @@ class Built:
 
     @property
     def is_measured(self) -> bool:
-        """Whether it shows anything of this study, and not the paper's numbers alone."""
+        """Whether the exhibit shows any number of this study, rather than the paper's numbers alone."""
         of_tables = {table.source for table in self.tables}
         return "ours" in of_tables | {panel.source for figure in self.figures for panel in figure.panels}
 
     @property
     def number(self) -> str:
-        """The paper's name for it, such as "Table E.1"."""
+        """The paper's name for the exhibit, such as "Table E.1"."""
         return number_of(self.name)
 
     def titled(self, title: str) -> str:
-        """Return a title of it, behind the paper's name for it if the paper has one.
+        """Return a title, preceded by the paper's name for the exhibit if there is one.
 
         >>> Built("figure5", "", "").titled("A title"), Built("claims", "", "").titled("A title")
         ('Figure 5. A title', 'A title')

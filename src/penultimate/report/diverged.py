@@ -1,4 +1,4 @@
-"""Runs whose loss turned NaN: named wherever their numbers would stand."""
+"""Runs whose loss turned NaN. Exhibits name them where their numbers would stand."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from penultimate.report.base import StudyResults
 from penultimate.report.text import plain
 
 _RunKey: TypeAlias = tuple[str, int | None, str, str]
-"""A run's objective and seed, its architecture unless it is the one shown, its arm."""
+"""A run's objective, seed, architecture (empty for the one shown) and arm."""
 
 
 @dataclass(frozen=True)
 class DivergedRun:
-    """A run that is left out of every mean; `backbone` is empty for the architecture that exhibits show,
-    `arm` for the main one."""
+    """A run that is left out of every mean.
+
+    `backbone` is empty for the architecture that exhibits show, and `arm` for the main arm.
+    """
 
     objective: str
     seed: int | None
@@ -34,8 +36,9 @@ class DivergedRun:
 
 
 def diverged_runs(results: StudyResults, labels: Mapping[str, str], backbone: str) -> tuple[DivergedRun, ...]:
-    """Return the diverged runs of all arms and architectures: those that left rows,
-    then those of provenance alone.
+    """Return the diverged runs of all arms and architectures.
+
+    Those that left rows come first, then those that only the provenance names.
 
     `labels` name the objectives by their specs; `backbone` is the architecture that is shown.
     """

@@ -1,4 +1,4 @@
-"""What a study asks for today that a kept run of it does not hold, because it was measured before."""
+"""Measurements that a study asks for today and that a kept run lacks because it is older."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from penultimate.report.text import listed, plain
 
 
 def todays(name: str) -> Mapping[str, Any]:
-    """Return the description of the registered study of this name; an empty one where there is none."""
+    """Return the description of the registered study of this name, or an empty one if there is none."""
     from penultimate.study import load_study
 
     return load_study(name).describe() if name in registry.names("study") else {}
 
 
-def told(results: StudyResults) -> str:
-    """Return a sentence that says what today's study has besides; "" where it has no more."""
-    more = _more(results.description, results.today)
-    return f"{_when(results)}, before {_study(results)} had {listed(more)}." if more else ""
+def additions_note(results: StudyResults) -> str:
+    """Return a sentence that lists what today's study has in addition, or an empty string."""
+    more = _additions(results.description, results.today)
+    return f"{_date_phrase(results)}, before {_study(results)} had {listed(more)}." if more else ""
 
 
 def with_reason(
     gap: Missing, results: StudyResults, needed: Iterable[tuple[Quantity, tuple[str, ...]]]
 ) -> Missing:
-    """Return a gap with its reason, where the study asks only today for any of the quantities that it needs.
+    """Return a gap, with the reason if only today's study asks for any of the quantities that it needs.
 
-    Each quantity comes with the arms whose networks it may be of.
+    Each quantity comes with the arms whose networks may have it.
     """
-    fresh = _asked(results.today) - _asked(results.description)
+    fresh = _measurements_asked(results.today) - _measurements_asked(results.description)
     if not any(arm in arms and one.is_yielded_by(kind) for one, arms in needed for arm, kind in fresh):
         return gap
-    when = _when(results)
+    when = _date_phrase(results)
     why = f"{when[0].lower()}{when[1:]}, before {_study(results)} asked for it;"
     return dataclasses.replace(gap, why=why).run_by(_study(results))
 
 
-def _when(results: StudyResults) -> str:
+def _date_phrase(results: StudyResults) -> str:
     day = results.provenance.get("measured", "")
     return f"This run was measured{f' on {plain(day)}' if day else ''}"
 
@@ -52,8 +52,8 @@ def _study(results: StudyResults) -> str:
     return plain(results.description.get("name", ""))
 
 
-def _asked(description: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return what a study asks for, each measurement with an arm of which it is asked."""
+def _measurements_asked(description: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return the measurements that a study asks for, each with the arm whose networks it measures."""
     of_all = description.get("measure", ())
     return {
         (str(block.get("arm", "")), name_in(text))
@@ -62,8 +62,8 @@ def _asked(description: Mapping[str, Any]) -> set[tuple[str, str]]:
     }
 
 
-def _more(pinned: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
-    """Return what only today's study has: objectives, data sets, arms, architectures, measurements, seeds."""
+def _additions(pinned: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
+    """Return the objectives, data sets, arms, architectures, measurements and seeds that are new today."""
     if not today:
         return []
     then, now = StudyNetworks(pinned), StudyNetworks(today)
@@ -73,7 +73,10 @@ def _more(pinned: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
         "data set": [plain(card(name).title) for name in today["targets"] if name not in pinned["targets"]],
         "arm": [plain(arm) for arm in now.arms if arm not in then.arms],
         "architecture": [plain(name) for name in now.backbones if name not in then.backbones],
-        "measurement": sorted({kind for _, kind in _asked(today)} - {kind for _, kind in _asked(pinned)}),
+        "measurement": sorted(
+            {kind for _, kind in _measurements_asked(today)}
+            - {kind for _, kind in _measurements_asked(pinned)}
+        ),
     }
     said = [
         f"the {what}{'s' if len(names) > 1 else ''} {listed(names)}" for what, names in more.items() if names

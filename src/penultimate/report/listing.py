@@ -1,7 +1,7 @@
-"""Which study measures each exhibit, and how far the studies of a store have come with it.
+"""The list of exhibits: which study measures each, and how much of it the studies of a store have done.
 
-Answered at once: from the list of finished steps, and from the rows of the first and the last step of a kind,
-which show what steps of that kind hold. Nothing here needs numbers, let alone tensors.
+The answer is immediate because it needs only the list of finished steps, and the rows of the first and the
+last step of each kind, which show what steps of that kind hold. No number is computed here.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.spec import EVALUATE, Exhibit, all_exhibits
 
 ANY_STUDY = "any study"
-"""Said of an exhibit that is made from a study's settings alone."""
+"""The state of an exhibit that is made from a study's settings alone."""
 NOT_MEASURED = "not measured"
 ON_ITS_PAGE = "on its page"
-"""Said of an exhibit of networks and data of one's own, which any evaluation measures."""
+"""The state of an exhibit of the user's own networks and data, which any evaluation measures."""
 SORTING = ("metric", "target", "split", "setting", "backbone")
-"""The columns by which exhibits tell rows apart, with whether they name a layer and an epoch."""
+"""The columns by which exhibits distinguish rows, and whether these name a layer and an epoch."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How far a study has come with an exhibit: the finished steps among those that hold its numbers.
+    """The progress of a study with an exhibit: the finished steps among those that hold its numbers.
 
-    `lacks`: the study has no step for some of its quantities.
+    If it `lacks`, the study has no step for some of the quantities.
     """
 
     study: str
@@ -44,12 +44,12 @@ class Coverage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every number of the exhibit that can be measured is."""
+        """Whether every number of the exhibit that can be measured has been measured."""
         return self.done == self.total > 0 and not self.lacks
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
-        """The more, the better."""
+        """The key by which coverages are compared: the greatest is the best."""
         return self.is_whole and not self.limited, self.is_whole, self.done
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of one kind in one arm of a study; `sample`: rows that some of them have left."""
+    """The steps of one kind in one arm of a study, with a `sample` of the rows that they left."""
 
     kind: str
     arm: str
@@ -73,16 +73,14 @@ class Steps:
     sample: tuple[Row, ...] = field(repr=False, default=())
 
     def hold(self, quantity: Quantity, exhibit: Exhibit, backbone: str) -> bool:
-        """Return whether a quantity comes from them: as their rows show,
-        else as their measurement declares.
-        """
+        """Return whether these steps yield a quantity, by their rows or else by their declaration."""
         if self.done:
             return any(exhibit.covers(quantity, row) and exhibit.is_of(row, backbone) for row in self.sample)
         return self.arm in exhibit.arms_of(quantity) and quantity.is_yielded_by(self.kind)
 
 
 def states(root: Path | str) -> dict[str, str]:
-    """In which state each exhibit is in a store, in words.
+    """Return the state of each exhibit in a store, in words.
 
     >>> set(states("no-such-folder").values()) == {"not measured", "any study", "on its page"}
     True
@@ -93,7 +91,7 @@ def states(root: Path | str) -> dict[str, str]:
 
 
 def lines(root: Path | str) -> list[str]:
-    """Return what `penultimate list exhibits` prints: name, study, state and summary of each."""
+    """Return the lines of `penultimate list exhibits`: name, study, state and summary of each exhibit."""
     known = states(root)
     table = [("exhibit", "measured by", f"in {root}", "")]
     for exhibit in all_exhibits():
@@ -121,7 +119,7 @@ def _state(exhibit: Exhibit, studies: Iterable[tuple[StudyFolder, list[Steps]]])
 
 
 def _coverage(exhibit: Exhibit, folder: StudyFolder, steps: list[Steps]) -> Coverage:
-    """Steps that hold any of the quantities; where one has none, another split of the same may stand in."""
+    """Count the steps that hold any of the quantities; another split may replace one that no step holds."""
     backbone = next(iter(folder.backbones), "")
     holders: dict[tuple[str, str], Steps] = {}
     held: dict[tuple[str, ...], bool] = {}
@@ -157,7 +155,7 @@ def _steps(folder: StudyFolder) -> list[Steps]:
 
 
 def _rows(file: Path, arm: str) -> list[Row]:
-    """Return one row of each sort that a step has left, marked as of this arm."""
+    """Return one row of each sort that a step has left, with this arm as its arm."""
     sorts: dict[tuple[object, ...], dict[str, Any]] = {}
     for line in file.read_text(encoding="utf-8").split("\n")[:-1]:
         cells = renamed(json.loads(line))

@@ -1,4 +1,4 @@
-"""The rows of a study as exhibits ask for them: by objective and seed, those of diverged runs kept apart."""
+"""The rows of a study as exhibits need them: by objective and seed, without those of diverged runs."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Series: TypeAlias = dict[Seed, list[tuple[float, float]]]
 """The points (epoch, value) of the runs of one objective, by seed."""
 _Key = TypeVar("_Key", str, tuple[str, ...])
 _Place: TypeAlias = tuple[str, str, str]
-"""Where a number stands: its metric, target and split."""
+"""The place of a number: its metric, target and split."""
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """The rows of one architecture and one arm of a study: those of the main ones, unless asked otherwise.
+    """The rows of one architecture and one arm of a study, by default of the main ones.
 
     `objectives` are those that the arm compares with each other, in the study's order. `targets` are the data
-    sets whose images have one class each, `several_labels` those of several labels. Made by `admit` only;
-    `in_arm` and `with_backbone` give the rows of another arm or architecture.
+    sets whose images have one class each, `several_labels` those whose images have several labels. Only
+    `admit` makes one; `in_arm` and `with_backbone` return the rows of another arm or architecture.
     """
 
     results: StudyResults
@@ -52,18 +52,18 @@ class Measurements:
 
     @cached_property
     def networks(self) -> StudyNetworks:
-        """What the study's description says of its networks."""
+        """The networks that the study's description lists."""
         return StudyNetworks(self.results.description)
 
     @cached_property
     def objectives(self) -> tuple[StudyObjective, ...]:
-        """The objectives of this arm as the study lists them, then any that only its rows know."""
+        """The objectives of this arm in the order of the study, then any that only its rows name."""
         measured = dict.fromkeys(filter(None, self._of_arm.column("objective")))
         return self.networks.objectives(self.arm, measured)
 
     @property
     def softmax(self) -> str:
-        """The spec of softmax, with which others are compared; empty where the study does not have it."""
+        """The spec of softmax, the baseline; empty if the study does not have it."""
         return next((each.spec for each in self.objectives if each.slug == "softmax"), "")
 
     def objective(self, spec: str) -> StudyObjective:
@@ -71,7 +71,7 @@ class Measurements:
         return next(objective for objective in self.objectives if objective.spec == spec)
 
     def in_arm(self, arm: str) -> Measurements:
-        """Return the measurements of another arm of the study; empty where it has none of that name."""
+        """Return the measurements of another arm of the study; they are empty if it has no such arm."""
         other_arms = self._other_arms
         return self if arm == self.arm else other_arms.setdefault(arm, dataclasses.replace(self, arm=arm))
 
@@ -89,22 +89,22 @@ class Measurements:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The architectures beside the main one; if it is alone and further in a paper, itself."""
+        """The architectures besides the main one, or the main one if it is alone and a further one."""
         return self.backbones[1:] or tuple(filter(is_further, self.backbones))
 
     @property
     def of_others(self) -> tuple[Measurements, ...]:
-        """The measurements of each further architecture; of this one, where the study has no other."""
+        """The measurements of each further architecture, or of this one if the study has no other."""
         return tuple(map(self.with_backbone, self.further)) or (self,)
 
     def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
-        """Return the measurements of the networks of these seeds alone."""
+        """Return the measurements of the networks of these seeds only."""
         kept = Table(row for row in self.results.table if {row.seed, row.seed_b} - {None} <= {*seeds})
         return dataclasses.replace(self, results=dataclasses.replace(self.results, table=kept))
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
-        """The arms of the study, the main one first, then any that only rows know."""
+        """The arms of the study, the main one first, then any that only rows name."""
         measured = filter(None, dict.fromkeys(self.results.table.column("arm")))
         return tuple(dict.fromkeys((*self.networks.arms, *measured)))
 
@@ -113,18 +113,16 @@ class Measurements:
         """The architectures of the study, the main one first."""
         listed = self.networks.backbones
         measured = tuple(filter(None, dict.fromkeys(self.results.table.column("backbone"))))
-        # Rows that the description does not know are of a study of their own.
+        # If the description names none of the measured architectures, the rows come from another study.
         return tuple(dict.fromkeys((*(listed if {*listed} & {*measured} or not measured else ()), *measured)))
 
     @property
     def recipe(self) -> Mapping[str, Any]:
-        """The recipe of the arm's first grid; empty where nothing was trained here."""
+        """The recipe of the arm's first grid; empty if nothing was trained here."""
         return self.networks.recipe(self.arm)
 
     def recipe_of(self, objective: StudyObjective) -> Mapping[str, Any]:
-        """Return the recipe that an objective of this arm was trained with;
-        empty if it was not trained here.
-        """
+        """Return the recipe that trained an objective of this arm; empty if it was not trained here."""
         return self.networks.recipe(self.arm, self.backbone, objective.spec)
 
     @property
@@ -134,7 +132,7 @@ class Measurements:
 
     @property
     def words(self) -> dict[str, str]:
-        """What captions and titles may hold in braces."""
+        """The words that captions and titles may hold in braces."""
         return {
             "source": self.title,
             "name": plain(self.networks.study),
@@ -143,16 +141,14 @@ class Measurements:
         }
 
     def rows(self, metric: str, split: str = "test", target: str = "") -> Table:
-        """Return all rows of a metric on a split of a target (by default, of the source),
-        diverged runs apart.
-        """
+        """Return all rows of a metric on a split of a target (default: the source), without diverged runs."""
         return self._rows.get((metric, target or self.source, split), Table())
 
     @cached_property
     def _rows(self) -> dict[_Place, Table]:
         places: dict[_Place, list[Row]] = {}
         for row in self._of_arm:
-            # A row of no architecture is a given network's, or an image set's.
+            # A row without an architecture belongs to a given network or to a set of images.
             if row.status != "diverged" and row.backbone in (None, self.backbone or row.backbone):
                 place = (row.metric, row.target or self.source, row.split or "test")
                 places.setdefault(place, []).append(row)
@@ -163,9 +159,9 @@ class Measurements:
         return self.results.table.where(arm=self.arm or None)
 
     def runs(self, metric: str, target: str = "", split: str = "test", setting: str = "") -> ByRun:
-        """Return the final values under one condition, of every objective that has any, in the study's order.
+        """Return the final values under one condition for every objective that has any, in the study's order.
 
-        Raises RequestError for two values of one quantity.
+        Raises RequestError if there are two values of one quantity.
         """
         return self.conditions(metric, target, split).get(setting, {})
 
@@ -195,9 +191,7 @@ class Measurements:
         return {name: self._in_order(runs) for name, runs in values.items()}
 
     def is_own(self, row: Row) -> bool:
-        """Return whether a row holds a number of one network; not a plug-in's under the name
-        of a built-in one.
-        """
+        """Return whether a row holds a number of one network, and not a plug-in's under a built-in name."""
         of_plugin = _measured_by(row) in self._plugin_steps
         return _is_number(row) and not (of_plugin and row.metric in built_in_yields())
 
@@ -209,9 +203,7 @@ class Measurements:
         }
 
     def course(self, objective: StudyObjective, quantity: Quantity) -> Series:
-        """Return the points of a quantity over the epochs; over "targets" the mean,
-        where all of them have one.
-        """
+        """Return the points of a quantity over the epochs; for "targets", the mean where all have a value."""
         if quantity.target != TARGETS:
             target = "" if quantity.target == SOURCE else quantity.target
             return self.curve(objective, quantity.metric_on(target or self.source), quantity.split, target)
@@ -241,8 +233,8 @@ class Measurements:
     def values(self, quantity: Quantity) -> ByRun:
         """Return the final values of a quantity by objective and seed, not scaled.
 
-        Over "targets" the mean over all of them, of the runs that were measured on every one; for a quantity
-        under every value of a setting, `by_setting`.
+        For "targets" they are means over all targets, for the runs that were measured on each of them. A
+        quantity under every value of a setting needs `by_setting`.
         """
         if quantity.target == "targets":
             return mean_of([self.on_target(quantity, target) for target in self.targets])
@@ -252,9 +244,7 @@ class Measurements:
         return self.on_target(quantity, places.get(quantity.target, quantity.target))
 
     def by_setting(self, quantity: Quantity) -> dict[tuple[str, ...], ByRun]:
-        """Return the final values of a quantity of the source under every value of its settings,
-        ascending.
-        """
+        """Return the final values of a quantity of the source for each value of its settings, ascending."""
         names = quantity.setting.split(", ")
         measurements = self.in_arm(quantity.arm)
 
@@ -275,8 +265,9 @@ class Measurements:
         return frozenset(map(name_in, self.networks.of_plugins))
 
     def plugin_values(self, text: str) -> dict[tuple[str, str, str, str], ByRun]:
-        """Return all final values of a plug-in's measurement: {(metric, target, split, layer or setting):
-        runs}.
+        """Return all final values of a plug-in's measurement.
+
+        The keys are (metric, target, split, layer or setting).
         """
         values: dict[tuple[str, str, str, str], ByRun] = {}
         for place, rows in self._rows.items():
@@ -288,7 +279,7 @@ class Measurements:
 
     @cached_property
     def _seeds_of(self) -> dict[str, set[Seed]]:
-        """The seeds of every objective of which anything was measured."""
+        """The seeds of every objective for which anything was measured."""
         seeds: dict[str, set[Seed]] = {}
         for rows in self._rows.values():
             for row in rows:
@@ -298,17 +289,17 @@ class Measurements:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Every seed of which anything was measured."""
+        """Every seed for which anything was measured."""
         measured = {seed for of_objective in self._seeds_of.values() for seed in of_objective}
         return tuple(sorted(seed for seed in measured if seed is not None))
 
     def run_counts(self) -> tuple[int, ...]:
-        """Of how many runs each objective has been measured; those of none are left out."""
+        """The number of measured runs of each objective that has any."""
         seeds = self._seeds_of
         return tuple(len(seeds[each.spec]) for each in self.objectives if each.spec in seeds)
 
     def runs_phrase(self, *arms: str) -> str:
-        """Return how many runs stand behind a mean of an objective, of this arm and of others."""
+        """Return the number of runs behind a mean of an objective, in this arm and others, in words."""
         grids = self.networks.grids(self.arm)
         planned = len(grids[0].get("seeds", ())) if grids else 0
         counts = [*self.run_counts(), *(count for arm in arms for count in self.in_arm(arm).run_counts())]
@@ -317,7 +308,7 @@ class Measurements:
 
     @cached_property
     def temperatures(self) -> tuple[tuple[float, StudyObjective], ...]:
-        """The objectives of this arm by the temperature of cosine softmax, ascending; others left out."""
+        """The cosine softmax objectives of this arm with their temperatures, in ascending order."""
         from penultimate.objectives.sweeps import temperature_of
 
         pairs = [(temperature_of(objective.spec), objective) for objective in self.objectives]
@@ -326,7 +317,7 @@ class Measurements:
 
     @cached_property
     def diverged(self) -> tuple[DivergedRun, ...]:
-        """The runs that ended as NaN: those that left rows, then those that provenance names."""
+        """The runs that ended as NaN: those that left rows, then those that the provenance names."""
         labels = {
             each.spec: each.label for arm in reversed(self.arms) for each in self.in_arm(arm).objectives
         }
@@ -334,9 +325,9 @@ class Measurements:
 
 
 def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
-    """Return the measurements of a study, if they may be shown as evidence.
+    """Return the measurements of a study.
 
-    Raises RequestError for a limited study unless `allow_limited`.
+    Raises RequestError for a limited study unless `allow_limited`, because it is not evidence.
     """
     description = results.description
     for kept in description.get("cards", ()):
@@ -367,7 +358,7 @@ def _measured_by(row: Row) -> str:
 
 
 def run_name(seed: Seed) -> str:
-    """Return a run among those of its objective.
+    """Return the name of a run among those of its objective.
 
     >>> run_name(3), run_name(None)
     ('seed 3', 'not trained here')
@@ -376,7 +367,7 @@ def run_name(seed: Seed) -> str:
 
 
 def _natural(text: str) -> tuple[float, str]:
-    """Sorts numbers by their value, before words."""
+    """Return a key that sorts numbers by their value, before words."""
     try:
         return float(text), ""
     except ValueError:
@@ -388,7 +379,7 @@ def _by_seed(item: tuple[Seed, object]) -> int:
 
 
 def mean_of(columns: Sequence[ByRun]) -> ByRun:
-    """Return the mean over columns, of the runs that stand in every one of them."""
+    """Return the mean over columns for the runs that have a value in each of them."""
     means: ByRun = {}
     for spec in columns[0] if columns else ():
         of_columns = [runs.get(spec, {}) for runs in columns]

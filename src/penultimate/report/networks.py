@@ -1,4 +1,4 @@
-"""What a study's description says of its networks: its grids, by arm and by architecture."""
+"""The networks in a study's description: its grids, by arm and by architecture."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.text import plain
 
 USUAL_PAGE, OF_EVALUATIONS = "usual", "evaluation"
-"""The pages of studies that name none: of those that train networks, which the paper that comes with the
-package registers, and of those that do not."""
+"""The default pages: of studies that train networks (the package's paper registers it), and of others."""
 FURTHER = ("inception_v3", "allcnnc", "wrn16_8")
-"""The papers' architectures beside ResNet-50: a study of one alone shows it as they do."""
+"""The papers' architectures besides ResNet-50. A study of one of them alone shows it as the papers do."""
 
 
 def is_further(backbone: str) -> bool:
@@ -34,9 +33,9 @@ def is_further(backbone: str) -> bool:
 
 @dataclass(frozen=True)
 class StudyObjective:
-    """An objective of the study: its short name, its label for people, its canonical spec string.
+    """An objective of the study: its short name, its label for readers, and its canonical spec string.
 
-    A network that was not trained here is an objective of its own, with one run.
+    A network that was not trained here counts as a separate objective with one run.
     """
 
     slug: str
@@ -52,9 +51,9 @@ class StudyNetworks:
 
     @property
     def study(self) -> str:
-        """The study as commands name it: by its file or name, or that of the one it is a changed form of."""
+        """The study as commands name it: its file or name, or that of the study from which it was changed."""
         typed: list[str] = []
-        with contextlib.suppress(ValueError):  # from Python any text may stand here
+        with contextlib.suppress(ValueError):  # a call from Python may leave any text here
             typed = shlex.split(str(self.description.get("command", "")))
         if typed[:2] == ["penultimate", "run"] and typed[2:3] and not typed[2].startswith("-"):
             return shlex.quote(typed[2])
@@ -62,7 +61,7 @@ class StudyNetworks:
         return next((str(self.description[key]) for key in known if self.description.get(key)), "")
 
     def grids(self, arm: str = "", backbone: str = "") -> list[Mapping[str, Any]]:
-        """Return the grids and given networks of an arm; those of one architecture, where it is named."""
+        """Return the grids and given networks of an arm, or only those of one architecture."""
         return [
             block
             for block in self.description.get("networks", ())
@@ -76,7 +75,7 @@ class StudyNetworks:
 
     @property
     def are_given(self) -> bool:
-        """Whether none of the networks was trained in the study, whatever they are called."""
+        """Whether none of the networks was trained in the study, whatever their names."""
         blocks = self.description.get("networks", ())
         return any("given" in block for block in blocks) and not any("recipe" in block for block in blocks)
 
@@ -92,53 +91,53 @@ class StudyNetworks:
         return tuple(dict.fromkeys(name for block in self.grids() for name in block.get("backbones", ())))
 
     def specs(self, arm: str = "", backbone: str = "") -> set[str]:
-        """Return the objectives that an arm trains, and its given networks."""
+        """Return the specs of the objectives that an arm trains, and of its given networks."""
         grids = self.grids(arm, backbone)
         return {spec for block in grids for spec in (*block.get("objectives", ()), *block.get("given", ()))}
 
     def recipe(self, arm: str = "", backbone: str = "", spec: str = "") -> Mapping[str, Any]:
-        """Return the recipe of the first grid, or of that of an objective;
-        empty where nothing was trained here.
-        """
+        """Return the recipe of the first or an objective's grid; empty if nothing was trained here."""
         trained = [block for block in self.grids(arm, backbone) if "recipe" in block]
         return next((block["recipe"] for block in trained if not spec or spec in block["objectives"]), {})
 
     def objectives(self, arm: str, measured: Collection[str]) -> tuple[StudyObjective, ...]:
-        """Return the objectives of an arm as the study lists them, then those that were measured besides."""
+        """Return the objectives of an arm in the order of the study, then others that were measured."""
         given = {name for block in self.description.get("networks", ()) for name in block.get("given", ())}
         listed = {
-            spec: StudyObjective(_of_given(spec) if spec in given else slug, plain(label), spec)
+            spec: StudyObjective(_given_slug(spec) if spec in given else slug, plain(label), spec)
             for entry in self.description.get("objectives", ())
             for spec, slug, label in [(str(entry["spec"]), str(entry["slug"]), entry["label"])]
         }
         of_arm = self.specs(arm) | {*measured}
         specs = [spec for spec in listed if spec in of_arm]
         specs += [spec for spec in measured if spec not in listed]
-        return _told_apart([listed.get(spec, StudyObjective(spec, plain(spec), spec)) for spec in specs])
+        return _with_distinct_labels(
+            [listed.get(spec, StudyObjective(spec, plain(spec), spec)) for spec in specs]
+        )
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Everything that is measured of whichever networks, as spec strings."""
+        """All measurements that the study asks for, of any of its networks, as spec strings."""
         blocks = (self.description, *self.description.get("networks", ()))
         return tuple(dict.fromkeys(str(text) for block in blocks for text in block.get("measure") or ()))
 
     def requested(self, name: str) -> Requested | None:
-        """Return a measurement as it is asked for, under its first settings; None where it is not."""
+        """Return a measurement with the settings of its first request, or None if there is no request."""
         found = next((text for text in self.asked if name_in(text) == name), None)
         return requested(found) if found else None
 
     @property
     def of_plugins(self) -> tuple[str, ...]:
-        """What plug-ins measure of them, as spec strings."""
+        """The plug-ins' measurements of the networks, as spec strings."""
         known = registry.names("measurement")
         built_in = {name for name in known if not registry.entry("measurement", name).is_plugin}
         return tuple(text for text in self.asked if name_in(text) not in built_in)
 
 
-def _of_given(name: str) -> str:
+def _given_slug(name: str) -> str:
     """Return the slug of a network that was not trained here, which is never that of an objective.
 
-    >>> _of_given("resnet50"), _of_given("softmax")
+    >>> _given_slug("resnet50"), _given_slug("softmax")
     ('resnet50', 'network softmax')
     """
     from penultimate.objectives.presets import resolve
@@ -159,11 +158,11 @@ def name_in(text: str) -> str:
     return text.partition("(")[0]
 
 
-def _told_apart(objectives: list[StudyObjective]) -> tuple[StudyObjective, ...]:
-    """Return the objectives with labels that readers can tell apart, whatever else is keyed by them.
+def _with_distinct_labels(objectives: list[StudyObjective]) -> tuple[StudyObjective, ...]:
+    """Return the objectives with labels that readers can tell apart.
 
-    Those of one label have their hyperparameters behind it; names that still look the same, such as those of
-    networks that differ in blanks or in the form of an accented letter, are numbered.
+    Objectives that share a label get their hyperparameters behind it. Names that still look the same, such as
+    those of networks that differ in blanks or in the form of an accented letter, are numbered.
     """
     alike = Counter(_as_seen(objective.label) for objective in objectives)
     detailed = [
@@ -184,13 +183,13 @@ def _told_apart(objectives: list[StudyObjective]) -> tuple[StudyObjective, ...]:
 
 
 def _as_seen(label: str) -> str:
-    """Return a label as it looks: without blanks at its ends, marks of no width, and forms of a letter."""
+    """Return a label as it looks: without outer blanks, invisible characters and variants of letters."""
     shown = unicodedata.normalize("NFKC", label)
     return " ".join("".join(each for each in shown if unicodedata.category(each) != "Cf").split())
 
 
 def _arguments(spec: str) -> str:
-    """Return the hyperparameters of a spec, which tell objectives of one label apart."""
+    """Return the hyperparameters of a spec, which distinguish objectives that share a label."""
     try:
         terms = registry.parse_sum(spec)
     except RequestError:

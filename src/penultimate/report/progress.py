@@ -1,4 +1,4 @@
-"""How far a study has come, how it goes on, and why what was measured has no value."""
+"""The progress of a study, the command that continues it, and the reasons of undefined measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penultimate.report.text import counted, plain
 
 
 def unfinished(measurements: Measurements) -> str:
-    """Return how far a study has come, such as "98 of 187 steps", where it is not finished; else ""."""
+    """Return the progress of an unfinished study, such as "98 of 187 steps", or an empty string."""
     provenance = measurements.results.provenance
     counts = {
         "networks": [provenance.get("networks", (0, 0))],  # of a study that was joined of parts
@@ -26,7 +26,7 @@ def unfinished(measurements: Measurements) -> str:
 
 
 def way_on(measurements: Measurements, quantities: Collection[Quantity]) -> str:
-    """Return the study's own command, if it has all their arms, and steps to do that yield any; else ""."""
+    """Return the study's own command if it will still yield any of the quantities, or an empty string."""
     if not {quantity.arm for quantity in quantities} <= {*measurements.arms}:
         return ""
     provenance = measurements.results.provenance
@@ -36,7 +36,7 @@ def way_on(measurements: Measurements, quantities: Collection[Quantity]) -> str:
 
 
 def undefined(measurements: Measurements, quantities: Collection[Quantity]) -> str:
-    """Why what measures any of the quantities has no value; "" where it has one, or is not done."""
+    """Return why the quantities have no value; empty if one has a value or is not measured yet."""
     results = measurements.results
     reasons = {
         plain(why).rstrip("."): None
@@ -48,7 +48,7 @@ def undefined(measurements: Measurements, quantities: Collection[Quantity]) -> s
 
 
 def whose(provenance: Mapping[str, Any], step: str) -> str:
-    """Return the network and the task of a step that failed or has no value, by their names."""
+    """Return the names of the network and the task of a step that failed or has no value."""
     known = {**provenance.get("undefined_of", {}), **provenance.get("failed", {})}.get(step, {})
     names = [known[name] for name in ("network", "target") if known.get(name)]
     return " on ".join(map(plain, names)) or step.partition(".")[2].rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What an exhibit names: a quantity that some measurement yields, and how its numbers are shown."""
+"""The quantities that exhibits name: what some measurement yields, and how its numbers are shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE, TARGETS = "source", "targets"
 
 @dataclass(frozen=True)
 class Quantity:
-    """One quantity of every network: which rows hold it, and how its column or axis looks.
+    """One quantity of every network: which rows hold it, and how its column or axis is shown.
 
     metric      the metric of its rows; "{accuracy}" in it stands for the official accuracy of the target
     split       the split of its rows
@@ -36,10 +36,10 @@ class Quantity:
     key         its column in a CSV file
     scale       what a number is multiplied by before it is shown
     digits      how many decimals are shown
-    best        whether what none beats in a column is bold, and which is better: "high" or "low"
+    best        which is better, "high" or "low", if the values that none in their column beats are bold
     with_error  whether the standard error stands beside the mean
-    optional    whether an exhibit is whole without it, and leaves it out where nothing measured it
-    or_arm      the arm whose networks are meant instead, where a study has it
+    optional    whether an exhibit is complete without it, and leaves it out if nothing measured it
+    or_arm      the arm whose networks are meant instead, if a study has it
     """
 
     metric: str
@@ -62,11 +62,11 @@ class Quantity:
 
     @property
     def is_of_several(self) -> bool:
-        """Whether it is meant under every value of its setting."""
+        """Whether the quantity has a number for every value of its setting."""
         return bool(self.setting) and "=" not in self.setting
 
     def covers(self, row: Row) -> bool:
-        """Return whether a row of a study holds this quantity, of whichever network."""
+        """Return whether a row of a study holds this quantity, for any network."""
         if row.metric != self.metric and "{accuracy}" not in self.metric:
             return False
         along = "epochs" if row.epoch is not None else "layers" if row.layer is not None else ""
@@ -85,13 +85,13 @@ class Quantity:
         return target == {SOURCE: source, **shifts}.get(self.target, self.target)
 
     def metric_on(self, target: str) -> str:
-        """Return the metric of its rows about a data set: with the accuracy that is official there."""
+        """Return the metric of the rows about a data set, with the accuracy that is official there."""
         if "{accuracy}" not in self.metric:
             return self.metric
         return self.metric.replace("{accuracy}", str(card(target).accuracy))
 
     def is_yielded_by(self, kind: str) -> bool:
-        """Return whether steps of a kind are declared to yield it."""
+        """Return whether steps of a kind are declared to yield this quantity."""
         from penultimate.measures import Snapshots, measurement
 
         try:
@@ -106,7 +106,7 @@ class Quantity:
 
     @property
     def declared(self) -> Yield:
-        """What its measurement declares of it, by whichever accuracy is official."""
+        """The yield that its measurement declares; top-1 stands for any official accuracy."""
         from penultimate.measures.catalogue import built_in_yields
 
         return built_in_yields()[self.metric.replace("{accuracy}", "top1")]
@@ -116,12 +116,10 @@ class Quantity:
         return replace(self, arm=arm)
 
     def of_arms(self, arms: Sequence[str]) -> tuple[Quantity, ...]:
-        """Return the same quantity of each of these arms; itself where it has an arm of its own."""
+        """Return the same quantity of each of these arms, or only itself if it already has an arm."""
         return (self,) if self.arm else tuple(self.of_arm(arm) for arm in arms)
 
 
 def percent(metric: str, label: str = "", key: str = "", **others: Any) -> Quantity:
-    """Return an accuracy or another fraction, shown in per cent with one decimal unless `others` say
-    otherwise.
-    """
+    """Return an accuracy or another fraction, by default shown in per cent with one decimal."""
     return replace(Quantity(metric, label=label, key=key, unit="%", scale=100, digits=1), **others)

@@ -1,4 +1,4 @@
-"""What is said of a study's runs beside exhibits: which diverged, and which classes nothing validates."""
+"""Remarks on a study's runs beside exhibits: which diverged, and which classes lack validation images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def of_diverged(measurements: Measurements) -> list[str]:
 
 
 def not_validated(measurements: Measurements) -> list[str]:
-    """Return a sentence for each task that names the classes of which no image validates."""
+    """Return a sentence for each task that has classes without a validation image."""
     from penultimate.measures.further_training import had_no_say
 
     lacking = measurements.results.provenance.get("classes_not_validated", {})

@@ -1,4 +1,4 @@
-"""The runs behind an exhibit's means: those that have all of its numbers, and where any are missing."""
+"""The runs behind an exhibit's means: which have all of its numbers, and where runs are missing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from penultimate.report.text import counted, in_words, listed
 
 
 def shared_seeds(measurements: Measurements, quantities: Iterable[Quantity]) -> frozenset[int]:
-    """Return the seeds of which every objective has all that was measured of it of these quantities;
-    may be none.
+    """Return the seeds for which no objective lacks any of these quantities that it was measured for.
 
-    So has what is of no objective, such as training from scratch.
+    The set may be empty. Rows without an objective, such as training from scratch, count as one more.
     """
-    every = [seeds for one in quantities for *_, seeds in _behind(measurements.in_arm(one.arm), one)]
+    every = [seeds for one in quantities for *_, seeds in _seeds_behind(measurements.in_arm(one.arm), one)]
     return frozenset(set.intersection(*every)) if every else frozenset()
 
 
 class _Mean(NamedTuple):
-    """Over how many runs of an objective a mean is; how many the study asks for there, and has in all."""
+    """The number of runs behind a mean of an objective, and how many the study asks for and has."""
 
     label: str
     over: int
@@ -38,11 +37,10 @@ def fewer(
     tables: Iterable[ExhibitTable],
     shared: int | None = None,
 ) -> str:
-    """Return which means of these quantities and in these tables are over fewer runs than the study has;
-    or "".
+    """Return a sentence on means over fewer runs than the study has, or an empty string.
 
-    Where runs are missing that it asks for, these; else how many it asks for, where it has more. `shared` is
-    of how many runs all means are where they are to be of the same ones: 0 where no run has all.
+    It names the missing runs if the study asked for them, and otherwise how many runs it asks for. `shared`
+    is the number of runs that have every number, if all means must be over the same runs; it may be 0.
     """
     quantities = tuple(quantities)
     means = [mean for one in quantities for mean in _means(measurements.in_arm(one.arm), one)]
@@ -57,9 +55,9 @@ def fewer(
     if shared == 0 and runs > 1 and len({mean.label for mean in means if mean.runs}) > 1:
         return "No run has all of these numbers: the means are of different runs."
     if shared and (not lost or shared >= min(mean.asked for mean in every)):
-        return _of_each(shared, runs) if shared < runs else ""
+        return _means_over(shared, runs) if shared < runs else ""
     if len(lost) > 1 == len({*lost.values()}) and lost.keys() == {mean.label for mean in every}:
-        return _of_each(*lost.popitem()[1])
+        return _means_over(*lost.popitem()[1])
     if lost:
         short = [f"{label} {count} of {asked}" for label, (count, asked) in lost.items()]
         said = f"Means over fewer runs than the study asks for: {', '.join(short)}."
@@ -69,29 +67,29 @@ def fewer(
         return ""
     asked_for, of_study = ({*column} - {0} for column in list(zip(*means, strict=True))[2:])
     if len(asked_for) == len(of_study) == 1:
-        return _of_each(asked_for.pop(), of_study.pop())
+        return _means_over(asked_for.pop(), of_study.pop())
     numbers = listed([in_words(count) for count in sorted(asked_for, reverse=True)], "or")
     return f"Means over as many runs of each objective as the study asks for: {numbers}."
 
 
-def _of_each(count: int, runs: int) -> str:
+def _means_over(count: int, runs: int) -> str:
     of_runs = f"{in_words(count)} of the study's {counted(runs, 'run')} of each objective."
     return f"Means over {of_runs}" if count > 1 else of_runs.capitalize()
 
 
 def _means(measurements: Measurements, quantity: Quantity) -> Iterator[_Mean]:
-    """Yield the means of a quantity of each objective, wherever it has one."""
+    """Yield the mean of a quantity for each objective that has one."""
     runs = _planned(measurements)
-    for label, kind, seeds in _behind(measurements, quantity):
+    for label, kind, seeds in _seeds_behind(measurements, quantity):
         yield _Mean(label, len(seeds), _planned(measurements, kind).get(label, 0), runs.get(label, 0))
 
 
 def _in_tables(
     measurements: Measurements, means: Iterable[_Mean], arms: set[str], tables: Iterable[ExhibitTable]
 ) -> Iterator[_Mean]:
-    """Yield the means in cells, of which a mean over tasks counts the runs that have them all.
+    """Yield the means in the cells of tables; a mean over tasks counts the runs that have all tasks.
 
-    A cell does not say what it holds: it is to have as many runs as some quantity of its objective.
+    A cell does not name its quantity, so it should have as many runs as some quantity of its objective.
     """
     asked: dict[str, set[int]] = {}
     for mean in means:
@@ -108,22 +106,21 @@ def _in_tables(
 
 
 def _planned(measurements: Measurements, kind: str = "") -> dict[str, int]:
-    """Of how many runs of each objective the arm was to have a measurement, or any, by label."""
+    """Return how many runs of each objective were planned for a measurement, or for any, by label."""
     every = measurements.results.description.get("measure") or ()
     seeds: dict[str, set[int]] = {}
     grids = measurements.networks.grids(measurements.arm, measurements.backbone)
     asking = [block for block in grids if kind in map(name_in, block.get("measure") or every)]
-    for block in asking or grids:  # what training records by itself no grid asks for
+    for block in asking or grids:  # no grid asks for what training itself records
         for spec in block.get("objectives", ()):
             seeds.setdefault(spec, set()).update(block["seeds"])
     return {each.label: len(seeds.get(each.spec, ())) for each in measurements.objectives}
 
 
-def _behind(measurements: Measurements, quantity: Quantity) -> Iterator[tuple[str, str, set[int]]]:
-    """Yield the seeds of each objective that have a quantity, and from which step,
-    wherever one of them has it.
+def _seeds_behind(measurements: Measurements, quantity: Quantity) -> Iterator[tuple[str, str, set[int]]]:
+    """Yield the seeds of each objective that have a quantity, and the step that it comes from.
 
-    Under "" what is of no objective.
+    The objective "" stands for rows without one.
     """
     places = {
         "source": (measurements.source,),

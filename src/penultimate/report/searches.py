@@ -1,4 +1,4 @@
-"""The searches behind a study's hyperparameters: what they chose for which objective, and their budgets."""
+"""The searches behind a study's hyperparameters: their choices for each objective, and their budgets."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ SYMBOLS = {
 
 
 def searches_of(measurements: Measurements) -> tuple[Tuning, ...]:
-    """Return the searches behind a study's hyperparameters; objectives that several tuned bear their
-    names.
+    """Return the searches behind a study's hyperparameters.
+
+    An objective that several of them tuned has the search's name in its label.
     """
     held = searches_held(measurements.results.description)
     labels = Counter(tuned.label for tuning in held for tuned in tuning.objectives)
@@ -56,7 +57,7 @@ def each_of(searches: Sequence[Tuning]) -> list[tuple[Tuning, Tuned]]:
 
 
 def not_searched(measurements: Measurements, searches: Sequence[Tuning]) -> tuple[Missing, ...]:
-    """That no search was made, or not all that the study is tuned by, and how to make it."""
+    """Return the gaps for searches that the study is tuned by and that were not made."""
     if not searches:
         command = f"penultimate tune all --study {measurements.words['name']}"
         return (Missing("The search for hyperparameters", command),)
@@ -67,7 +68,7 @@ def not_searched(measurements: Measurements, searches: Sequence[Tuning]) -> tupl
 
 
 def budgets(searches: Sequence[Tuning]) -> list[str]:
-    """Return what every objective was given; of several searches, by which of them it was chosen."""
+    """Return the budget of every objective, or of each search with the objectives that it chose."""
     if len(searches) == 1:
         return [f"The budget: {budget_text(searches[0])}."]
     chosen = [
@@ -81,14 +82,14 @@ def budgets(searches: Sequence[Tuning]) -> list[str]:
 
 
 def sources_of(searches: Sequence[Tuning]) -> str:
-    """Return the data sets that were held out from, by their titles."""
+    """Return the titles of the data sets whose holdout images were used."""
     return listed(list(dict.fromkeys(card(tuning.source).title for tuning in searches)))
 
 
 def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str, Any]]]:
-    """Return every objective of the study, of whichever arm, and the recipe that it was trained with.
+    """Return every objective of the study, in any arm, with the recipe that it was trained with.
 
-    Those trained in other architectures alone are not among them.
+    Objectives that were trained only with other architectures are left out.
     """
     arms = [measurements.in_arm(arm) for arm in measurements.arms]
     every = [(objective, of_arm.recipe_of(objective)) for of_arm in arms for objective in of_arm.objectives]
@@ -96,15 +97,13 @@ def in_use(measurements: Measurements) -> list[tuple[StudyObjective, Mapping[str
 
 
 def mark_of(measurements: Measurements, tuned: Tuned) -> str:
-    """Return the slug of an objective that the study has, so that it has a mark; else nothing."""
+    """Return the slug of a tuned objective if the study has it and so has a mark, or an empty string."""
     arms = map(measurements.in_arm, measurements.arms)
     return tuned.slug if tuned.slug in {one.slug for of_arm in arms for one in of_arm.objectives} else ""
 
 
 def values_of(spec: str) -> tuple[tuple[str, Number], ...]:
-    """Return the hyperparameters of a spec in the paper's letters: (symbol, value);
-    none for an unknown name.
-    """
+    """Return the hyperparameters of a spec as (symbol in the paper, value); none for an unknown name."""
     from penultimate.tuning.axes import hyperparameters_of
 
     try:
@@ -115,10 +114,10 @@ def values_of(spec: str) -> tuple[tuple[str, Number], ...]:
 
 
 def number_cell(value: Number | None) -> Cell:
-    """Return a hyperparameter's value, as short as it can be."""
+    """Return a cell with a hyperparameter's value in its shortest form."""
     return Cell(MISSING) if value is None else Cell(f"{value:.6g}", float(value))
 
 
 def cells_cell(tuning: Tuning, tuned: Tuned) -> Cell:
-    """Return how many cells an objective took, of how many it was given."""
+    """Return a cell with the number of search cells that an objective used of those in its budget."""
     return Cell(f"{len(tuned.cells)} of {tuning.budget}", float(len(tuned.cells)))

@@ -1,4 +1,4 @@
-"""What exhibits say of a data set: its official score, its name over a column."""
+"""A data set in exhibits: its official score, and its name over a column."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from penultimate.report.text import plain
 
 
 def is_embedded(source: str) -> bool:
-    """Return whether a data set is pretraining images of the embedded world,
-    which every draw holds others of.
-    """
+    """Return whether a data set is from the embedded world, whose pretraining images differ between draws."""
     return source.startswith("glyphs")
 
 
 def official_accuracy(target: str) -> str:
-    """Return the official score of a data set, as its card says: top1, mean_per_class,
-    or the auc of each label.
-    """
+    """Return the official score on a data set's card: top1, mean_per_class, or the auc of each label."""
     return str(card(target).accuracy)
 
 

@@ -1,4 +1,4 @@
-"""Panels of ours beside the paper's whose scales differ: a bar of one length in all, and a sentence."""
+"""Scale bars and a sentence for our panels beside the paper's if their scales differ."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penultimate.report.text import fixed
 ALIKE = 1.5
 """Spans that differ by less than this factor can be compared by eye."""
 LONGEST = 0.5
-"""The bar is at most this share of the smallest span, and then as long as a round number allows."""
+"""The greatest share of the smallest span that the bar may take; its length is a round number."""
 
 
 def with_bars(figures: Sequence[Figure]) -> tuple[tuple[Figure, ...], str]:
-    """Return figures whose panels bear a bar of one length, and what is said of it; "" where none needs one.
+    """Return the figures with a bar of one length in each panel, and a sentence on it (may be empty).
 
-    A bar is drawn where a panel of ours and one of the paper's show the same unit upwards, and their marks
-    span lengths that differ by the factor ALIKE or more.
+    A bar is drawn if a panel of ours and one of the paper's have the same vertical unit, and the spans of
+    their marks differ by the factor ALIKE or more.
     """
     panels = [panel for figure in figures for panel in figure.panels]
     spans = {panel.name: span for panel in panels if (span := _span(panel)) > 0}
@@ -49,7 +49,7 @@ def _with(figure: Figure, bar: Bar, spans: Iterable[str]) -> Figure:
 
 
 def _span(panel: Panel) -> float:
-    """Return how far a panel's marks reach upwards; 0 for a map, and where numbers are not comparable."""
+    """Return the vertical span of a panel's marks; 0 for a map, and if numbers are not comparable."""
     if panel.raster is not None or not panel.numbered:
         return 0.0
     values = [point.y for point in panel.points]
@@ -59,7 +59,7 @@ def _span(panel: Panel) -> float:
 
 
 def _unit(panel: Panel) -> str:
-    """Return the unit upwards: per cent, or the quantity itself, which no other axis shares."""
+    """Return the vertical unit: per cent, or the quantity itself, which no other axis shares."""
     return panel.y_unit or ("%" if panel.y_label.rstrip().endswith("%") else panel.y_label)
 
 

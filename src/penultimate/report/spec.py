@@ -1,4 +1,4 @@
-"""An exhibit as data, and how it is built: parts made of quantities, and what is said about them.
+"""An exhibit as data, and how it is built: parts made of quantities, and sentences about them.
 
     TABLE3 = Exhibit(
         name="table3",
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
-from penultimate.report.later import told, with_reason
+from penultimate.report.later import additions_note, with_reason
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import USUAL_PAGE, StudyNetworks, is_further
 from penultimate.report.progress import undefined, unfinished, way_on
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from penultimate.records.table import Row
 
 EVALUATE = "evaluate"
-"""The command that measures what no study of this package does."""
+"""The command that measures quantities that no study of this package measures."""
 OURS = "Ours"
-"""What a note or finding begins with that says what came out here."""
+"""The beginning of a note or finding that states the result here."""
 
 Finding: TypeAlias = Callable[[Measurements], str | tuple[str, ...]]
-"""What the numbers of a study say: a sentence or several; "" where they say nothing."""
+"""A function that puts a study's numbers into sentences, or returns an empty string."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What a part comes to: tables and figures; notes; what is not measured; words for the caption; `method`,
-    how it was measured, which stands after what the paper says.
+    """The result of a part: tables, figures, notes, gaps, words for the caption, and the `method`.
 
-    One that is not `wanted` holds nothing, for the study asks for nothing of the kind.
+    The method of measurement stands after the note on the paper. A piece that is not `wanted` is empty
+    because the study asks for nothing of the kind.
     """
 
     tables: tuple[ExhibitTable, ...] = ()
@@ -66,8 +66,8 @@ class Piece:
 
 
 Remarks: TypeAlias = Callable[[Measurements, bool, bool, bool], tuple[str, ...]]
-"""What a page says beside an exhibit of a study: whether it is measured, shows the main arm alone, and shows
-other architectures."""
+"""A page's remarks on an exhibit, given whether it is measured, of the main arm alone, and of other
+architectures."""
 
 
 def say_nothing(*_: object) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def say_nothing(*_: object) -> tuple[str, ...]:
 
 
 class Remarking(Protocol):
-    """A page, as far as exhibits are concerned."""
+    """The part of a page that exhibits use."""
 
     @property
     def remarks(self) -> Remarks: ...
@@ -93,7 +93,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Bespoke:
-    """A part that no shape has: a function of the measurements."""
+    """A part that no shape describes: a function of the measurements."""
 
     builder: Callable[[Measurements], Piece]
     quantities: tuple[Quantity, ...] = ()
@@ -107,21 +107,21 @@ class Exhibit:
     """One table or figure of the paper, as data.
 
     caption      may hold {source}, {name}, {backbone} and the words that its parts supply
-    findings     what the numbers here say, a sentence or several each; the first that begins with `OURS`
+    findings     sentences about the numbers here; the first that begins with `OURS`
                  stands before the tables and figures
-    paper_says   what the paper prints or says of it
-    method       how it was measured here, where that needs saying
-    section      where it stands in the paper; "" for what the paper does not have
+    paper_says   what the paper prints or says about it
+    method       how it was measured here, if that is not obvious
+    section      its section in the paper; "" if the paper does not have it
     page         the page that draws it
-    place        its place among the exhibits of its section, where tables do not come before figures
+    place        its place among the exhibits of its section, if tables do not come before figures
     measured_by  the study of this package that measures it, or EVALUATE
-    of_another   whether it shows other architectures than all others do
-    or_arm       the arm whose networks it shows instead of the main ones, where a study has it
-    of_same_runs whether its columns are compared with each other, and so are means over the seeds of which
-                 every objective has all of its quantities, where there are such
-    seeds        those seeds, once a study is known (`with_shared_seeds`); none where all are shown
-    of_given     whether it also shows studies of given networks alone, then without anything of the paper; by
-                 default all do but those of the paper
+    of_another   whether it shows further architectures instead of the main one
+    or_arm       the arm whose networks it shows instead of the main ones, if a study has it
+    of_same_runs whether its columns are compared with each other, and so are means over the seeds for which
+                 every objective has all of its quantities, if there are any
+    seeds        those seeds, once a study is known (`with_shared_seeds`); none if all are shown
+    of_given     whether it also shows studies of given networks alone, then without the paper's numbers; by
+                 default all exhibits do except those of the paper
     summary      its line in `penultimate list exhibits`
     short        its line in the page's contents; by default the title
     """
@@ -147,17 +147,17 @@ class Exhibit:
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Everything that its parts read, each quantity once."""
+        """The quantities that its parts read, each once."""
         return tuple(dict.fromkeys(quantity for part in self.parts for quantity in part.quantities))
 
     @property
     def shows_given(self) -> bool:
-        """Whether it shows studies none of whose networks was trained there."""
+        """Whether the exhibit shows studies that trained none of their networks."""
         is_of_paper = bool(self.section) and self.page == USUAL_PAGE
         return not is_of_paper if self.of_given is None else self.of_given
 
     def expect_shown(self, networks: StudyNetworks) -> None:
-        """Raise RequestError for an exhibit of the paper where no network was trained in the study."""
+        """Raise RequestError for an exhibit of the paper if the study trained no network."""
         if networks.are_given and not self.shows_given:
             name = str(networks.description.get("name", ""))
             raise RequestError(
@@ -168,35 +168,35 @@ class Exhibit:
             )
 
     def shows(self, row: Row, backbone: str) -> bool:
-        """Return whether it shows a row of a study whose main architecture is `backbone`."""
+        """Return whether the exhibit shows a row of a study whose main architecture is `backbone`."""
         is_among = not self.seeds or {row.seed, row.seed_b} - {None} <= self.seeds
         of_quantity = any(self.covers(quantity, row) for quantity in self.quantities)
         return is_among and of_quantity and self.is_of(row, backbone)
 
     def with_shared_seeds(self, measurements: Measurements) -> Exhibit:
-        """Return the exhibit of a study, which knows the seeds that it shows."""
+        """Return the exhibit with the seeds that it shows for a study."""
         if not self.of_same_runs:
             return self
         return dataclasses.replace(self, seeds=shared_seeds(measurements, self.quantities))
 
     def covers(self, quantity: Quantity, row: Row) -> bool:
-        """Return whether a row holds a quantity of it, of whichever network."""
+        """Return whether a row holds a quantity of the exhibit, for any network."""
         if row.arm in self.arms_of(quantity):
             row = dataclasses.replace(row, arm=quantity.arm)
         return quantity.covers(row)
 
     def arms_of(self, quantity: Quantity) -> tuple[str, ...]:
-        """Return the arms whose networks a quantity of it may be of."""
+        """Return the arms whose networks may have a quantity of the exhibit."""
         return tuple(dict.fromkeys((quantity.arm, *filter(None, (self.or_arm, quantity.or_arm)))))
 
     def is_of(self, row: Row, backbone: str) -> bool:
-        """Return whether a row is of the architecture that it shows, or of none."""
+        """Return whether a row belongs to the architecture that the exhibit shows, or to none."""
         of_main = row.backbone in (None, backbone)
         return of_main != self.of_another or (of_main and is_further(backbone))
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Sorts exhibits as the paper has them; what the paper does not have comes last."""
+        """The key that sorts exhibits in the order of the paper; those that it does not have come last."""
         is_figure = "figure" in self.name
         return (
             not self.section,
@@ -235,8 +235,8 @@ def all_exhibits() -> list[Exhibit]:
 def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) -> Built:
     """Return the exhibit of a study.
 
-    Raises RequestError for a limited study unless `allow_limited`, and for an exhibit of the paper where none
-    of the networks was trained in the study.
+    Raises RequestError for a limited study unless `allow_limited`, and for an exhibit of the paper if the
+    study trained none of its networks.
     """
     measurements = admit(results, allow_limited)
     exhibit.expect_shown(measurements.networks)
@@ -244,7 +244,7 @@ def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) 
 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
-    """Return the exhibit of measurements that are admitted."""
+    """Return the exhibit, built from admitted measurements."""
     if exhibit.or_arm:
         measurements = measurements.or_in_arm(exhibit.or_arm)
     exhibit, unrestricted = exhibit.with_shared_seeds(measurements), measurements
@@ -291,14 +291,14 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     sentences = [
         *(str(gap) for gap in missing),
         *without,
-        told(measurements.results) if is_measured else "",
+        additions_note(measurements.results) if is_measured else "",
         *of_parts,
         *findings,
         exhibit.paper_says,
         *(note for piece in pieces for note in piece.method),
         *exhibit.method,
         spans,
-        *_said_by_page(unrestricted, is_shown, of_one_arm, exhibit.of_another),
+        *_page_remarks(unrestricted, is_shown, of_one_arm, exhibit.of_another),
         *(fewer(one, exhibit.quantities, tables, shared) for one in of_architectures),
         *of_diverged(unrestricted),
     ]
@@ -320,10 +320,10 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     )
 
 
-def _said_by_page(
+def _page_remarks(
     measurements: Measurements, is_measured: bool, of_one_arm: bool, of_another: bool
 ) -> tuple[str, ...]:
-    """Return what the study's page says beside an exhibit; nothing where no such page is registered."""
+    """Return the remarks of the study's page on an exhibit; none if no such page is registered."""
     name = measurements.networks.page
     if name not in registry.names("page"):
         return ()
@@ -332,9 +332,7 @@ def _said_by_page(
 
 
 def _compares(tables: tuple[ExhibitTable, ...], figures: tuple[Figure, ...]) -> bool:
-    """Return whether a table or panel of ours shows several objectives,
-    so that it matters which it leaves out.
-    """
+    """Return whether a table or panel of ours compares objectives, so that a missing one matters."""
     groups = [{row.objective for row in table.rows} for table in tables if table.source == "ours"]
     for panel in (panel for figure in figures for panel in figure.panels if panel.source == "ours"):
         drawn = {point.objective for point in panel.points} | {curve.objective for curve in panel.curves}

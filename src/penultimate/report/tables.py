@@ -53,19 +53,19 @@ LATEX_SPECIALS |= {
 LATEX_SPECIALS |= {letter: rf"\textsubscript{{{digit}}}" for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
 LATEX_SPECIALS |= {"⁺": r"\textsuperscript{+}", "‖": r"$\Vert$", "′": "$'$", "≤": r"$\le$", "≥": r"$\ge$"}
 SPECIAL = re.compile(f"-(?=-)|[{re.escape(''.join(LATEX_SPECIALS.keys() - {'-'}))}]")
-"""A sign that LaTeX does not set as it is; of hyphens one before another, with which it would be a dash."""
+"""A character that LaTeX does not print as it is, or a hyphen before another, which would make a dash."""
 FORMULA = re.compile("[=+@＝＋－＠-]")
-"""How a cell begins that spreadsheets evaluate (full-width signs too)."""
+"""The beginning of a cell that spreadsheets evaluate (full-width signs too)."""
 GAP = 2
-"""Blanks between two columns of a terminal."""
+"""The number of blanks between two columns in a terminal."""
 WORD_WIDTH = 46
-"""Characters of a line of words in a column."""
+"""The number of characters in a line of words in a column."""
 LINE = 90
-"""The characters that a line of a paper holds."""
+"""The number of characters in a line of a paper."""
 
 
 def to_csv(table: ExhibitTable) -> str:
-    """Comma-separated values: numbers unrounded, each with its standard error and count where there are any.
+    """Return comma-separated values: unrounded numbers, each with any standard error and count.
 
     Text that a spreadsheet would take for a formula gets a leading apostrophe.
     """
@@ -89,7 +89,7 @@ def to_csv(table: ExhibitTable) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text that no spreadsheet evaluates.
+    """Return the text in a form that no spreadsheet evaluates.
 
     >>> _harmless("=HYPERLINK(1)"), _harmless("softmax")
     ("'=HYPERLINK(1)", 'softmax')
@@ -99,7 +99,7 @@ def _harmless(text: str) -> str:
 
 
 def latex_escape(text: str) -> str:
-    r"""Text as LaTeX sets it, special characters included.
+    r"""Return the text in LaTeX, with its special characters escaped.
 
     >>> latex_escape("50% of R² \\input{x}")
     '50\\% of R\\textsuperscript{2} \\textbackslash{}input\\{x\\}'
@@ -108,9 +108,7 @@ def latex_escape(text: str) -> str:
 
 
 def to_latex(table: ExhibitTable, caption: str = "", legends: Iterable[str] = ()) -> str:
-    """Return a booktabs tabular with its notes below, and those of `legends` (of bold, of daggers)
-    that it needs.
-    """
+    """Return a booktabs tabular with its notes and the `legends` (of bold, daggers) that it needs below."""
     layout = _layout(table)
     packages = "booktabs,array" if "p{" in layout else "booktabs"
     lines = [
@@ -146,7 +144,7 @@ def to_latex(table: ExhibitTable, caption: str = "", legends: Iterable[str] = ()
 
 
 def _layout(table: ExhibitTable) -> str:
-    """Words to the left, numbers to the right; columns of sentences share what these leave of a line."""
+    """Return the column types: words left, numbers right; columns of sentences share the rest of the line."""
     columns = [[row.label for row in table.rows]]
     columns += [[row.cells[i].text for row in table.rows] for i in range(len(table.columns))]
     widths = [max(map(len, texts), default=0) for texts in columns]
@@ -162,13 +160,13 @@ def _layout(table: ExhibitTable) -> str:
 
 
 def hold_words(table: ExhibitTable) -> list[bool]:
-    """Return whether the rows' headings (they do) and each column hold words alone."""
+    """Return, for the headings of rows (always true) and each column, whether it holds words alone."""
     columns = range(len(table.columns))
     return [True, *(all(row.cells[i].value is None for row in table.rows) for i in columns)]
 
 
 def _needed(table: ExhibitTable, legends: Iterable[str]) -> list[str]:
-    """Of the legends that of bold, where anything is, and that of daggers, where a heading has one."""
+    """Return the legend of bold if any cell is bold, and that of daggers if a heading has one."""
     headings = (*(column.label for column in table.columns), *(row.label for row in table.rows))
     uses = {
         BOLD: any(cell.best for row in table.rows for cell in row.cells),
@@ -183,7 +181,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def column_groups(table: ExhibitTable) -> list[tuple[str, int]]:
-    """Return the group headings of neighbouring columns, with how many columns each spans."""
+    """Return the group headings of neighbouring columns, and the number of columns that each spans."""
     groups: list[tuple[str, int]] = []
     for column in table.columns:
         if groups and groups[-1][0] == column.group:
@@ -194,10 +192,9 @@ def column_groups(table: ExhibitTable) -> list[tuple[str, int]]:
 
 
 def points_csv(exhibit: Built) -> str:
-    """Return the marks of an exhibit's figures as comma-separated values, or its lines',
-    and the cells of its maps.
+    """Return the marks (or lines) and map cells of an exhibit's figures as comma-separated values.
 
-    A cell's x is the number of its column, its y that of its row, from 1. Empty without figures.
+    The x of a cell is the number of its column and its y that of its row, from 1. Empty without figures.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -236,13 +233,13 @@ def points_csv(exhibit: Built) -> str:
 
 
 def _along(curves: Iterable[Curve]) -> Iterator[Point]:
-    """Yield the points of lines, of a panel without marks."""
+    """Yield the points of the lines in a panel without marks."""
     for curve in curves:
         yield from (Point(x, y, curve.objective, curve.label) for x, y in curve.points)
 
 
 def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:
-    """Yield the cells of a map: number of the row and of the column, their names, the value."""
+    """Yield the cells of a map: the numbers of row and column, their names, and the value."""
     if raster is None or raster.is_scale:
         return
     for row, (name, values) in enumerate(zip(raster.rows, raster.values, strict=True), 1):

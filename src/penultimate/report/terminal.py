@@ -16,13 +16,11 @@ from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
 
 TEXT_WIDTH = 100
 HEAD_WIDTH, HEAD_LINES = 14, 3
-"""Characters of a line of a heading over numbers, which is wider where it would have more lines."""
+"""The number of characters in a line of a heading over numbers; a long heading gets wider lines."""
 
 
 def render_exhibit_text(exhibit: Built) -> str:
-    """Return an exhibit for the terminal: its caption, its tables, the numbers behind its figures,
-    and its notes.
-    """
+    """Return an exhibit for the terminal: caption, tables, the numbers behind its figures, and notes."""
     heading = exhibit.titled(plain(exhibit.title))
     if exhibit.unfinished:
         heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
@@ -39,10 +37,10 @@ def render_exhibit_text(exhibit: Built) -> str:
 
 
 def to_text(table: ExhibitTable) -> str:
-    """Aligned columns under their groups, words to the left and wrapped, numbers to the right.
+    """Return a table in aligned columns under their groups: words left and wrapped, numbers right.
 
-    `*` marks what is bold on a page: values that no other in their column beats. Where two columns or more
-    are of sentences, each row is a paragraph.
+    `*` marks values that are bold on a page because no other in their column beats them. If two or more
+    columns hold sentences, each row is a paragraph.
     """
     words = hold_words(table)
     head = f"{plain(table.title)} [{TAGS[table.source]}]"
@@ -79,7 +77,7 @@ def to_text(table: ExhibitTable) -> str:
 
 
 def _paragraph(table: ExhibitTable, row: TableRow) -> str:
-    """Return a row of sentences: its heading, and below it what each column says."""
+    """Return a row of sentences as a paragraph: its heading, and the columns below it."""
     aside = max(len(column.label) for column in table.columns) + GAP
     lines = ["─" * TEXT_WIDTH, *textwrap.wrap(plain(row.label), TEXT_WIDTH)]
     for column, cell in zip(table.columns, row.cells, strict=True):
@@ -90,9 +88,7 @@ def _paragraph(table: ExhibitTable, row: TableRow) -> str:
 
 
 def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]:
-    """Return a cell in lines: words are wrapped, and headings over numbers;
-    these leave room for an asterisk.
-    """
+    """Return the lines of a cell: words and headings over numbers are wrapped, with room for an asterisk."""
     if of_words:
         return textwrap.wrap(text, WORD_WIDTH) or [""]
     room = max(HEAD_WIDTH, math.ceil(len(text) / HEAD_LINES)) if is_head else len(text) + 1
@@ -101,9 +97,7 @@ def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]
 
 
 def _grouped(table: ExhibitTable, widths: list[int]) -> tuple[list[str], list[int]]:
-    """Return the headings of groups in a line, each ruled over its columns;
-    and widths that have room for them.
-    """
+    """Return a line of group headings, each ruled over its columns, and column widths with room for them."""
     groups = column_groups(table)
     if not any(group for group, _ in groups):
         return [], widths
@@ -124,25 +118,23 @@ def _aligned(text: str, columns: int, left: bool) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that a text takes in a terminal: wide characters two, combining ones none."""
+    """Return the width of a text in terminal columns: two for a wide character, none for a combining one."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
     )
 
 
 def _wrapped(note: str) -> str:
-    """Return a note in lines; what a page says of bold is said of the asterisks that a terminal has
-    in its place.
-    """
+    """Return a note in lines, with the page's word "bold" replaced by the terminal's asterisks."""
     starred = re.sub(rf"(?:^|(?<=[.;] )){BOLD}", "* ", plain(note), flags=re.IGNORECASE)
     filled = textwrap.fill(unbroken(starred), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
     return filled.replace(NO_BREAK, " ")
 
 
 def panel_table(panel: Panel) -> ExhibitTable:
-    """Return the marks of a panel as a table; means only, where it shows runs and means."""
+    """Return the marks of a panel as a table, or only the means if it shows both runs and means."""
     points = [point for point in panel.points if not point.faint] or list(panel.points)
-    labels = _told_apart(points)
+    labels = _distinct_labels(points)
     xs, ys = (_coordinates([getattr(point, axis) for point in points]) for axis in "xy")
     rows = tuple(
         TableRow(label, (x, y), point.objective)
@@ -153,8 +145,8 @@ def panel_table(panel: Panel) -> ExhibitTable:
     return ExhibitTable(panel.name, panel.title, "Mark", columns, rows, panel.source, notes)
 
 
-def _told_apart(points: Sequence[Point]) -> list[str]:
-    """Return the labels of marks, those of several runs with the seeds that their details begin with."""
+def _distinct_labels(points: Sequence[Point]) -> list[str]:
+    """Return the labels of marks; several runs of one label get the seeds at the start of their details."""
     labels = [point.label for point in points]
     seeds = [re.match(r"seed \d+", point.detail) for point in points]
     return [
@@ -164,7 +156,7 @@ def _told_apart(points: Sequence[Point]) -> list[str]:
 
 
 def _coordinates(values: Sequence[float]) -> list[Cell]:
-    """Coordinates along an axis: counts without decimals, ratios with three, percentages with one."""
+    """Return coordinates along an axis: counts without decimals, ratios with three, percentages with one."""
     is_count, is_ratio = (
         all(value == round(value) for value in values),
         all(abs(value) <= 1 for value in values),

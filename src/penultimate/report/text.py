@@ -1,4 +1,4 @@
-"""Words and numbers as they are shown: signs, digits, escapes."""
+"""Words and numbers as readers see them: signs, digits, escapes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def as_name(text: str) -> str:
-    """Return a text as part of the name of a file and of an id; one that cannot be both is told apart by a
-    digest.
+    """Return a text as part of a file name and an id; replaced characters are made up for by a digest.
 
     >>> as_name("digits_smoke"), as_name("../digits")
     ('digits_smoke', '_digits-c9e8680d')
@@ -51,9 +50,10 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 
 def fixed(value: float, digits: int) -> str:
-    """Return a number with a fixed count of decimals and a true minus sign; zero has no sign.
+    """Return a number with a fixed number of decimals and a true minus sign; zero has no sign.
 
-    What lies half-way but for noise in its last digits, such as a kept row's, is half-way.
+    A number that is half-way except for noise in its last digits, such as a kept row's, is rounded as
+    half-way.
 
     >>> fixed(-0.934, 2), fixed(-0.001, 2)
     ('−0.93', '0.00')

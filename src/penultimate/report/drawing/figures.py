@@ -56,16 +56,16 @@ SETTINGS: dict[str, Any] = {
 }
 MARGINS = {"left": 36.0, "right": 10.0, "top": 24.0, "bottom": 40.0}
 LONGEST = 34
-"""Characters of a label inside a panel."""
+"""The greatest number of characters in a label inside a panel."""
 LINE, DESCENT = 12.0, 2.8
-"""The height of a label, and what of it lies below its letters' feet, in pixels."""
+"""The height of a label and of its part below the baseline, in pixels."""
 SMALL = 260.0
 """Panels narrower than this have smaller marks and type."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A panel as matplotlib drew it; `styled` makes it fit for a page or for a file of its own."""
+    """A panel as matplotlib drew it; `styled` prepares it for a page or for a separate file."""
 
     raw: str
     notes: tuple[Note, ...]
@@ -75,13 +75,14 @@ class Drawing:
     def styled(self, prefix: str, page: bool = True) -> str:
         """Return one `<svg>` element whose ids begin with `prefix`.
 
-        `page`: its colours are the custom properties of the page; otherwise ink on paper, for a file alone.
+        If `page`, its colours are the custom properties of the page; otherwise it has fixed colours for a
+        file.
         """
         return restyle(self.raw, self.notes, self.marks, prefix, self.description, page)
 
 
 def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
-    """Draw a panel; `marks` gives every objective its colour and shape."""
+    """Draw a panel, where `marks` gives every objective its colour and shape."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -120,7 +121,7 @@ def _frame(panel: Panel, width: float, height: float) -> tuple[float, float, flo
 
 
 def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> list[Note]:
-    """Draw lines, whiskers, then marks; what each mark means comes back in drawing order, by its id."""
+    """Draw lines, whiskers, then marks, and return the meaning of each mark in drawing order."""
     notes: list[Note] = []
 
     def noted(objective: str, text: str) -> str:
@@ -195,7 +196,7 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
 
 
 def _bar(axes: Axes, bar: Bar, renderer: RendererBase) -> tuple[Box, ...]:
-    """Draw a length upwards at the lower left, where no mark lies, and return the room that it takes."""
+    """Draw a vertical scale bar at the lower left, where no mark lies, and return its box."""
     low, high = axes.get_ylim()
     foot = low + 0.03 * (high - low)
     beside = axes.get_yaxis_transform()
@@ -228,7 +229,7 @@ def _bar(axes: Axes, bar: Bar, renderer: RendererBase) -> tuple[Box, ...]:
 
 
 def _label(axes: Axes, panel: Panel, renderer: RendererBase, taken: Sequence[Box] = ()) -> None:
-    """Name every objective once, beside the run (or mean) nearest to the middle of its marks."""
+    """Label every objective once, beside the run (or mean) nearest to the middle of its marks."""
     from matplotlib.transforms import IdentityTransform
 
     def pixels(x: float, y: float) -> tuple[float, float]:
@@ -255,7 +256,7 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase, taken: Sequence[Box
 
 
 def _middle(points: Sequence[Point], pixels: Callable[[float, float], tuple[float, float]]) -> Point:
-    """Of an objective's marks (its means, where there are any) the one nearest to their middle."""
+    """Return the mark of an objective nearest to the middle of its marks (or of its means, if it has any)."""
     drawn = [point for point in points if not point.faint] or list(points)
     centre = pixels(
         sum(point.x for point in drawn) / len(drawn),

@@ -36,10 +36,10 @@ HEAT = (
         " 487275 577e77 678a79 76977b 86a37c 9db28a b4c298 cbd1a6 e3e1b5 fbf1c4"
     ),
 )
-"""A scale of numbers, on paper and on a dark screen: from the ground to the ink, ever less (more) light."""
+"""The colour scale of numbers, from background to ink, on paper and on a dark screen."""
 HEAT_STEPS = len(HEAT[0])
 HEAT_FLIP = 12
-"""The step from which writing on it is in the colour of the ground."""
+"""The step from which text on the cell has the colour of the background."""
 
 
 def _ring(corners: int, start: float = 90, inner: float | None = None) -> Vertices:
@@ -125,7 +125,8 @@ GRADED = (("#8b7aef", "#21125f"), ("#6d5bd8", "#e9e4fe"))
 def marks(slugs: Sequence[str]) -> dict[str, Mark]:
     """Return the mark of every objective: the paper's nine keep theirs, others take theirs in order.
 
-    Further temperatures of cosine softmax are circles in its hue, the higher the further from the ground.
+    Further temperatures of cosine softmax are circles in its hue; higher ones contrast more with the
+    background.
 
     >>> marks(["softmax", "focal(gamma=2)"])["focal(gamma=2)"]
     Mark(key='focal-gamma-2', light='#1a56c4', dark='#4f87ea', shape='pentagon')

@@ -1,4 +1,4 @@
-"""Where labels go: each beside its point, inside the axes, over no other label and no point. Deterministic.
+"""The placement of labels: each beside its point, inside the axes, and over no other label or point.
 
 Every label has candidate positions on rings around its point; a cost counts overlaps, distance and crossed
 leader lines, and the labels are moved one at a time to their cheapest candidate until none moves (coordinate
@@ -23,7 +23,7 @@ ANGLES = (0, 180, 90, 270, 30, 150, 330, 210, 60, 120, 300, 240)
 LEADER_FROM = 15.0
 OUTSIDE, OVER_LABEL, OVER_POINT, CROSSED, AMBIGUOUS = 4000.0, 1500.0, 400.0, 250.0, 60.0
 AMBIGUOUS_WITHIN = 6.0
-"""A label reads as belonging to the nearest mark: no other may come this much nearer to it, in pixels."""
+"""Readers assign a label to the nearest mark, so no other mark may be nearer by this many pixels."""
 PASSES = 8
 
 
@@ -38,7 +38,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Placed:
-    """A label's box, and the leader line from its point where it stands far off."""
+    """A label's box, and the leader line from its point if the label is far from it."""
 
     box: Box
     leader: tuple[float, float, float, float] | None
@@ -100,7 +100,7 @@ def _nearest(boxes: Numbers, points: Numbers) -> Numbers:
 
 
 def _options(anchor: tuple[float, float], size: tuple[float, float]) -> _Options:
-    """Positions around a point with the cost of their distance; the right-hand side is preferred."""
+    """Return positions around a point with the cost of their distance; the right-hand side is preferred."""
     import numpy as np
 
     point, extent = np.asarray(anchor, float), np.asarray(size, float)
@@ -120,9 +120,7 @@ def _options(anchor: tuple[float, float], size: tuple[float, float]) -> _Options
 
 
 def _own_costs(options: _Options, marks: Numbers, foreign: Truths, frame: Box) -> Numbers:
-    """Return what the positions cost whatever the other labels do; `foreign`:
-    which marks [m 4] are of others.
-    """
+    """Return the costs of positions regardless of other labels; `foreign` tells which marks are of others."""
     import numpy as np
 
     boxes, leaders = options.boxes[:, None], options.leaders[:, None]
@@ -144,9 +142,9 @@ def place(
     obstacles: Sequence[tuple[Box, int]],
     frame: Box,
 ) -> list[Placed]:
-    """Return one position per label; `anchors` [n] points, `sizes` [n] widths and heights, all in pixels.
+    """Return one position per label for `anchors` [n] (points) and `sizes` [n] (widths, heights), in pixels.
 
-    `obstacles` are marks, each with the index of the label that it belongs to.
+    `obstacles` are marks, each with the index of its label.
 
     >>> place([(50, 50)], [(20, 8)], [], Box(0, 0, 100, 100))[0].box
     Box(left=59.0, bottom=46.0, right=79.0, top=54.0)

@@ -1,6 +1,6 @@
-"""A map of numbers as coloured cells: near the ground where they are low, near the ink where they are high.
+"""A map of numbers as coloured cells: low numbers are close to the background, high ones to the ink.
 
-The steps of the scale are reserved colours, for which the page has a custom property each.
+The steps of the scale are reserved colours, and the page has a custom property for each.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WRITTEN = 6
-"""Columns up to which the numbers are written into the cells."""
+"""The greatest number of columns with which the numbers are written into the cells."""
 TICKS = 12
-"""Rows or columns up to which each has its label."""
+"""The greatest number of rows or columns with which each has its label."""
 LEFT, RIGHT, TOP, BOTTOM = 19.0, 5.0, 5.0, 19.0
-"""Room around the cells: labels of one or two characters, or marks."""
+"""The margins around the cells, for labels of one or two characters or marks."""
 
 
 def raster_size(rows: int, columns: int, width: float = 210.0) -> tuple[float, float]:
-    """Return a panel of this width whose cells are squares.
+    """Return the size of a panel of this width whose cells are squares.
 
     >>> raster_size(5, 5)
     (210.0, 210.0)
@@ -35,13 +35,13 @@ def raster_size(rows: int, columns: int, width: float = 210.0) -> tuple[float, f
 
 
 def frame(width: float, height: float) -> tuple[float, float, float, float]:
-    """Return where the cells lie in a panel, as shares of its size."""
+    """Return the frame of the cells in a panel, as shares of its size."""
     inner = width - LEFT - RIGHT, height - TOP - BOTTOM
     return LEFT / width, BOTTOM / height, inner[0] / width, inner[1] / height
 
 
 def step_of(value: float, low: float, high: float) -> int:
-    """Return the step of the scale of colours that stands for a value; what lies beyond its ends has theirs.
+    """Return the step of the colour scale for a value, limited to the ends of the scale.
 
     >>> step_of(0.5, 0, 1), step_of(-0.02, 0, 1), step_of(1, 0, 1)
     (10, 0, 20)
@@ -53,7 +53,7 @@ def step_of(value: float, low: float, high: float) -> int:
 def fill_raster(
     axes: Axes, raster: Raster, marks: Mapping[str, Mark], noted: Callable[[str, str], str]
 ) -> None:
-    """Draw the cells, each with what it says on pointing, and the names of rows and columns."""
+    """Draw the cells with their tooltips, and the names of rows and columns."""
     from matplotlib.patches import Rectangle
 
     written = len(raster.columns) <= WRITTEN
@@ -84,7 +84,7 @@ def fill_raster(
 
 
 def cell_name(row: str, column: str) -> str:
-    """Return what a cell is called.
+    """Return the name of a cell.
 
     >>> cell_name("softmax", "sigmoid"), cell_name("CKA", "")
     ('softmax and sigmoid', 'CKA')
@@ -93,7 +93,7 @@ def cell_name(row: str, column: str) -> str:
 
 
 def short(value: float) -> str:
-    """Return two decimals without the zero before the point.
+    """Return a number with two decimals and without the zero before the point.
 
     >>> short(0.934), short(1.0), short(-0.02)
     ('.93', '1', '−.02')

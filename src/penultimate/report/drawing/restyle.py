@@ -1,4 +1,4 @@
-"""matplotlib's SVG made fit for the page: ids prefixed, styles local, colours the page's, marks named."""
+"""Preparing matplotlib's SVG for the page: prefixed ids, local styles, the page's colours, named marks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SVG = "http://www.w3.org/2000/svg"
 XLINK = "{http://www.w3.org/1999/xlink}href"
 INK, MUTED, RULE, PAPER = "#010101", "#020202", "#030303", "#040404"
 HEAT = tuple(f"#0505{step:02x}" for step in range(palette.HEAT_STEPS))
-"""Colours to draw with that stand for the page's: no mark has them."""
+"""Colours that stand for the page's colours in a drawing; no mark has them."""
 
 ON_PAGE = {INK: "currentColor", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
 ON_PAGE |= {reserved: f"var(--heat-{step})" for step, reserved in enumerate(HEAT)}
@@ -36,7 +36,7 @@ GROUP, DEFINITIONS, TITLE, PATH, USE, TEXT = (
 
 @dataclass(frozen=True)
 class Note:
-    """What the mark with the id `noteN` stands for: its objective's slug, and the words shown on pointing."""
+    """The meaning of the mark with the id `noteN`: its objective's slug, and the words of its tooltip."""
 
     objective: str
     text: str
@@ -45,9 +45,7 @@ class Note:
 def restyle(
     drawing: str, notes: Sequence[Note], marks: Mapping[str, Mark], prefix: str, description: str, page: bool
 ) -> str:
-    """Return the drawing as one `<svg>` element, without declaration,
-    metadata or rules that reach outside of it.
-    """
+    """Return the drawing as one `<svg>` element without declaration, metadata or global rules."""
     root = ElementTree.fromstring(drawing)
     colours = dict(ON_PAGE if page else IN_FILE)
     if page:
@@ -111,7 +109,7 @@ def _referred(element: ElementTree.Element) -> list[str]:
 
 
 def _thin(element: ElementTree.Element, referred: Collection[str]) -> None:
-    """Take out what nobody sees: idle groups, ids that none refers to, blanks between elements."""
+    """Remove what nobody sees: idle groups, ids without references, blanks between elements."""
     seen: list[ElementTree.Element] = []
     for child in element:
         _thin(child, referred)
@@ -129,9 +127,7 @@ def _thin(element: ElementTree.Element, referred: Collection[str]) -> None:
 
 
 def _opened(group: ElementTree.Element) -> list[ElementTree.Element]:
-    """Return what a group holds, where nothing is said of it; what is said of one shape is said of
-    that itself.
-    """
+    """Return a group's shapes if they need no group (one shape takes its attributes), or the group itself."""
     said, shapes = group.findall(TITLE), [child for child in group if child.tag != TITLE]
     if not shapes or not (said or group.attrib):
         return shapes

@@ -1,4 +1,4 @@
-"""The exhibits of no paper, as data: what plug-ins measure."""
+"""Exhibits that belong to no paper, as data: the measurements of plug-ins."""
 
 from penultimate.report.spec import declare_exhibits
 

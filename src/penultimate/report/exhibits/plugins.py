@@ -1,4 +1,4 @@
-"""What plug-ins have measured: metrics, probes and measurements of one's own, with no paper beside them."""
+"""The measurements of plug-ins: the user's metrics, probes and measurements, without a paper to compare."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NONE = (
     " --set measure=accuracy,class_separation,linear,knn,NAME`."
 )
 DIGITS = 4
-"""Significant digits of a number whose scale nobody knows beforehand."""
+"""The number of significant digits of a number whose scale is not known beforehand."""
 
 
 def _build(measurements: Measurements) -> Piece:
-    """Return two tables at most for each measurement of a plug-in, in every arm of the study."""
+    """Return at most two tables for each measurement of a plug-in, in every arm of the study."""
     asked = measurements.networks.of_plugins
     if not asked:
         return Piece(notes=(NONE,), wanted=False)
@@ -48,7 +48,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
-    """Return how well a probe of one's own learns each target, beside the accuracy on the source."""
+    """Return a table of a plug-in probe's scores on each target, beside the accuracy on the source."""
     values = measurements.plugin_values(text)
     per_target = {
         target: values.get((_score(text, target), target, "test", ""), {}) for target in measurements.targets
@@ -66,12 +66,12 @@ def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
 
 
 def _score(text: str, target: str) -> str:
-    """Return the metric in which a probe's accuracy on a target stands."""
+    """Return the metric that holds a probe's accuracy on a target."""
     return f"{text}_{official_accuracy(target)}"
 
 
 def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
-    """Return every other number of a measurement, a column each, of the scale that its values have."""
+    """Return a table of the other numbers of a measurement, in columns with digits that suit their values."""
     values = {
         place: runs
         for place, runs in measurements.plugin_values(text).items()
@@ -96,14 +96,14 @@ def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
 def _table(
     measurements: Measurements, name: str, title: str, columns: list[RunColumn], needs: list[RunColumn]
 ) -> ExhibitTable | None:
-    """Return the table under a name that a file may have; of another arm than the main one, it says so."""
+    """Return the table under a name that suits a file; its title names the arm unless it is the main one."""
     arm = measurements.arm
     name = as_name(re.sub(r"\W", "_", f"{name}_{arm}" if arm else name))
     return run_table(measurements, name, f"{title}, {arm}" if arm else title, columns, needs)
 
 
 def _decimals(largest: float) -> int:
-    """So many that the largest value has four significant digits; none for large ones, six at most.
+    """Return the number of decimals, at most six, that gives the largest value four significant digits.
 
     >>> [_decimals(value) for value in (0.5, 12.0, 123456.0, 0.0)]
     [4, 2, 0, 0]

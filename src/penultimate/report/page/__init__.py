@@ -1,1 +1,1 @@
-"""The page of a study: one HTML file, drawn from what a client of the report registers as its page."""
+"""The page of a study: one HTML file, drawn from the page that a client of the report registers."""

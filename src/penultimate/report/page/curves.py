@@ -1,4 +1,4 @@
-"""The training curves: a panel an objective, its own curves before those of all others of its arm."""
+"""The training curves: one panel per objective, with its curves in front of those of its arm's others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SPLITS = {"train": "training images", "holdout": "holdout images"}
 
 
 def training_curves(measurements: Measurements) -> Figure | None:
-    """Accuracy over epochs on training (dashed) and holdout images; nothing where no curve was recorded.
+    """Return accuracy over epochs on training (dashed) and holdout images, or None without any curve.
 
-    The first run of each objective is drawn, since lines of several would hide each other; one that was
-    trained in several arms has a panel in each.
+    Only the first run of each objective is drawn, because the lines of several would hide each other. An
+    objective that was trained in several arms has a panel for each.
     """
     drawn: dict[str, dict[str, tuple[Curve, ...]]] = {}
     for arm in measurements.arms:
@@ -40,7 +40,7 @@ def training_curves(measurements: Measurements) -> Figure | None:
                     title,
                     "",
                     "",
-                    curves=(*_behind(by_title, title), *curves),
+                    curves=(*_in_background(by_title, title), *curves),
                     labelled=False,
                     size=SIZE,
                     x_limits=(min(0.0, *xs), max(xs)),
@@ -67,7 +67,7 @@ def _curves(measurements: Measurements, objective: StudyObjective) -> tuple[Curv
     return tuple(curves)
 
 
-def _behind(drawn: dict[str, tuple[Curve, ...]], title: str) -> tuple[Curve, ...]:
+def _in_background(drawn: dict[str, tuple[Curve, ...]], title: str) -> tuple[Curve, ...]:
     return tuple(
         Curve(curve.points, curve.objective, curve.label, faint=True)
         for other, curves in drawn.items()

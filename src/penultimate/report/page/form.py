@@ -1,4 +1,4 @@
-"""What the report asks of a page: a client registers one under a name, and a study names it."""
+"""The interface of a page: a client registers a page under a name, and a study names it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number large enough to be read from afar, and what it means."""
+    """A number in large type, and its meaning."""
 
     value: str
     unit: str
@@ -43,7 +43,7 @@ class Headline:
 
 
 class Drawn(NamedTuple):
-    """All that was made for a page: each exhibit with what it came to, figures, and drawings by name."""
+    """The contents made for a page: each exhibit with its result, figures, and drawings by name."""
 
     measurements: Measurements
     made: list[tuple[Exhibit, Built]]
@@ -55,10 +55,10 @@ class Page(Protocol):
     """The page of a kind of study.
 
     template   a Jinja template that extends `frame.html`, or `study.html`
-    explained  the objectives that it explains, whose marks are the same on every page
+    explained  the objectives that it explains and whose marks are the same on every page
     curves     whether it draws the training curves
-    remarks    says more beside each exhibit
-    rivals     remarks that exclude each other: where the first is said, the others stand with each exhibit
+    remarks    adds remarks to each exhibit
+    rivals     remarks that exclude each other: if the first is said once, the others stand with each exhibit
     """
 
     @property
@@ -72,13 +72,13 @@ class Page(Protocol):
     @property
     def rivals(self) -> tuple[str, ...]: ...
     def draws(self, exhibit: Exhibit) -> bool:
-        """Return whether the page asks for an exhibit at all."""
+        """Return whether the page contains an exhibit at all."""
 
     def shows(self, built: Built) -> bool:
-        """Return whether it shows what a study gave an exhibit."""
+        """Return whether the page shows an exhibit as built from a study."""
 
     def context(self, drawn: Drawn) -> Mapping[str, Any]:
-        """Return what its template is given besides what every page is given."""
+        """Return the variables of its template besides those of every page."""
 
 
 def page_of(measurements: Measurements) -> Page:

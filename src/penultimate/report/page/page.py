@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file; CSV, LaTeX and SVG of what it shows in a folder beside it."""
+"""The report: one self-contained HTML file, with its contents as CSV, LaTeX and SVG in a folder beside it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from penultimate.report.text import plain, typeset
 
 HERE = Path(__file__).parent
 SMALL = 240
-"""The width in points up to which panels stand several in a row, without tags."""
+"""The greatest width, in points, of panels that share a row and have no tags."""
 MANY = 3
-"""Exhibits whose common note is said once for all of them."""
+"""The number of exhibits from which a note that they share is printed once for all."""
 WIDTH, GAP = 130, 4
-"""The characters that a line of a table holds, and those that the distance between two columns takes."""
+"""The number of characters in a line of a table, and in the space between two columns."""
 LONG_HEADING = 40
-"""The characters up to which the heading of a row stands on one line."""
+"""The greatest number of characters of a row's heading that stays on one line."""
 
 OPTION = re.compile(r"(?<!\S)(--[a-z-]{1,24})(?=[\s=]|$)")
 """An option of a command."""
@@ -43,8 +43,8 @@ OPTION = re.compile(r"(?<!\S)(--[a-z-]{1,24})(?=[\s=]|$)")
 def write_report(results: StudyResults, path: Path | str) -> list[Path]:
     """Write the report to `path` and its tables and drawings into the folder `STEM_files` beside it.
 
-    The same results give the same bytes. A limited study is shown, marked as such in every exhibit. Returns
-    the files written, the page first. Raises RequestError when the path cannot be a file.
+    The same results give the same bytes. Every exhibit of a limited study is marked as limited. Returns the
+    written files, the page first. Raises RequestError if the path cannot be a file.
     """
     path = given_path(path, "--to")
     folder = path.parent / f"{path.stem}_files"
@@ -61,7 +61,7 @@ def write_report(results: StudyResults, path: Path | str) -> list[Path]:
 
 
 def _expect_place(path: Path, folder: Path) -> None:
-    """Raise RequestError where a page cannot be written, or would replace what is no page (a device)."""
+    """Raise RequestError if a page cannot be written or would replace something else, such as a device."""
     try:
         if path.is_dir():
             raise RequestError(
@@ -79,9 +79,7 @@ def _expect_place(path: Path, folder: Path) -> None:
 
 
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
-    """Return every file of the report by its name in the folder beside it; the page under the empty name,
-    first.
-    """
+    """Return every file of the report by its name in the folder; the page is first, with an empty name."""
     measurements = admit(results, allow_limited=True)
     page = page_of(measurements)
     made = [(exhibit, assemble(exhibit, measurements)) for exhibit in all_exhibits() if page.draws(exhibit)]
@@ -157,7 +155,7 @@ def _page(
             for figure in figures
             for panel in figure.panels
         },
-        drawn={figure.name: _drawn(figure, in_study) for figure in figures},
+        drawn={figure.name: _objectives_shown(figure, in_study) for figure in figures},
         marks=known,
         own_marks=in_study,
         labels=_labels(measurements),
@@ -171,22 +169,24 @@ def _page(
         dark=Markup(mark_variables(known, dark=True)),
         script=Markup(script),
         script_digest=digest,
-        said_once=_said_once([built for _, built in made if built.wanted and built.is_measured], page.rivals),
+        said_once=_shared_notes(
+            [built for _, built in made if built.wanted and built.is_measured], page.rivals
+        ),
         long_text=lambda text: len(text) > 30,
         is_drawn=_is_drawn,
         is_small=_is_small,
         is_folded=_is_folded,
         is_dense=_is_dense,
         has_words=_has_words,
-        of_numbers=_of_numbers,
+        of_numbers=_are_numeric,
         has_sentences=_has_sentences,
     )
 
 
-def _said_once(exhibits: Iterable[Built], rivals: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the notes of many exhibits, but for those that stand with each.
+def _shared_notes(exhibits: Iterable[Built], rivals: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the notes that many exhibits share, except those that stand with each exhibit.
 
-    These are legends of bold and of marks, below tables, and what the page says instead of its first remark.
+    The exceptions are legends of bold and of marks, below tables, and the rivals of the page's first remark.
     """
     counts = Counter(note for built in exhibits for note in dict.fromkeys(built.notes))
     with_each = (BOLD, MEAN_PER_CLASS, *(rivals[1:] if {*rivals[:1]} & counts.keys() else ()))
@@ -194,7 +194,7 @@ def _said_once(exhibits: Iterable[Built], rivals: tuple[str, ...] = ()) -> tuple
 
 
 def _typeset(text: str) -> str:
-    """Text as the page sets it, escaped; what stands between backticks as code, to the letter."""
+    """Return escaped text for the page; text between backticks becomes code, letter by letter."""
     from markupsafe import Markup, escape
 
     parts = re.split(r"`([^`]+)`", legible(text))
@@ -204,7 +204,7 @@ def _typeset(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Code as the page sets it, escaped; a line may end anywhere but behind the dashes of an option."""
+    """Return escaped code for the page; a line may break anywhere except after the dashes of an option."""
     from markupsafe import Markup, escape
 
     parts = OPTION.split(text)
@@ -220,20 +220,18 @@ def _is_small(figure: Figure) -> bool:
 
 
 def _is_folded(figure: Figure) -> bool:
-    """Return whether a figure waits to be opened: the paper's small panels."""
+    """Return whether a figure is folded, as the paper's small panels are."""
     return _is_small(figure) and all(panel.source == "published" for panel in figure.panels)
 
 
 def _is_drawn(exhibit: Built) -> bool:
-    """Return whether its figures say what its tables hold, which wait to be opened:
-    it is a figure of the paper.
-    """
+    """Return whether it is a figure of the paper, which shows what its folded tables hold."""
     ours = any(panel.source == "ours" for figure in exhibit.figures for panel in figure.panels)
     return ours and "figure" in exhibit.name
 
 
 def _is_dense(table: ExhibitTable) -> bool:
-    """Return whether its columns need more than the page's width at their usual distances."""
+    """Return whether the columns of a table need more than the page's width at their usual spacing."""
     lines = [[column.label.split()[-1] for column in table.columns]]
     lines += [[cell.text for cell in row.cells] for row in table.rows]
     widths = (max(map(len, column)) + GAP for column in zip(*lines, strict=True))
@@ -241,13 +239,13 @@ def _is_dense(table: ExhibitTable) -> bool:
 
 
 def _has_words(table: ExhibitTable) -> bool:
-    """Return whether some cells hold words or settings, which are set to the left and may be broken."""
+    """Return whether some cells hold words or settings, which are aligned left and may break."""
     texts = (cell.text for row in table.rows for cell in row.cells if cell.value is None)
     return any(re.search(r"[^\W\d_]{2}| = ", text) for text in texts)
 
 
-def _of_numbers(table: ExhibitTable) -> list[bool]:
-    """Of each column, whether some of its cells hold numbers; dashes stand as those do."""
+def _are_numeric(table: ExhibitTable) -> list[bool]:
+    """Return, for each column, whether any cell is numeric; dashes then align like numbers."""
     columns = zip(*(row.cells for row in table.rows), strict=True)
     return [any(cell.value is not None for cell in column) for column in columns] or [False] * len(
         table.columns
@@ -255,12 +253,12 @@ def _of_numbers(table: ExhibitTable) -> list[bool]:
 
 
 def _has_sentences(table: ExhibitTable) -> bool:
-    """Return whether rows are headed by sentences."""
+    """Return whether the headings of rows are sentences."""
     return max((len(row.label) for row in table.rows), default=0) > LONG_HEADING
 
 
-def _drawn(figure: Figure, own: Collection[str]) -> set[str]:
-    """Return the study's objectives that a figure shows, as a point, a curve or a mark of a map."""
+def _objectives_shown(figure: Figure, own: Collection[str]) -> set[str]:
+    """Return the study's objectives that a figure shows as a point, a curve or a mark of a map."""
     slugs: set[str] = set()
     for panel in figure.panels:
         slugs.update(point.objective for point in panel.points)

@@ -1,4 +1,4 @@
-"""Where the numbers of a study come from, as labels and records that a page can show."""
+"""The provenance of a study's numbers, as labels and records that a page can show."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ LABELS = {
 }
 
 SHARES = ("networks", "steps")
-"""Of the provenance, what counts pairs: how many are done, of how many."""
+"""The entries of provenance that are pairs: the number done, and the total."""
 OF_PARTS = ("seconds", "steps")
-"""What the parts of a joined study add up to: a step that several need counts in each."""
+"""The entries that the parts of a joined study add up: a step that several parts need counts in each."""
 
 
 def provenance(results: StudyResults) -> list[tuple[str, Any]]:
-    """Provenance and the study's settings as (label, text or nested list), the known ones first."""
+    """Return provenance and the study's settings as (label, text or nested list), the known ones first."""
     told = {**_settings(results.description.get("networks", ())), **results.provenance}
-    for name in ("diverged_networks", "undefined_of"):  # the steps of which are named with their reasons
+    for name in ("diverged_networks", "undefined_of"):  # other entries name their steps with reasons
         told.pop(name, None)
     order = [key for key in LABELS if key in told] + sorted(key for key in told if key not in LABELS)
     joined = {key: f"{LABELS[key]} (in each part that needs it)" for key in OF_PARTS if results.is_joined}
@@ -58,7 +58,7 @@ def provenance(results: StudyResults) -> list[tuple[str, Any]]:
 
 
 def _settings(networks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Seeds, draws and recipe of the main grid; of further networks, what is different with them."""
+    """Return seeds, draws and recipe of the main grid, and the differences of further networks."""
     grids = [block for block in networks if "objectives" in block]
     main = grids[0] if grids else {}
     settings = {key: main[key] for key in ("seeds", "draws", "recipe") if key in main}
@@ -69,7 +69,7 @@ def _settings(networks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries that differ from the usual ones, those of nested settings too."""
+    """Return the entries that differ from the usual ones, including those of nested settings."""
     return {
         key: _differing(value, usual[key])
         if isinstance(value, Mapping) and isinstance(usual.get(key), Mapping)
@@ -80,7 +80,7 @@ def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str,
 
 
 def _record(value: Any, shares: bool = False) -> Any:
-    """JSON as text, or as a list of (name, record) for mappings; where `shares`, [2, 3] is "2 of 3"."""
+    """Return JSON as text, or a mapping as a list of (name, record); if `shares`, [2, 3] becomes "2 of 3"."""
     if isinstance(value, Mapping):
         return [(plain(key), _record(entry, shares)) for key, entry in value.items()]
     if isinstance(value, list | tuple):

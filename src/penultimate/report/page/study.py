@@ -18,7 +18,7 @@ from penultimate.report.text import counted, listed
 
 
 class Section(NamedTuple):
-    """A section of a page: the part in which it stands ("": before all), its title, what it asks."""
+    """A section of a page: its part ("" stands before all), its title, and its question."""
 
     part: str
     title: str
@@ -27,7 +27,7 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally:
-    """How many claims came to each verdict: (verdict, count, in words); `claims` says whose they are."""
+    """The number of claims with each verdict: (verdict, count, in words); `claims` says whose they are."""
 
     claims: str
     verdicts: tuple[tuple[str, int, str], ...]
@@ -43,7 +43,7 @@ class Chapter:
 
     @property
     def place(self) -> str:
-        """Where it stands in the paper; "" for what the paper does not have.
+        """The place in the paper, or an empty string if the paper does not have it.
 
         >>> [Chapter(number, Section("", "", ""), ()).place for number in ("3.1", "C.2", "claims")]
         ['The paper, section 3.1', 'The paper, appendix C.2', '']
@@ -53,7 +53,7 @@ class Chapter:
 
     @property
     def is_of_the_body(self) -> bool:
-        """Whether it is of the paper's numbered sections, which are printed."""
+        """Whether it is one of the paper's numbered sections, which are printed."""
         return self.section[:1].isdigit()
 
     @property
@@ -63,25 +63,25 @@ class Chapter:
 
 
 CLAIMS = "claims"
-"""The exhibit of judged claims, and the section of its own that stands before the paper's."""
+"""The exhibit of judged claims, and its separate section, which stands before the paper's."""
 Extra: TypeAlias = Callable[[Measurements], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class StudyPage:
-    """The page of a study that trains networks, beside a paper.
+    """The page of a study that trains networks, in comparison with a paper.
 
-    name       under which it is registered, and by which studies and exhibits name it
-    sections   {number in the paper: Section}, in the page's order; "" is what the paper does not have
+    name       the name under which it is registered, and which studies and exhibits use
+    sections   {number in the paper: Section}, in the page's order; "" is for exhibits that the paper lacks
     headline   makes the answer from the measurements
     explained  the objectives in the order of their marks, by slug, with a sentence and an equation each
     terms      the words of the study, each with its sentence and equation
-    template   extends `study.html`: what was asked, and whose the published values are
-    further    what that template is given besides
+    template   extends `study.html` with the question and the source of the published values
+    further    the further variables of that template
     tally      counts the verdicts of the exhibit of claims
     leading    the panels that stand under the answer, by name
-    remarks    says more beside each exhibit
-    rivals     remarks that exclude each other: where the first is said, the others stand with each exhibit
+    remarks    adds remarks to each exhibit
+    rivals     remarks that exclude each other: if the first is said once, the others stand with each exhibit
     """
 
     name: str
@@ -98,15 +98,15 @@ class StudyPage:
     curves: bool = True
 
     def draws(self, exhibit: Exhibit) -> bool:
-        """Return whether the page asks for an exhibit at all."""
+        """Return whether the page contains an exhibit at all."""
         return exhibit.page == self.name
 
     def shows(self, built: Built) -> bool:
-        """Return whether it shows what a study gave an exhibit: always, for it says what was not measured."""
+        """Return True: the page shows every exhibit, because it also says what was not measured."""
         return True
 
     def context(self, drawn: Drawn) -> Mapping[str, Any]:
-        """Return what its template is given besides what every page is given."""
+        """Return the variables of its template besides those of every page."""
         from markupsafe import Markup
 
         measurements, made, figures, drawings = drawn
@@ -122,7 +122,7 @@ class StudyPage:
             "leading": leading if any(panel.source == "ours" for panel in leading) else (),
             "chapters": measured,
             "partly": [built for built in exhibits if built.missing],
-            "gaps_left": _gaps_told(made, bool(figures and figures[-1].name == "curves")),
+            "gaps_left": _gaps_phrase(made, bool(figures and figures[-1].name == "curves")),
             "unmeasured": [built for _, built in made if built.wanted and not built.is_measured],
             "curves": next((figure for figure in figures if figure.name == "curves"), None),
             "lead": lambda name: Markup(drawings[name].styled(f"lead-{name}")),
@@ -149,20 +149,20 @@ class StudyPage:
         return tuple(sorted(found, key=lambda one: order.index(one.section if one.section in order else "")))
 
     def _glossary(self, measurements: Measurements) -> list[tuple[str, str, list[StudyObjective]]]:
-        """Return a sentence and an equation for each objective, with its strengths that the study has."""
+        """Return a sentence and an equation for each objective, with the strengths that the study has."""
         from markupsafe import Markup
 
         entries: dict[str, tuple[str, str, list[StudyObjective]]] = {}
         for objective in of_all_arms(measurements):
             explained = self.explained.get(objective.slug)
-            sentence = explained.sentence if explained else self._own_words(objective.spec)
+            sentence = explained.sentence if explained else self._own_description(objective.spec)
             equation = Markup(explained.equation if explained else "")
             named = "+".join(_names(objective.spec)) or objective.spec
             entries.setdefault(named, (sentence, equation, []))[2].append(objective)
         return list(entries.values())
 
-    def _own_words(self, spec: str) -> str:
-        """Return what a combination or a plug-in says of itself."""
+    def _own_description(self, spec: str) -> str:
+        """Return the description of a combination or a plug-in in its own words."""
         names = _names(spec)
         said = [self.explained[name].sentence for name in names if name in self.explained]
         for kind in ("loss", "head", "penalty"):
@@ -172,15 +172,15 @@ class StudyPage:
 
 
 def _names(spec: str) -> list[str]:
-    """Return what a sum adds up, without strengths; nothing for what is no sum."""
+    """Return the names of a sum's terms, without strengths; none if the spec is not a sum."""
     try:
         return [term.name for term in registry.parse_sum(spec)]
     except RequestError:
         return []
 
 
-def _gaps_told(made: Iterable[tuple[Exhibit, Built]], has_curves: bool) -> str:
-    """Return what the page folds away because it was not measured, in a phrase; "" for nothing."""
+def _gaps_phrase(made: Iterable[tuple[Exhibit, Built]], has_curves: bool) -> str:
+    """Return a phrase for what the page folds away because it was not measured, or an empty string."""
     wanted = [built for _, built in made if built.wanted]
     none = [built for built in wanted if not built.is_measured]
     some = [built for built in wanted if built.is_measured and built.missing]

@@ -1,1 +1,1 @@
-"""How each kind of table and figure is built from the quantities that an exhibit names."""
+"""The kinds of tables and figures, built from the quantities that an exhibit names."""

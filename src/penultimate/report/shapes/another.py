@@ -1,4 +1,4 @@
-"""What is shown of a second architecture, beside the one that all other exhibits show (if there is one)."""
+"""Exhibits of a second architecture, besides the one that all other exhibits show."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from penultimate.report.text import plain
 
 @dataclass(frozen=True)
 class InAnother:
-    """A part of the first further architecture of which a study measured what it shows.
+    """A part that shows the first further architecture for which a study measured its quantities.
 
-    The words {beside} say in a caption that all other exhibits show another one, where they do.
+    In captions, {beside} says that all other exhibits show another architecture, if they do.
     """
 
     part: Part
@@ -36,7 +36,7 @@ class InAnother:
 
 
 def in_another(finding: Sentence) -> Sentence:
-    """Return what it says of the first further architecture of which it says anything, which is named."""
+    """Return a finding about the first further architecture that it has a sentence for, with its name."""
 
     def say(measurements: Measurements) -> str:
         for name in measurements.further:
@@ -49,9 +49,7 @@ def in_another(finding: Sentence) -> Sentence:
 
 
 def without_another(measurements: Measurements, what: str) -> Missing:
-    """Return how to measure a second architecture, where the study has none (its own may lack what is
-    asked).
-    """
+    """Return the gap for a second architecture, with the command that measures it if the study has none."""
     if len(measurements.backbones) > 1:
         return Missing(what)
     first = plain(measurements.backbone or "glyphnet")

@@ -1,4 +1,4 @@
-"""A number that findings speak of: its values here, those that the paper prints, and how it is shown."""
+"""A number in findings: its values here, the paper's printed values, and how it is shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASELINE = "softmax"
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of one objective, as it is shown: its value in each run; of the paper, its mean alone."""
+    """A number of one objective, as it is shown: its value in each run, or only the mean for the paper."""
 
     label: str
     slug: str
@@ -37,11 +37,11 @@ class Entry:
 class Asked:
     """A number that every objective has, or every temperature of the sweep.
 
-    words     what it is, as it stands within a sentence ("test accuracy")
-    quantity  whose values it has, unless `read` finds them, and how they are shown
+    words     its name within a sentence ("test accuracy")
+    quantity  the quantity of its values, unless `read` finds them, and how they are shown
     printed   the paper's table, and the column of it or what reads its rows
-    where     {column: text} of the rows that hold it, where the paper has several an objective
-    over      the arm of a sweep over temperatures that it is of; by default, it is of objectives
+    where     {column: text} of the rows that hold it, if the paper has several per objective
+    over      the arm of the sweep over temperatures that it belongs to; by default, it belongs to objectives
     """
 
     words: str
@@ -52,7 +52,7 @@ class Asked:
     over: str = ""
 
     def ours(self, measurements: Measurements) -> tuple[Entry, ...]:
-        """Return what was measured, in the order of the study."""
+        """Return the measured entries in the order of the study."""
         quantity = self.quantity.of_arm(self.over) if self.over else self.quantity
         of_arm = measurements.in_arm(quantity.arm)
         values = self.read(measurements) if self.read else measurements.values(quantity)
@@ -70,7 +70,7 @@ class Asked:
         )
 
     def theirs(self) -> tuple[Entry, ...]:
-        """Return what the paper prints; nothing where it prints nothing of the kind."""
+        """Return the entries that the paper prints, if any."""
         if self.printed is None:
             return ()
         table, column = self.printed
@@ -92,12 +92,12 @@ class Asked:
 
 
 def already(runs: ByRun) -> Callable[[Measurements], ByRun]:
-    """Reads what was read before."""
+    """Return a reader of runs that are known already."""
     return lambda _: runs
 
 
 def at_epochs(share: float, *quantities: Quantity) -> Callable[[Measurements], ByRun]:
-    """Reads the first of some quantities that was followed, at a share of the epochs at which it was."""
+    """Return a reader of the first quantity measured over epochs, at a share of those epochs."""
 
     def read(measurements: Measurements) -> ByRun:
         for quantity in quantities:

@@ -1,4 +1,4 @@
-"""From runs to cells: means, standard errors, bold; and the paper's printed values as cells of their own."""
+"""Cells of tables: means over runs, standard errors and bold, and the paper's printed values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEAN_PER_CLASS = "†"
 """Marks a data set whose accuracy is the mean over classes."""
 
 BOLD = "Bold: "
-"""How the legend of bold begins, which a terminal has as asterisks."""
+"""The beginning of the legend of bold, which a terminal replaces by asterisks."""
 
 
 def run_cell(
@@ -24,7 +24,7 @@ def run_cell(
     best: bool = False,
     shows_error: bool = False,
 ) -> Cell:
-    """Return the mean over runs {seed: value}, times `scale`; its standard error behind it, or beside it."""
+    """Return a cell of the mean over runs {seed: value}, times `scale`, with its standard error."""
     if not runs:
         return Cell(MISSING, detail="not measured")
     summary = summarise([scale * value for value in runs.values()])
@@ -39,7 +39,7 @@ def run_cell(
 
 
 def published_cell(printed: str, error: str = "") -> Cell:
-    """Return a printed value, digit for digit."""
+    """Return a cell of a printed value, digit for digit."""
     if not printed:
         return Cell(MISSING, detail="not reported")
     text = f"{printed} ± {error}" if error else printed
@@ -47,7 +47,7 @@ def published_cell(printed: str, error: str = "") -> Cell:
 
 
 def bold_notes(measurements: Measurements) -> tuple[str, ...]:
-    """Return what bold means in this study, and how that is found out."""
+    """Return notes on the meaning of bold in this study, and on the test behind it."""
     least, few = counted(LEAST_RUNS, "seed"), counted(len(measurements.seeds), "seed")
     if len(measurements.seeds) < LEAST_RUNS:
         return (f"Nothing is bold: with {few} nothing is called best; {least} are needed.",)

@@ -1,6 +1,6 @@
 """Arrays that rows point to, drawn as curves: densities, and spectra of singular values.
 
-A row of such a metric has the number of points as its value; the points lie in its step's folder as
+The value of such a metric's row is the number of points. The points lie in its step's folder as
 `METRIC.npz`, which `StudyResults.arrays(step, metric)` reads.
 """
 
@@ -24,23 +24,23 @@ ArraysByRun: TypeAlias = dict[str, dict[Seed, list[float]]]
 """An array of the runs of each objective: {canonical spec: {seed: values}}."""
 
 VISIBLE = 2e-3
-"""Of the highest density: below that a curve lies on the axis."""
+"""The share of the highest density below which a curve lies on the axis."""
 NEGLIGIBLE = 1e-12
-"""Of the largest: singular values below are rounding, and have no logarithm worth a point."""
+"""The share of the largest singular value below which a singular value is a rounding error and not drawn."""
 LOWEST = -4.0
-"""Spectra are drawn down to here: a ten-thousandth of the largest is no direction that features use."""
+"""The lower end of drawn spectra: features do not use directions of a ten-thousandth of the largest."""
 MOST = 0.9
-"""The share of the squared length that the directions of a spectrum are counted for."""
+"""The share of the squared length that the counted directions of a spectrum hold."""
 
 
 @dataclass(frozen=True)
 class Densities:
-    """A figure of how a quantity is distributed, a line an objective: the mean density over its runs.
+    """A figure of a quantity's distribution: one line per objective, its mean density over runs.
 
-    The first array of the one quantity holds where the densities were taken, the others hold them: the first
-    of these is drawn solid, a second dashed, and `words` say in the names of lines which is which. The
-    quantity's label is the horizontal axis. `closer`: a second panel without the sharpest peaks, where what
-    lies beneath them can be told apart.
+    The first array of the one quantity holds the points of evaluation, and the others hold the densities: the
+    first is drawn solid, a second dashed, and `words` distinguish them in the names of lines. The quantity's
+    label is that of the horizontal axis. If `closer`, a second panel cuts off the sharpest peaks to show the
+    lower curves.
     """
 
     name: str
@@ -81,9 +81,9 @@ class Densities:
 
 @dataclass(frozen=True)
 class Spectra:
-    """Singular values in falling order, a panel a matrix; and how many directions hold most of each.
+    """Singular values in descending order, one panel per matrix, and the directions that hold most of each.
 
-    `titles` are those of the arrays of the one quantity.
+    `titles` are the titles of the quantity's arrays.
     """
 
     name: str
@@ -112,14 +112,12 @@ class Spectra:
 
 
 def directions(quantity: Quantity, array: str) -> Callable[[Measurements], ByRun]:
-    """Reads how many directions hold most of a spectrum, of every run."""
+    """Return a reader of the number of directions that hold most of a spectrum, for every run."""
     return lambda measurements: _counts(arrays_of(measurements, replace(quantity, arrays=(array,)))[0])
 
 
 def _counts(runs: ArraysByRun) -> ByRun:
-    """Return how many directions hold most of the spectrum of each run;
-    those without any length are left out.
-    """
+    """Return the number of directions that hold most of each run's spectrum, except for spectra of zeros."""
     return {
         spec: {seed: _directions(values) for seed, values in spectra.items() if any(values)}
         for spec, spectra in runs.items()
@@ -127,7 +125,7 @@ def _counts(runs: ArraysByRun) -> ByRun:
 
 
 def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRun]:
-    """Return each of a quantity's arrays, of every run that left any, in the study's order."""
+    """Return each of a quantity's arrays for every run that has them, in the study's order."""
     read = measurements.results.arrays
     arrays: list[ArraysByRun] = [{} for _ in quantity.arrays]
     if read is None:
@@ -144,10 +142,9 @@ def arrays_of(measurements: Measurements, quantity: Quantity) -> list[ArraysByRu
 def _curve(
     measurements: Measurements, spec: str, points: Iterable[tuple[float, float]], words: str, dashed: bool
 ) -> Curve:
-    """Return a line through points, to six digits, called as the paper's legends have it:
-    with its test accuracy.
+    """Return a line through points, to six digits, named as in the paper's legends.
 
-    That is the mean over runs, in per cent; without an accuracy, the objective's name stands alone.
+    The name of the objective is followed by its mean test accuracy over runs, in per cent, if it is known.
     """
     objective = measurements.objective(spec)
     accuracies = measurements.runs("top1").get(spec, {}).values()
@@ -157,7 +154,7 @@ def _curve(
 
 
 def trimmed(curves: Sequence[Curve]) -> tuple[Curve, ...]:
-    """Return the curves where any of them can be told from zero."""
+    """Return the curves within the range where any of them is visibly above zero."""
     points = [point for curve in curves for point in curve.points]
     highest = max((y for _, y in points), default=0.0)
     visible = [x for x, y in points if y > VISIBLE * highest] or [x for x, _ in points]
@@ -168,7 +165,7 @@ def trimmed(curves: Sequence[Curve]) -> tuple[Curve, ...]:
 
 
 def _mean(runs: Mapping[Seed, Sequence[float]]) -> list[float]:
-    """Return the mean over runs, as long as the shortest run's."""
+    """Return the mean over runs, with the length of the shortest run."""
     return [average(values) for values in zip(*runs.values(), strict=False)]
 
 
@@ -191,7 +188,7 @@ def _spectra_panel(measurements: Measurements, name: str, title: str, runs: Arra
 
 
 def _falling(values: Sequence[float]) -> list[float]:
-    """Return the logarithms of singular values over the largest, as far as they are above rounding."""
+    """Return the logarithms of singular values over the largest, without those within rounding error."""
     return [math.log10(value / values[0]) for value in values if value > NEGLIGIBLE * values[0]]
 
 

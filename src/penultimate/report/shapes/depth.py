@@ -1,4 +1,4 @@
-"""Quantities over the layers of a network: a curve an objective, and the numbers behind it."""
+"""Quantities over the layers of a network: a curve per objective, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penultimate.report.text import fixed, plain
 
 PENULTIMATE = "Penultimate"
 LONGEST_AXIS = 70
-"""Characters of the names of layers below an axis; more, and it has numbers only."""
+"""The greatest number of characters of layer names on an axis; a longer axis has numbers only."""
 SPLITS = {"train": "training images", "test": "test images"}
 
 
@@ -26,9 +26,8 @@ SPLITS = {"train": "training images", "test": "test images"}
 class OverLayers:
     """A figure and a table of a quantity in every layer, from the first block to the penultimate features.
 
-    Of the quantities the first one that was measured is shown: its label, as it stands within a sentence, on
-    the axis and in the finding, its group above the table. The word {images} says in titles and captions
-    which split that is.
+    The first measured quantity is shown. Its label, worded for a sentence, stands on the axis and in the
+    finding, and its group above the table. The word {images} names its split in titles and captions.
     """
 
     name: str
@@ -77,7 +76,7 @@ class OverLayers:
 
 
 def _in_layer(quantity: Quantity, layer: str, runs: ByRun) -> Asked:
-    """Return a quantity in one layer, as a sentence names it."""
+    """Return a quantity in one layer, worded for a sentence."""
     where = "the penultimate features" if layer == PENULTIMATE else plain(layer)
     return Asked(f"in {where} the {quantity.label}", quantity, read=already(runs))
 
@@ -85,8 +84,8 @@ def _in_layer(quantity: Quantity, layer: str, runs: ByRun) -> Asked:
 def layers_of(measurements: Measurements, quantity: Quantity, target: str = "") -> dict[str, ByRun]:
     """Return the layers measured on a target (by default, on the source), each with its runs.
 
-    In the study's order, the penultimate features last. Layers that the study does not list follow in the
-    order of their names' numbers.
+    They are in the study's order, with the penultimate features last. Layers that the study does not list
+    follow in the order of the numbers in their names.
     """
     metric = quantity.metric_on(target or measurements.source)
     layers = measurements.layers(metric, target, quantity.split)
@@ -96,7 +95,7 @@ def layers_of(measurements: Measurements, quantity: Quantity, target: str = "") 
 
 
 def in_order(layers: Iterable[str], measurements: Measurements) -> list[str]:
-    """Layers in the study's order; the penultimate features last, and before them what it does not list."""
+    """Return layers in the study's order, then unlisted layers, and the penultimate features last."""
     listed = [str(name) for name in measurements.results.description.get("layers", ())]
     place = {name: index for index, name in enumerate(listed)}
     last = PENULTIMATE.lower()
@@ -104,7 +103,7 @@ def in_order(layers: Iterable[str], measurements: Measurements) -> list[str]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts block 2 before block 10."""
+    """Return a key that sorts block 2 before block 10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -113,7 +112,7 @@ def _mean(quantity: Quantity, runs: Mapping[Seed, float]) -> float:
 
 
 def numbered(layers: Iterable[str]) -> str:
-    """Return the layers by the numbers that axes and maps have in their place."""
+    """Return the layers with the numbers that stand for them on axes and maps."""
     return ", ".join(f"{number} {plain(layer)}" for number, layer in enumerate(layers, 1))
 
 

@@ -1,14 +1,14 @@
-"""What came out, in one sentence: made from the rows of a study, beside what the paper prints.
+"""The result in one sentence, made from the rows of a study and compared with the paper's numbers.
 
-A finding is one of five shapes, and an exhibit names the numbers that stand in it:
+A finding has one of five shapes, and an exhibit names the numbers in it:
 
     beside_softmax   how many objectives are above softmax, and how many below
     ends             the lowest and the highest of them
-    apart            how far these two lie apart, under one condition and another
-    changes          what a number gains from one condition to another
+    apart            how far apart these two are, under one condition and another
+    changes          how much a number gains from one condition to another
     goes_with        how objectives rank by one number and by another
 
-Each is true of any outcome. A mean of fewer runs than a test needs is a direction, and the sentence says so.
+Each is true for any outcome. A mean over fewer runs than a test needs is called a direction.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ from penultimate.statistics.comparison import LEAST_RUNS, LEVEL, bold
 from penultimate.statistics.summary import Summary
 
 Sentence: TypeAlias = Callable[[Measurements], str]
-"""What the rows of a study say; "" where they have nothing of the kind."""
+"""A function that puts a study's rows into a sentence; it returns an empty string without numbers."""
 SAME = 1e-12
-"""Means that differ by less, as a share of the larger, are equal."""
+"""The relative difference below which means are equal."""
 
 
 def beside_softmax(*asked: Asked) -> Sentence:
-    """Return how many of the other objectives are above softmax, and how many below; without softmax,
-    the ends.
-    """
+    """Return a finding on how many objectives are above and below softmax; without softmax, on the ends."""
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
@@ -49,15 +47,15 @@ def beside_softmax(*asked: Asked) -> Sentence:
                 clauses += [_ends(one, ours)] if ours else []
                 continue
             of_paper, printed = _apart_from_softmax(one.theirs())
-            paper = f" – in the paper {_split(of_paper, printed)}" if of_paper and printed else ""
-            clauses.append(f"in {one.words} {_split(base, others, one.amount(base))}{paper}")
+            paper = f" – in the paper {_above_and_below(of_paper, printed)}" if of_paper and printed else ""
+            clauses.append(f"in {one.words} {_above_and_below(base, others, one.amount(base))}{paper}")
         return _sentence(clauses, seen)
 
     return say
 
 
 def ends(*asked: Asked) -> Sentence:
-    """Return the lowest and the highest, and whose they are."""
+    """Return a finding on the lowest and the highest value, with their objectives."""
 
     def say(measurements: Measurements) -> str:
         found = [(one, ours) for one in asked if (ours := one.ours(measurements))]
@@ -67,15 +65,13 @@ def ends(*asked: Asked) -> Sentence:
 
 
 def apart(*asked: Asked) -> Sentence:
-    """Return how far the lowest and the highest mean lie apart, of the objectives that have all
-    of the numbers.
-    """
+    """Return a finding on the gap between lowest and highest mean, for objectives that have all numbers."""
 
     def say(measurements: Measurements) -> str:
         found = [(one, ours) for one in asked if (ours := one.ours(measurements))]
-        kept = _of_all([ours for _, ours in found])
+        kept = _shared_entries([ours for _, ours in found])
         if not kept or len(kept[0]) < 2:
-            return _sentence([_ends(one, ours) for one, ours in found], _flat(ours for _, ours in found))
+            return _sentence([_ends(one, ours) for one, ours in found], _flattened(ours for _, ours in found))
         unit = "points" if asked[0].quantity.unit == "%" else asked[0].quantity.unit
         above = [f"{unit} above the lowest".strip(), *[""] * len(found)]
         told = listed(
@@ -84,24 +80,24 @@ def apart(*asked: Asked) -> Sentence:
                 for (one, _), entries, what in zip(found, kept, above, strict=False)
             ]
         )
-        printed = _of_all([one.theirs() for one, _ in found])
+        printed = _shared_entries([one.theirs() for one, _ in found])
         paper = ""
         if printed and len(printed[0]) > 1:
             spreads = [_spread(one, of) for (one, _), of in zip(found, printed, strict=True)]
             paper = f"; in the paper {listed(spreads)}"
-        errors = [error for entry in _flat(kept) if (error := error_of(entry.summary)) is not None]
+        errors = [error for entry in _flattened(kept) if (error := error_of(entry.summary)) is not None]
         digits = asked[0].quantity.digits + 1
         noise = f", standard errors up to {fixed(max(errors), digits)}" if errors else ""
         count = counted(len(kept[0]), "objective")
         clause = f"the highest mean is {told} (of {count}{noise}){paper}"
-        return _sentence([clause], _flat(kept))
+        return _sentence([clause], _flattened(kept))
 
     return say
 
 
 @dataclass(frozen=True)
 class Change:
-    """A number before and after, and how a sentence puts that, up to "changes by"."""
+    """A number before and after, and the words of the sentence up to "changes by"."""
 
     words: str
     before: Asked
@@ -109,9 +105,7 @@ class Change:
 
 
 def changes(*pairs: Change) -> Sentence:
-    """Return what a number gains from one condition to another, in the mean of the objectives
-    that have both.
-    """
+    """Return a finding on a number's mean gain between conditions, over the objectives that have both."""
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
@@ -126,11 +120,11 @@ def changes(*pairs: Change) -> Sentence:
             mean = _mean_of(gains)
             of = gains[0].label if len(gains) == 1 else f"the mean of {counted(len(gains), 'objective')}"
             size = with_error(mean, shown, unit, signed=True)
-            clause = f"{pair.words} changes by {size} in {of} ({_ups(gains)}"
+            clause = f"{pair.words} changes by {size} in {of} ({_gains_and_losses(gains)}"
             printed = _gains(pair.before.theirs(), pair.after.theirs())
             if printed:
                 size = with_error(_mean_of(printed), shown, "", signed=True)
-                clause += f"; in the paper by {size}, {_ups(printed)}"
+                clause += f"; in the paper by {size}, {_gains_and_losses(printed)}"
             clauses.append(f"{clause})")
         return _sentence(clauses, seen)
 
@@ -138,7 +132,7 @@ def changes(*pairs: Change) -> Sentence:
 
 
 def goes_with(x: Asked, *others: Asked) -> Sentence:
-    """Return how objectives that are higher by one number rank by others."""
+    """Return a finding on how the ranks of objectives by one number correlate with those by others."""
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
@@ -147,7 +141,7 @@ def goes_with(x: Asked, *others: Asked) -> Sentence:
             pairs = _pairs(x.ours(measurements), y.ours(measurements))
             if not pairs:
                 continue
-            seen += _flat(pairs)
+            seen += _flattened(pairs)
             found = rank_correlation(*_means(pairs))
             if found is None:
                 few = f"too few different values of {counted(len(pairs), noun_of(x.over))} to rank"
@@ -170,27 +164,25 @@ def goes_with(x: Asked, *others: Asked) -> Sentence:
 
 
 def correlations(x: Asked, ours: Mapping[str, Asked], theirs: Mapping[str, Asked], noun: str) -> Sentence:
-    """Return how objectives rank by one number and by each of several:
-    the lowest and the highest correlation.
-    """
+    """Return a finding on the lowest and highest rank correlation of one number with several others."""
 
     def say(measurements: Measurements) -> str:
         pairs = {name: _pairs(x.ours(measurements), y.ours(measurements)) for name, y in ours.items()}
         if not any(pairs.values()):
             return ""
-        told = _of_each(pairs, noun) or "undefined: too few different values to rank"
-        printed = _of_each({name: _pairs(x.theirs(), y.theirs()) for name, y in theirs.items()}, noun)
+        told = _correlation_range(pairs, noun) or "undefined: too few different values to rank"
+        printed = _correlation_range(
+            {name: _pairs(x.theirs(), y.theirs()) for name, y in theirs.items()}, noun
+        )
         paper = f"; in the paper {printed}" if printed else ""
         clause = f"the rank correlation of {x.words} and transfer is {told}{paper}"
-        return _sentence([clause], [entry for of in pairs.values() for entry in _flat(of)])
+        return _sentence([clause], [entry for of in pairs.values() for entry in _flattened(of)])
 
     return say
 
 
-def _of_each(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> str:
-    """Return the lowest and the highest of several rank correlations,
-    and how many of them are beyond chance.
-    """
+def _correlation_range(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> str:
+    """Return the lowest and highest of several rank correlations, and how many are beyond chance."""
     found = {name: one for name, of in pairs.items() if (one := rank_correlation(*_means(of)))}
     if not found:
         return ""
@@ -203,12 +195,12 @@ def _of_each(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> s
 
 
 def either(*findings: Sentence) -> Sentence:
-    """Return the first of several that says anything."""
+    """Return the first finding that has a sentence."""
     return lambda measurements: next((said for one in findings if (said := one(measurements))), "")
 
 
 def direction(counts: Iterable[int]) -> str:
-    """Return what is said of means of too few runs to know how far runs differ by chance; else "".
+    """Return a warning if there are too few runs to estimate their variation by chance, or an empty string.
 
     >>> direction([1, 1]), direction([3, 5])
     ('one run each: a direction, no more', '')
@@ -235,7 +227,7 @@ def _ends(one: Asked, ours: Sequence[Entry]) -> str:
 
 
 def _from_to(one: Asked, entries: Sequence[Entry]) -> str:
-    """From the lowest to the highest; all that share a place are named."""
+    """Return the lowest and the highest, and name every objective that shares either place."""
     if len(entries) == 1:
         return f"{one.amount(entries[0])} ({entries[0].label}, alone)"
     if all(_same(entry.mean, entries[0].mean) for entry in entries):
@@ -254,15 +246,13 @@ def _from_to(one: Asked, entries: Sequence[Entry]) -> str:
 
 
 def _apart_from_softmax(entries: Sequence[Entry]) -> tuple[Entry | None, list[Entry]]:
-    """Softmax, the first of several, and all that are not softmax."""
+    """Return softmax (the first, if there are several), and all entries that are not softmax."""
     base = next((entry for entry in entries if entry.slug == BASELINE), None)
     return base, [entry for entry in entries if entry.slug != BASELINE]
 
 
-def _split(base: Entry, others: Sequence[Entry], amount: str = "") -> str:
-    """Return how many are above, below and level; of how many that is beyond chance,
-    where it can be tested.
-    """
+def _above_and_below(base: Entry, others: Sequence[Entry], amount: str = "") -> str:
+    """Return how many are above, below and level, and for how many a test shows it beyond chance."""
     level = [entry for entry in others if _same(entry.mean, base.mean)]
     sides = {
         "above": [entry for entry in others if entry not in level and entry.mean > base.mean],
@@ -283,7 +273,7 @@ def _split(base: Entry, others: Sequence[Entry], amount: str = "") -> str:
 
 
 def _beyond_chance(base: Entry, others: Sequence[Entry], of_side: Sequence[Entry], side: str) -> str:
-    """Of how many, p corrected for all comparisons with softmax; nothing where none can be tested."""
+    """Return for how many it is beyond chance (p corrected for all comparisons with softmax), if testable."""
     if side not in ("above", "below"):
         return ""
     column = {str(place): entry.runs for place, entry in enumerate([base, *others])}
@@ -296,15 +286,15 @@ def _beyond_chance(base: Entry, others: Sequence[Entry], of_side: Sequence[Entry
     return f" ({count}beyond chance)"
 
 
-def _of_all(columns: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
-    """Of each column the objectives that all of them have; nothing where they share none."""
+def _shared_entries(columns: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
+    """Return each column with only the objectives that all columns share, or nothing if they share none."""
     if not columns:
         return []
     shared = set.intersection(*({entry.label for entry in column} for column in columns))
     return [[entry for entry in column if entry.label in shared] for column in columns] if shared else []
 
 
-def _flat(columns: Iterable[Sequence[Entry]]) -> list[Entry]:
+def _flattened(columns: Iterable[Sequence[Entry]]) -> list[Entry]:
     return [entry for column in columns for entry in column]
 
 
@@ -314,7 +304,7 @@ def _spread(one: Asked, entries: Sequence[Entry]) -> str:
 
 
 def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
-    """Return what each objective gains, within the seeds that both conditions have."""
+    """Return each objective's gain, within the seeds that both conditions have."""
     start = {entry.label: entry for entry in before}
     gains = []
     for entry in after:
@@ -326,16 +316,14 @@ def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
 
 
 def _mean_of(gains: Sequence[Entry]) -> Summary:
-    """Return the mean over objectives, within the seeds that all of them have; without any,
-    of their means.
-    """
+    """Return the mean gain over objectives, for each seed that all have, or of their means without any."""
     shared = set.intersection(*(set(entry.runs) for entry in gains))
     if not shared:
         return summarise([math.fsum(entry.mean for entry in gains) / len(gains)])
     return summarise([math.fsum(entry.runs[seed] for entry in gains) / len(gains) for seed in shared])
 
 
-def _ups(gains: Sequence[Entry]) -> str:
+def _gains_and_losses(gains: Sequence[Entry]) -> str:
     up, down = sum(entry.mean > 0 for entry in gains), sum(entry.mean < 0 for entry in gains)
     told = [
         f"{word} for {'all' if count == len(gains) > 1 else in_words(count)}"
@@ -346,7 +334,7 @@ def _ups(gains: Sequence[Entry]) -> str:
 
 
 def _pairs(x: Sequence[Entry], y: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
-    """Both numbers of each objective, of the runs that have them both."""
+    """Return both numbers of each objective, for the runs that have both."""
     by_label = {entry.label: entry for entry in y}
     pairs = []
     for entry in x:

@@ -1,4 +1,4 @@
-"""Quantities over the epochs of training: a curve an objective, the mean of its runs, a mark at its end."""
+"""Quantities over the epochs of training: one curve per objective, with a mark at its end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from penultimate.report.text import as_name, counted, fixed
 RunOf: TypeAlias = tuple[str, Seed]
 """A run's objective (its canonical spec) and seed."""
 Track: TypeAlias = dict[float, tuple[float, float]]
-"""Where a run stands after each epoch: {epoch: (x, y)}."""
+"""The position of a run after each epoch: {epoch: (x, y)}."""
 
 
 @dataclass(frozen=True)
 class OverEpochs:
     """A panel of the epochs of training: `y` over them, or against `x`, epoch by epoch.
 
-    A line is the mean over an objective's runs, of the epochs that all of them have; where they have none in
-    common, a line is a run.
+    A line is the mean over an objective's runs in the epochs that all of them have. If they have no epoch in
+    common, each line is a run.
 
-    early       the share of each line that is left out of the frame, for which its steep rise has no room
-    relative    in per cent of a run's first epoch
-    note        what is said of it where it stands in for another panel
+    early       the share of each line whose steep rise is outside the frame
+    relative    whether values are in per cent of a run's first epoch
+    note        the note on it if it replaces another panel
     """
 
     name: str
@@ -46,7 +46,7 @@ class OverEpochs:
         return tuple(replace(quantity, over="epochs") for quantity in axes)
 
     def tracks(self, measurements: Measurements) -> dict[RunOf, Track]:
-        """Return the points of every run, by epoch: of those epochs that have both coordinates."""
+        """Return the points of every run, by epoch, for the epochs that have both coordinates."""
         upwards = _series(measurements, self.y)
         if self.relative:
             upwards = {
@@ -63,7 +63,7 @@ class OverEpochs:
         return {run: track for run, track in tracks.items() if track}
 
     def panel(self, measurements: Measurements) -> Panel:
-        """Return the panel of the runs that have points for it, of which there is one at least."""
+        """Return the panel of the runs that have points for it; there must be at least one."""
         curves, points = [], []
         in_frame: list[tuple[float, float]] = []
         for spec, tracks in _lines(self.tracks(measurements)):
@@ -104,10 +104,10 @@ class OverEpochs:
 
 @dataclass(frozen=True)
 class Lines:
-    """A figure of quantities over the epochs of training, a panel each.
+    """A figure of quantities over the epochs of training, one panel each.
 
-    Each panel stands with those that stand in for it where no run has points. `missing` names what there is
-    no panel of. In captions the word {lines} says what a line is, {shown} what is drawn upwards.
+    Each panel comes with those that replace it if no run has points. `missing` names a quantity without a
+    panel. In captions, {lines} says what a line is, and {shown} what the vertical axis shows.
     """
 
     name: str
@@ -166,7 +166,7 @@ def first_measured(panels: Iterable[OverEpochs], measurements: Measurements) -> 
 
 
 def lines(runs: Collection[RunOf]) -> str:
-    """Return what a line is, as a caption says it.
+    """Return the meaning of a line, worded for a caption.
 
     >>> lines([("softmax", 0), ("sigmoid", 0)])
     'Each line is a run.'

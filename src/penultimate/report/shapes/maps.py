@@ -1,8 +1,8 @@
-"""How alike the layers of networks are, as maps: the CKA of all pairs of layers, read from arrays.
+"""Maps of the similarity of layers: the CKA of all pairs of layers, read from arrays.
 
-The row of an architecture points to `matrix` [l l] and `standard_error` [l l], and names of each of their
-rows the objective, seed (-1: it has none), epoch (-1: a finished network; 0: one at initialisation; else a
-finished network as it was after that epoch) and layer.
+The row of an architecture points to `matrix` [l l] and `standard_error` [l l], and to the objective, seed
+(-1: none), epoch (-1: a finished network; 0: one at initialisation; otherwise a finished network as it was
+after that epoch) and layer of each of their rows.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Block: TypeAlias = list[list[float]]
 """The layers of one network (rows) against those of another (columns)."""
 
 UNTRAINED = StudyObjective("", "At initialisation", "")
-"""What the network at initialisation has for an objective."""
+"""The stand-in objective of a network at initialisation."""
 SCALE = tuple(round(0.1 * step, 1) for step in range(11))
 
 
 class Likeness(NamedTuple):
-    """The CKA of two objectives' layers, the mean over so many pairs of networks, and its standard error."""
+    """The mean CKA of two objectives' layers over pairs of networks, its standard error, and their number."""
 
     mean: Block
     error: Block
@@ -47,9 +47,9 @@ class Likeness(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerMaps:
-    """The CKA of all layers of all networks of one architecture, and of the given ones beside them.
+    """The CKA of all layers of all networks of one architecture, and of the given networks.
 
-    `rows` are the places of a network's layers in the arrays, from the image upwards.
+    `rows` are the positions of a network's layers in the arrays, from the input upwards.
     """
 
     measurements: Measurements
@@ -58,12 +58,12 @@ class LayerMaps:
 
     @cached_property
     def objectives(self) -> tuple[StudyObjective, ...]:
-        """Those of which there is a finished network."""
+        """The objectives that have a finished network."""
         return tuple(each for each in self.measurements.objectives if self.networks(each))
 
     @cached_property
     def reference(self) -> StudyObjective:
-        """Whom the others are compared with: softmax, or the first objective that has a network."""
+        """The baseline of comparisons: softmax, or the first objective that has a network."""
         return next((each for each in self.objectives if each.slug == "softmax"), self.objectives[0])
 
     @cached_property
@@ -72,7 +72,7 @@ class LayerMaps:
         return self.layers_of(self.networks(self.reference)[0])
 
     def layers_of(self, network: NetworkKey) -> list[str]:
-        """Return what the layers of a network are called."""
+        """Return the names of a network's layers."""
         return [self.arrays["layers"][row] for row in self.rows[network]]
 
     def networks(self, objective: StudyObjective) -> list[NetworkKey]:
@@ -80,10 +80,10 @@ class LayerMaps:
         return [network for network in self.rows if network.objective == objective.spec]
 
     def likeness(self, first: StudyObjective, second: StudyObjective) -> Likeness | None:
-        """Return the means over pairs of two objectives' networks; nothing where no two are left.
+        """Return the means over pairs of two objectives' networks, or None if there is no pair.
 
-        Of different seeds where there are any, for networks of one seed share their first weights; a network
-        is not compared with itself.
+        Pairs of different seeds are preferred, because networks of one seed share their initial weights. A
+        network is not compared with itself.
         """
         every = [(a, b) for a in self.networks(first) for b in self.networks(second) if a != b]
         pairs = [(a, b) for a, b in every if a.seed != b.seed] or every
@@ -97,7 +97,7 @@ class LayerMaps:
 
     @cached_property
     def against_reference(self) -> list[tuple[str, str, Likeness]]:
-        """The reference from another seed, the others, the network at initialisation: label, slug and CKA."""
+        """Label, slug and CKA of the reference with another seed, the others, and the untrained network."""
         return [
             (f"{each.label}, another seed" if each == self.reference else each.label, each.slug, likeness)
             for each in (*self.objectives, UNTRAINED)
@@ -106,9 +106,7 @@ class LayerMaps:
 
 
 def layer_maps(measurements: Measurements, quantity: Quantity) -> LayerMaps | None:
-    """Return what was compared of an architecture; nothing where no array was left,
-    or no finished network's.
-    """
+    """Return the comparisons of an architecture, or None without arrays of a finished network."""
     read = measurements.results.arrays
     step = next((row.step for row in measurements.rows(quantity.metric, quantity.split) if row.step), None)
     if read is None or step is None:
@@ -126,10 +124,10 @@ def layer_maps(measurements: Measurements, quantity: Quantity) -> LayerMaps | No
 
 @dataclass(frozen=True)
 class MapsOfLayers:
-    """Maps of the reference's layers against each other objective's, and of objectives, a map a layer.
+    """Maps of the reference's layers against each other objective's, and of objectives for each layer.
 
-    The one quantity points to the arrays. `of_another`: they are of the first further architecture that was
-    compared. The words {layers} and {architecture} say in captions what the rows and columns of a map are.
+    The one quantity points to the arrays. If `of_another`, the maps show the first further architecture that
+    was compared. In captions, {layers} and {architecture} explain the rows and columns of a map.
     """
 
     name: str
@@ -163,16 +161,16 @@ class MapsOfLayers:
                 f" those of the network that is named. Layers: {numbered(maps.layers)}.",
                 "architecture": f"The architecture: {here}. " if self.of_another else "",
             },
-            method=(_how(maps), *_constant(maps), SEEDS_APART),
+            method=(_method_note(maps), *_constant_layers_note(maps), SEEDS_APART),
         )
 
 
 @dataclass(frozen=True)
 class MapsOverTransfer:
-    """Maps of a network's layers before fine-tuning against those after it, a task each.
+    """Maps of a network's layers before fine-tuning against those after it, one map per task.
 
-    Means over the networks of softmax, or of the first objective there is. The quantity points to the
-    arrays. The word {layers} says in captions what they are.
+    They are means over the networks of softmax or of the first objective. The quantity points to the arrays.
+    The word {layers} lists the layers in captions.
     """
 
     name: str
@@ -220,12 +218,12 @@ class MapsOverTransfer:
 
 
 def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Block], runs: int) -> str:
-    """Return how alike the first and the last layer stay, over the tasks."""
+    """Return a sentence on how similar the first and the last layer stay, over the tasks."""
     ends = []
     for end in (0, -1):
         kept = [block[end][end] for block in blocks.values() if math.isfinite(block[end][end])]
         if kept:
-            ends.append(f"{fixed(min(kept), 2)} to {fixed(max(kept), 2)} in {_called(layers[end])}")
+            ends.append(f"{fixed(min(kept), 2)} to {fixed(max(kept), 2)} in {_layer_name(layers[end])}")
     few = f" ({said})" if (said := direction([runs])) else ""
     return (
         f"{OURS}: the CKA of {base.label} networks before and after fine-tuning is, from task to task,"
@@ -233,8 +231,8 @@ def _change(base: StudyObjective, layers: Sequence[str], blocks: Mapping[str, Bl
     )
 
 
-def _called(layer: str) -> str:
-    """Return a layer as a sentence names it."""
+def _layer_name(layer: str) -> str:
+    """Return the name of a layer within a sentence."""
     return "the penultimate features" if layer == PENULTIMATE.lower() else layer
 
 
@@ -247,9 +245,7 @@ def _mean(blocks: Iterable[Block]) -> Block:
 
 
 def _against_reference(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure]:
-    """Return the first half of the paper's figure: layers against layers;
-    the table is of corresponding ones.
-    """
+    """Return the first half of the figure, layers against layers, and a table of corresponding layers."""
     base = maps.reference.label
     columns = tuple(Column(f"cka_{layer}", layer, f"CKA with {base}") for layer in maps.layers)
     rows, panels = [], [_scale(name)]
@@ -265,7 +261,7 @@ def _against_reference(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure
 
 
 def _between(maps: LayerMaps, name: str) -> tuple[ExhibitTable, Figure]:
-    """Return the second half: objectives against objectives, a map a layer; the table is of the last."""
+    """Return the second half, a map of objectives for each layer, and a table of the last layer."""
     labels, slugs = zip(*((each.label, each.slug) for each in maps.objectives), strict=True)
     cells = {}
     for row, column in itertools.product(maps.objectives, repeat=2):
@@ -289,7 +285,7 @@ def _layer_panel(name: str, title: str, block: Block) -> Panel:
 
 
 def _scale(name: str) -> Panel:
-    """Return the scale of colours, as a map of its own."""
+    """Return the colour scale as a separate map."""
     named = tuple(short(value) if value in (0, 0.5, 1) else "" for value in SCALE)
     return _panel(f"{name}-scale", "The scale", Raster(("CKA",), named, (SCALE,), is_scale=True))
 
@@ -300,7 +296,7 @@ def _panel(name: str, title: str, raster: Raster) -> Panel:
 
 
 def _number(value: float) -> float | None:
-    """Return a number to six digits; nothing for NaN (a layer that is the same for all images)."""
+    """Return a number to six digits, or None for NaN (a layer that is the same for all images)."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
@@ -321,7 +317,7 @@ def _cell(mean: float, standard_error: float, detail: str) -> Cell:
 
 
 def _finding(maps: LayerMaps) -> str:
-    """Return what the maps say of the first layer and of the last, in a sentence."""
+    """Return a finding on the first and the last layer of the maps."""
     base = maps.reference
     if len(maps.objectives) == 1:
         return f"{OURS}: one objective only, so there is none to compare it with."
@@ -334,7 +330,7 @@ def _finding(maps: LayerMaps) -> str:
     if not others:
         return ""
     parts = [
-        f"{fixed(average(values), 2)} (at least {fixed(min(values), 2)}) in {_called(maps.layers[end])}"
+        f"{fixed(average(values), 2)} (at least {fixed(min(values), 2)}) in {_layer_name(maps.layers[end])}"
         for end, values in zip((0, -1), zip(*others, strict=True), strict=True)
     ]
     controls = {base.slug: f"two seeds of {base.label}:", UNTRAINED.slug: "a network at initialisation:"}
@@ -350,8 +346,8 @@ def _finding(maps: LayerMaps) -> str:
     return f"{OURS}: {means}{compared}{of_few}."
 
 
-def _how(maps: LayerMaps) -> str:
-    """Return how it was measured."""
+def _method_note(maps: LayerMaps) -> str:
+    """Return a note on the method of measurement."""
     sizes, passes = maps.arrays["sizes"], len(set(maps.arrays["passes"]))
     least, most = min(sizes), max(sizes)
     return (
@@ -362,8 +358,8 @@ def _how(maps: LayerMaps) -> str:
     )
 
 
-def _constant(maps: LayerMaps) -> tuple[str, ...]:
-    """Layers that have no CKA."""
+def _constant_layers_note(maps: LayerMaps) -> tuple[str, ...]:
+    """Return a note on the layers that have no CKA."""
     matrix, constant = maps.arrays["matrix"], []
     for network, rows in maps.rows.items():
         whose = UNTRAINED.label.lower()

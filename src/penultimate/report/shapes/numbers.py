@@ -1,4 +1,4 @@
-"""The statistics of exhibits: best of a column, rank correlations; and the paper's printed tables as rows."""
+"""The statistics of exhibits (best of a column, rank correlations), and the paper's printed tables."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 
 
 def error_of(summary: Summary) -> float | None:
-    """Return the standard error of a mean, or nothing for one run."""
+    """Return the standard error of a mean, or None for one run."""
     return None if summary.is_single else summary.standard_error
 
 
 def average(values: Sequence[float]) -> float:
-    """Return the mean of numbers of which some may be NaN; it is NaN then.
+    """Return the mean of numbers; it is NaN if any of them is.
 
     >>> average([1.0, 2.0])
     1.5
@@ -43,7 +43,7 @@ def average(values: Sequence[float]) -> float:
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | None:
-    """Spearman's correlation of pairs; nothing for fewer than three, or where all x or all y are equal.
+    """Return Spearman's correlation of pairs; None for fewer than three, or if all x or all y are equal.
 
     >>> rank_correlation([1, 2], [1, 2]) is None
     True
@@ -57,7 +57,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> Correlation | No
 
 
 def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = ()) -> str:
-    """Return what is said beside a rank correlation: its range without any two; with labels, which two.
+    """Return a phrase for the range of a rank correlation without any two points, which `labels` name.
 
     >>> without_two([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8], "abcdef")
     '; with any two left out 0.00 to 0.80 (0.00 without e and f)'
@@ -78,22 +78,22 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = 
 
 
 def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:
-    """Return the objectives that none is better than beyond chance, by `statistics.bold`."""
+    """Return the objectives that no other beats beyond chance, by `statistics.bold`."""
     from penultimate.statistics.comparison import bold
 
     return bold(runs, higher_is_better=best == "high").entries
 
 
 Reader: TypeAlias = Callable[[Mapping[str, str]], float]
-"""What makes a number of a printed row, where no column of it holds it."""
+"""A function that makes a number of a printed row if none of its columns holds the number."""
 
 
 def read_printed(row: Mapping[str, str], column: str | Reader) -> float:
-    """Return the number of a printed row: that of a column, or what a function makes of the row."""
+    """Return the number of a printed row, from a column or by a function of the row."""
     return column(row) if callable(column) else float(row[column])
 
 
 def printed_rows(name: str) -> tuple[Mapping[str, str], ...]:
-    """Return the rows of a table that a paper prints and has registered, digit for digit."""
+    """Return the rows of a paper's registered printed table, digit for digit."""
     rows: tuple[Mapping[str, str], ...] = registry.entry("printed", name).resolve()
     return rows

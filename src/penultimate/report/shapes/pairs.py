@@ -1,6 +1,6 @@
-"""How alike the predictions of two networks, or of two ensembles, are: rows of pairs, read into tables.
+"""The similarity of the predictions of two networks or two ensembles: rows of pairs, read into tables.
 
-Such rows name a second network beside the first. Those of two ensembles have no seeds, and in their setting
+Such rows name a second network beside the first. Rows of two ensembles have no seeds, and their setting says
 how many models vote in each ("models=5").
 """
 
@@ -26,19 +26,19 @@ SEEDS_APART = (
 )
 NEEDS_TWO = "needs two seeds"
 MODELS = "models"
-"""The setting that says how many models vote in an ensemble."""
+"""The setting that holds the number of models in an ensemble."""
 
 Pairs: TypeAlias = dict[tuple[NetworkKey, NetworkKey], float]
-"""What was measured of two networks; or of two ensembles, each named by an objective without a seed."""
+"""The values of pairs of networks, or of ensembles, which are named by an objective without a seed."""
 
 
 @dataclass(frozen=True)
 class PairTable:
-    """A table of the means over pairs, objective by objective.
+    """A table of means over pairs, with objectives as rows and columns.
 
-    The label of the one quantity is the table's title; its setting is "models" where the pairs are of
-    ensembles, of which the largest are shown. `alone` says why a cell on the diagonal is empty. The word
-    {models} in the title counts the models of an ensemble; {of_models} in captions does so in brackets.
+    The label of the one quantity is the table's title. Its setting is "models" for pairs of ensembles, and
+    then the largest ensembles are shown. `alone` says why a cell on the diagonal is empty. The word {models}
+    in the title is the number of models in an ensemble; {of_models} puts it in brackets in captions.
     """
 
     name: str
@@ -70,9 +70,7 @@ def square_table(
     key: str,
     unit: str = "",
 ) -> ExhibitTable:
-    """Return a table of objectives against objectives; `key` is that of a column,
-    with braces for its slug.
-    """
+    """Return a table of objectives against objectives; `key` names its columns, with braces for the slug."""
     columns = tuple(Column(key.format(each.slug), each.label, unit=unit) for each in objectives)
     rows = [
         (each.label, tuple(cell(each, column) for column in objectives), each.slug) for each in objectives
@@ -83,9 +81,7 @@ def square_table(
 def pairs_of(measurements: Measurements, quantity: Quantity, layer: str | None = None) -> Pairs:
     """Return the values of a quantity by pair of networks, or of the largest ensembles, in the study's order.
 
-    With a layer, those of that layer of both.
-
-    Raises RequestError for two values of one pair.
+    With a layer, the values are of that layer in both. Raises RequestError for two values of one pair.
     """
     setting = f"{MODELS}={ensemble_size(measurements, quantity)}" if quantity.setting else None
     place = {objective.spec: index for index, objective in enumerate(measurements.objectives)}
@@ -107,10 +103,9 @@ def pairs_of(measurements: Measurements, quantity: Quantity, layer: str | None =
 
 
 def ensemble_size(measurements: Measurements, quantity: Quantity) -> int:
-    """Return how many models vote in the largest ensembles that were measured,
-    of mixed objectives if there are any.
+    """Return the number of models in the largest measured ensembles, or 0 if there are none.
 
-    Zero where there are none.
+    Ensembles of mixed objectives take precedence.
     """
     rows = [row for row in measurements.rows(quantity.metric, quantity.split) if MODELS in row.settings]
     mixed = [row for row in rows if row.objective != row.objective_b]
@@ -118,7 +113,7 @@ def ensemble_size(measurements: Measurements, quantity: Quantity) -> int:
 
 
 def by_objectives(pairs: Pairs) -> dict[frozenset[str], Pairs]:
-    """Pairs apart by the objectives of their networks, for `between`."""
+    """Return pairs grouped by the objectives of their networks, for `between`."""
     grouped: dict[frozenset[str], Pairs] = {}
     for (a, b), value in pairs.items():
         grouped.setdefault(frozenset((a.objective, b.objective)), {})[a, b] = value
@@ -128,16 +123,16 @@ def by_objectives(pairs: Pairs) -> dict[frozenset[str], Pairs]:
 def between(
     grouped: Mapping[frozenset[str], Pairs], row: StudyObjective, column: StudyObjective
 ) -> list[float]:
-    """Return the values of pairs of two objectives; where there are pairs of different seeds, of those only.
+    """Return the values of pairs of two objectives, only of different seeds if there are any.
 
-    Networks of one seed share their first weights and training images, as two of one objective never do.
+    Networks of one seed share initial weights and training images, as two of one objective never do.
     """
     of_both = grouped.get(frozenset((row.spec, column.spec)), {})
     return [value for (a, b), value in of_both.items() if a.seed != b.seed] or list(of_both.values())
 
 
 def pair_cell(values: Sequence[float], missing: str) -> Cell:
-    """Return the mean of pairs' shares in per cent; of none, why there is none."""
+    """Return a cell of the mean of pairs' shares in per cent, or of the reason if there is none."""
     if not values:
         return Cell(MISSING, detail=missing)
     mean = 100 * math.fsum(values) / len(values)
@@ -147,6 +142,6 @@ def pair_cell(values: Sequence[float], missing: str) -> Cell:
 def present(
     measurements: Measurements, pairs: Iterable[tuple[NetworkKey, NetworkKey]]
 ) -> list[StudyObjective]:
-    """Return the objectives of which any pair has a number, in the study's order."""
+    """Return the objectives that any pair with a number has, in the study's order."""
     specs = {network.objective for pair in pairs for network in pair}
     return [objective for objective in measurements.objectives if objective.spec in specs]

@@ -1,4 +1,4 @@
-"""Scatter plots: one quantity against another, a mark a run or an objective; ours and the paper's."""
+"""Scatter plots of one quantity against another, ours and the paper's; a mark is a run or an objective."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Marks: TypeAlias = Literal["runs", "means", "both"]
 FEWEST = 3
-"""Temperatures that make a sweep worth drawing."""
+"""The least number of temperatures in a sweep that is drawn."""
 MOST_RUNS = 50
-"""Runs of an objective that a panel draws: a page of a study of thousands stays one that opens."""
+"""The greatest number of runs of an objective in a panel, so that the page of a huge study still opens."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class ScatterPanel:
     """Our runs or objectives, one quantity against another.
 
     marks        a mark for each run, for each mean over runs (with its standard errors), or for both
-    over         the arm of a sweep over temperatures that is drawn; by default, objectives of the main one
-    missing      what is not measured where there is nothing to draw
-    measured_by  the study that measures it, where it is not the exhibit's
-    chosen       which quantity, of several that it may be, `x` is in a study
-    instead      those of them that `x` is not, all to be shown as `x` is
+    over         the arm of the sweep over temperatures to draw; by default, the objectives of the main arm
+    missing      the name of the gap if there is nothing to draw
+    measured_by  the study that measures it, if not the exhibit's
+    chosen       a function that chooses the quantity for `x` in a study
+    instead      the other candidates for `x`, shown in the same way
     """
 
     name: str
@@ -61,7 +61,7 @@ class ScatterPanel:
         return tuple(quantity.of_arm(self.over) for quantity in (self.x, self.y, *self.instead))
 
     def values(self, measurements: Measurements) -> tuple[ByRun, ByRun]:
-        """Return the values to the right, and those upwards."""
+        """Return the horizontal and the vertical values."""
         x, y, *_ = self.quantities
         if self.chosen is not None:
             x = self.chosen(measurements).of_arm(x.arm)
@@ -81,9 +81,7 @@ class ScatterPanel:
         )
 
     def panel(self, measurements: Measurements) -> Panel | None:
-        """Return the panel; None where fewer than one mark, or fewer than three temperatures,
-        were measured.
-        """
+        """Return the panel, or None without any mark or with fewer than three temperatures."""
         means = self.means(measurements)
         if len(means) < (FEWEST if self.over else 1):
             return None
@@ -105,7 +103,7 @@ class ScatterPanel:
 
 @dataclass(frozen=True)
 class PrintedPanel:
-    """The paper's means: a printed column against another.
+    """The paper's means: one printed column against another.
 
     x, y   (printed table, column of it or what reads its rows)
     """
@@ -144,7 +142,7 @@ class PrintedPanel:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A figure of scatter panels; in captions {behind} says what stands behind our marks.
+    """A figure of scatter panels; in captions, {behind} describes the runs behind our marks.
 
     A printed panel that `needs_ours` is drawn only after a panel of ours.
     """
@@ -178,12 +176,12 @@ class Scatter:
         figure = Figure(self.name, self.title, self.description, tuple(panels))
         of_runs = any(panel.marks != "means" for panel in shown)
         notes = first_runs(measurements) if of_runs else ()
-        words = {"behind": _behind(measurements, shown)}
+        words = {"behind": _runs_behind(measurements, shown)}
         return Piece(figures=(figure,), notes=notes, missing=tuple(gaps), words=words)
 
 
-def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
-    """Return what stands behind the marks of our panels, in brackets; nothing without any."""
+def _runs_behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
+    """Return a description of the runs behind our marks, in brackets; an empty string without marks."""
     if not panels:
         return ""
     arms = {quantity.arm for panel in panels for quantity in panel.quantities} - {measurements.arm}
@@ -193,7 +191,7 @@ def _behind(measurements: Measurements, panels: Sequence[ScatterPanel]) -> str:
 
 
 def first_runs(measurements: Measurements) -> tuple[str, ...]:
-    """Return what has to be said beside `run_points` of more runs than are drawn."""
+    """Return the note that `run_points` needs if there are more runs than are drawn."""
     said = f"Of each objective the first {MOST_RUNS} runs are drawn; every mean is over all of its runs."
     return (said,) if len(measurements.seeds) > MOST_RUNS else ()
 
@@ -201,7 +199,7 @@ def first_runs(measurements: Measurements) -> tuple[str, ...]:
 def run_points(
     measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity, faint: bool = False
 ) -> tuple[Point, ...]:
-    """Return a mark for every run that has both values, as their quantities show them; of many, the first."""
+    """Return a mark for every run that has both values, or for the first ones of many."""
     points = []
     for spec in x:
         objective = measurements.objective(spec)
@@ -215,9 +213,7 @@ def run_points(
 def mean_points(
     measurements: Measurements, x: ByRun, y: ByRun, across: Quantity, up: Quantity
 ) -> tuple[Point, ...]:
-    """Return a mark for every objective: the means over the runs that have both values,
-    with standard errors.
-    """
+    """Return a mark for every objective: means over the runs that have both values, with standard errors."""
     points = []
     for spec in x:
         seeds = [seed for seed in x[spec] if seed in y.get(spec, {})]
@@ -237,12 +233,12 @@ def _detail(x: float, y: float, across: Quantity, up: Quantity) -> str:
 
 
 def correlation_of(points: Sequence[Point]) -> Correlation | None:
-    """Spearman's rank correlation of a panel's means; nothing for fewer than three, or a constant axis."""
+    """Return Spearman's rank correlation of a panel's means; None for fewer than three or a constant axis."""
     return rank_correlation([point.x for point in points], [point.y for point in points])
 
 
 def leaning_on(points: Sequence[Point], named: bool = True) -> str:
-    """Return how far the rank correlation of a panel's means leans on two of them, and on which."""
+    """Return a phrase for how much the rank correlation of a panel's means depends on any two of them."""
     labels = [point.label for point in points] if named else []
     return without_two([point.x for point in points], [point.y for point in points], labels)
 

@@ -1,4 +1,4 @@
-"""Tables of runs, a row an objective and a column a quantity; and the paper's printed tables beside them."""
+"""Tables of runs, with objectives as rows and quantities as columns, and the paper's printed tables."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PER_CLASS_NOTE = f"{MEAN_PER_CLASS} mean per-class accuracy; all others top-1."
 
 
 def noun_of(over: str) -> str:
-    """Return what has a row or a mark: an objective, or a temperature where an arm of a sweep is named."""
+    """Return the noun for a row or mark: an objective, or a temperature if an arm of a sweep is named."""
     return "temperature" if over else "objective"
 
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of a table of runs: how it is shown, its values, and the objectives that none beats in it."""
+    """A column of a table of runs: its quantity, its values, and the objectives that no other beats."""
 
     quantity: Quantity
     runs: ByRun
@@ -39,7 +39,7 @@ class RunColumn:
 
     @property
     def is_absent(self) -> bool:
-        """Whether it is left out."""
+        """Whether the column is left out."""
         return self.quantity.optional and not self.runs
 
     def cell(self, spec: str) -> Cell:
@@ -48,7 +48,7 @@ class RunColumn:
 
 
 def run_column(quantity: Quantity, runs: ByRun) -> RunColumn:
-    """Return a column in which it is found out which none beats, where its quantity says so."""
+    """Return a column, with the objectives that no other beats if its quantity asks for them."""
     return RunColumn(quantity, runs, best_of(runs, quantity.best) if quantity.best else frozenset())
 
 
@@ -62,10 +62,9 @@ def run_table(
     notes: tuple[str, ...] = (),
     beside: str = "",
 ) -> ExhibitTable | None:
-    """Return a row for everything that has a value in one of the columns `needs` (by default, in any);
-    else None.
+    """Return a table of rows that have a value in one of the columns `needs` (by default, in any), or None.
 
-    Rows are of the objectives of the main arm, of the arm `beside` it and of the arms of columns; or of the
+    The rows are the objectives of the main arm, of the arm `beside` it and of the arms of columns, or the
     temperatures of the arm `over`.
     """
     needed = columns if needs is None else needs
@@ -82,7 +81,7 @@ def run_table(
 
 
 def _rows(measurements: Measurements, over: str, arms: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Of each row its label, its spec and the slug of its mark."""
+    """Return the label, the spec and the slug of the mark of each row."""
     if over:
         sweep = measurements.in_arm(over).temperatures
         return [(f"τ = {temperature:g}", objective.spec, "") for temperature, objective in sweep]
@@ -94,12 +93,12 @@ def _rows(measurements: Measurements, over: str, arms: Sequence[str]) -> list[tu
 
 @dataclass(frozen=True)
 class TableOfRuns:
-    """The means over runs of some quantities, a row an objective (or a temperature of the sweep).
+    """The means over runs of some quantities, with a row per objective (or temperature of the sweep).
 
-    columns   those that name an arm of their own are of its networks alone
-    missing   what is not measured where there is no table
+    columns   the quantities; one that names an arm shows the networks of that arm only
+    missing   the name of the gap if there is no table
     needs     the keys of the columns without which there is no table and no row; by default, any will do
-    without   what is said where nothing measured an optional column
+    without   the note if nothing measured an optional column
     over      the arm of a sweep over temperatures that has the rows
     beside    an arm whose objectives have rows below those of the main one
     """
@@ -139,9 +138,7 @@ class TableOfRuns:
 
 
 def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, ...]) -> list[RunColumn]:
-    """Return the columns of a quantity: one; one for each target and their mean;
-    one for each value of a setting.
-    """
+    """Return a quantity's columns: one, or one per target and their mean, or one per value of a setting."""
     of_arms = quantity.of_arms(arms)
     words = {**measurements.words, "target": "{target}", quantity.setting: f"{{{quantity.setting}}}"}
     shown = replace(quantity, label=quantity.label.format_map(words), group=quantity.group.format_map(words))
@@ -165,14 +162,12 @@ def _expanded(measurements: Measurements, quantity: Quantity, arms: tuple[str, .
 
 
 def _joined(runs_of_arms: Sequence[ByRun]) -> ByRun:
-    """Return the runs of several arms; an objective that is in two of them counts in the first."""
+    """Return the runs of several arms; an objective in two of them counts for the first."""
     return {spec: runs for of_arm in reversed(runs_of_arms) for spec, runs in of_arm.items()}
 
 
 def columns_of_targets(quantity: Quantity, per_target: Mapping[str, ByRun]) -> list[RunColumn]:
-    """Return a column for each target, and that of their mean; "{target}"
-    in the quantity's key names them.
-    """
+    """Return a column for each target and their mean; "{target}" in the quantity's key names them."""
     columns = [
         run_column(replace(quantity, label=_heading(target), key=quantity.key.format(target=target)), runs)
         for target, runs in per_target.items()
@@ -196,10 +191,10 @@ PrintedRow: TypeAlias = Mapping[str, str]
 class Printed:
     """A column of a printed table: the values of `key`, digit for digit.
 
-    with_error  whether the printed standard errors stand beside them, where the paper has any
-    table       the printed table that holds them, where it is another one
-    where       {column: text} of the rows that hold them, where the paper has several rows an objective
-    read        makes a cell of a row, where it is no printed number
+    with_error  whether the printed standard errors stand beside them, if the paper has any
+    table       the printed table that holds them, if it is another one
+    where       {column: text} of the rows that hold them, if the paper has several rows per objective
+    read        makes a cell of a row if the cell is not a printed number
     """
 
     key: str
@@ -213,12 +208,12 @@ class Printed:
 
     @property
     def head(self) -> Column:
-        """Its heading, and its key in a CSV file, where no two columns are called alike."""
+        """The heading of the column, and its key in a CSV file, which no other column has."""
         key = re.sub(r"\W+", "_", "_".join((*self.where.values(), self.key)))
         return Column(key, self.label, self.group, self.unit)
 
     def is_in(self, row: PrintedRow) -> bool:
-        """Return whether a printed row is one of those that hold it."""
+        """Return whether a printed row holds the column's values."""
         return all(row[name] == text for name, text in self.where.items())
 
     def cell(self, row: PrintedRow) -> Cell:
@@ -232,13 +227,13 @@ class Printed:
 
 
 def as_printed(quantities: Sequence[Quantity]) -> tuple[Printed, ...]:
-    """Return the paper's columns for quantities that are called by its keys."""
+    """Return the paper's columns for quantities whose keys are the names of these columns."""
     return tuple(Printed(shown.key, shown.label, shown.group, shown.unit) for shown in quantities)
 
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table of the paper, a row an objective (or a temperature), from its printed numbers `source`."""
+    """A table of the paper with a row per objective (or temperature), from its printed numbers `source`."""
 
     name: str
     source: str
@@ -266,7 +261,7 @@ class PrintedTable:
         return Piece((table,), notes=(PER_CLASS_NOTE,) if by_target else ())
 
     def _held(self, together: bool) -> Collection[list[PrintedRow]]:
-        """Return the printed rows of each row: one, or `together` all that are of one objective."""
+        """Return the printed rows behind each row: one, or if `together`, all of one objective."""
         shown = [
             row for row in printed_rows(self.source) if any(column.is_in(row) for column in self.columns)
         ]
@@ -283,5 +278,5 @@ def _cell_among(column: Printed, rows: Sequence[PrintedRow]) -> Cell:
 
 
 def printed_label(row: PrintedRow) -> str:
-    """Return what a printed row is of: an objective, or a temperature of cosine softmax."""
+    """Return the label of a printed row: an objective, or a temperature of cosine softmax."""
     return PRESETS[row["objective"]].label if "objective" in row else f"τ = {row['temperature']}"

@@ -1,4 +1,4 @@
-"""A tree that joins networks by how alike they are, drawn as a panel."""
+"""A tree that joins networks by their similarity, drawn as a panel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penultimate.report.shapes.pairs import Pairs
 from penultimate.report.text import fixed, listed
 
 LEAF, MARGINS = 13.0, 64.0
-"""Points of a panel's height that a leaf of the tree takes, and what lies around them."""
+"""The height of a leaf of the tree in points, and of the margins."""
 
 
 def tree_panel(
     measurements: Measurements, pairs: Pairs, name: str, title: str, across: str, unit: str
 ) -> Panel | None:
-    """Return the dendrogram of all networks; nothing for fewer than three, or where a pair has no number.
+    """Return the dendrogram of all networks; None for fewer than three, or if a pair has no number.
 
-    `across` is the horizontal axis, `unit` how a distance in per cent is called in a mark's words.
+    `across` is the horizontal axis, and `unit` the name of a distance in per cent in tooltips.
     """
     specs = [objective.spec for objective in measurements.objectives]
     networks = sorted(
@@ -54,9 +54,7 @@ def tree_panel(
 
 
 def _branches(tree: Dendrogram, leaves: Sequence[StudyObjective]) -> tuple[list[Curve], dict[int, float]]:
-    """Return the lines of the tree, faint where objectives meet,
-    and where each network first joins another.
-    """
+    """Return the lines of the tree, faint between objectives, and where each network first joins another."""
     ends = {leaf: (0.0, float(place)) for place, leaf in enumerate(tree.order, 1)}
     below = {leaf: {objective} for leaf, objective in enumerate(leaves)}
     curves, joins = [], {}
