@@ -340,7 +340,7 @@ def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
     assert all(".nan-" in line for line in failed)
     ranked = {row["network"] for row in records(admit(read_study(tmp_path / "runs"))) if row["task"]}
     assert ranked == {"tiny", "of_tuple", "of_dict", "file", "trunk"}
-    itself = "no last layer was found in its graph, so that its output itself is evaluated"
+    itself = "no last layer was found in its graph, so its output itself is evaluated"
     assert itself in " ".join((said.out + said.err).split())
     sizes = pu.results(tmp_path / "runs", "evaluation").where(metric="parameters")
     counts = {row.objective: row.value for row in sizes}

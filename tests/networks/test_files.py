@@ -155,7 +155,7 @@ def test_a_layer_may_be_named_and_the_output_of_a_network_without_a_head(file: P
         ("{file}:maps(crop=32)", "its output (a list of [2, 8, 15, 15])"),
         ("{file}:build(crop=2)", "refuses images [2, 3, 2, 2]: "),
         ("{file}:build(mean=(0.5,), std=(0.5,))", "refuses images [2, 1, 224, 224]: "),
-        ("{file}:build(mean=(0.5, 0.5))", "mean and std have a number for each channel"),
+        ("{file}:build(mean=(0.5, 0.5))", "expected a mean and a std for each channel"),
         ("{file}:build(std=(0.5, 0.5, 0))", "std is positive"),
         ("{file}:build(interpolation='bicubik')", "Did you mean 'bicubic'?"),
         ("{file}:build(layer='block')", "features are [n m]; layer 'block' gives [2, 8, 111, 111]"),
@@ -444,10 +444,10 @@ def test_torchvisions_weights_bring_their_own(tmp_path: Path) -> None:
     assert preparation(read_source("torchvision:resnet50(share=1.0)"), module)[1] == (
         "its weights at torchvision; share=1.0 as told"
     )
-    with pytest.raises(RequestError, match="of resize and share only one"):
+    with pytest.raises(RequestError, match="give resize or share, not both"):
         of("torchvision:resnet50(resize=200, share=0.9)")
     for share in (0.0, 1.5):
-        with pytest.raises(RequestError, match="share is that of the resized image"):
+        with pytest.raises(RequestError, match="share is the fraction of the resized image"):
             of(f"torchvision:resnet50(share={share})")
 
 

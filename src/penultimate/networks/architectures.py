@@ -1,4 +1,4 @@
-"""Architectures of timm, torchvision and users' files, and how the images of each are prepared."""
+"""Architectures from timm, torchvision and users' files, and how each of them expects its images."""
 
 from __future__ import annotations
 
@@ -27,19 +27,17 @@ from penultimate.userfile import first_line
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 GREY = ChannelStatistics((0.449,), (0.226,))
-"""The means of ImageNet's channels: for a network of one channel that says nothing of its own."""
+"""The channel means of ImageNet, for a network with one channel that does not state its own."""
 AS_USUAL = "what is usual for ImageNet"
 USUAL = Preparation(256, 224, "bilinear", IMAGENET)
 INCEPTIONS = ("googlenet", "inception_v3")
-"""torchvision's: with trained weights they normalise their input themselves, as its own loading has it."""
+"""Networks of torchvision that, with trained weights, normalise their input themselves."""
 NEEDED = "networks of {} need it: pip install 'penultimate[models]'"
 WHAT = "network file"
 
 
 def options(source: Source) -> dict[str, Any]:
-    """Return what an architecture is made with besides its name; trained weights, downloaded or not,
-    change it.
-    """
+    """Return the arguments, besides its name, with which an architecture is made; weights change some."""
     chosen = {name: source.settings[name] for name in ("num_classes",) if name in source.settings}
     if source.kind == "torchvision" and source.name in INCEPTIONS:
         trained = "weights" in source.settings or source.settings.get("pretrained", True)
@@ -50,9 +48,9 @@ def options(source: Source) -> dict[str, Any]:
 def create(
     kind: str, name: str, made_with: Mapping[str, Any], seed: int = 0, kept: tuple[bytes, str] | None = None
 ) -> nn.Module:
-    """Return the architecture with the first weights of a seed; the caller's random numbers stay as they are.
+    """Return the architecture with initial weights drawn from a seed; global generators are left untouched.
 
-    `kept` are the text of a Python file as it was, and where it lay: it is executed as if it still did.
+    `kept` holds the stored text of a Python file and its former path, at which it is executed.
     """
     if kind == "file":
         path, _, function = name.rpartition(":")
@@ -63,10 +61,8 @@ def create(
 
 
 def download(source: Source) -> nn.Module:
-    """Return the network with the weights that its library downloads;
-    without the auxiliary heads among them.
-    """
-    heads = ("aux_logits", "init_weights")  # on which torchvision decides itself where it loads weights
+    """Return the network with the weights that its library downloads, but without auxiliary heads."""
+    heads = ("aux_logits", "init_weights")  # torchvision sets these itself when it loads weights
     chosen = {name: value for name, value in options(source).items() if name not in heads}
     module = _of_library(source.kind, source.name, chosen, source.weights_name or True)
     if "AuxLogits" in dict(module.named_children()):
@@ -75,13 +71,11 @@ def download(source: Source) -> nn.Module:
 
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
-    """Return how images are prepared for a network: as its library or its own attribute says,
-    unless told otherwise.
+    """Return how images are prepared for a network, and where this was found.
 
-    Also where it is from.
-
-    A network of a user's file may have an attribute `preparation`, or timm's `pretrained_cfg`; otherwise it
-    is taken to want what is usual for ImageNet.
+    The settings of the source come first, then what the library or the network itself states. A network from
+    a user's file may have an attribute `preparation`, or timm's `pretrained_cfg`; otherwise it is given the
+    usual preparation for ImageNet.
     """
     own = getattr(module, "preparation", None)
     if isinstance(own, Preparation):
@@ -99,7 +93,7 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
 
 
 def with_told(origin: str, settings: Mapping[str, Any]) -> str:
-    """Return where a preparation is from, and what a source said of it.
+    """Return the origin of a preparation together with the settings of the source that override it.
 
     >>> with_told("its weights", {"crop": 160, "seed": 1})
     'its weights; crop=160 as told'
@@ -109,14 +103,14 @@ def with_told(origin: str, settings: Mapping[str, Any]) -> str:
 
 
 def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
-    """Return a preparation with what a source says of it; a crop alone has the resizing go with it."""
+    """Return a preparation with the settings of a source; a changed crop alone also scales the resizing."""
     crop = settings.get("crop", found.crop)
     mean, std = (settings.get(name, getattr(found.statistics, name)) for name in ("mean", "std"))
     if not isinstance(crop, int) or crop < 1:
         raise RequestError(f"crop is a number of pixels, 1 or more, not {crop!r}")
     if len(mean) != len(std) or len(mean) not in (1, 3):
         raise RequestError(
-            f"mean and std have a number for each channel, 1 or 3, of a network; got {mean} and {std}"
+            f"expected a mean and a std for each channel of the network (1 or 3); got {mean} and {std}"
         )
     if (
         not all(isinstance(value, int | float) and math.isfinite(value) for value in (*mean, *std))
@@ -126,10 +120,10 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
     share = settings.get("share")
     if share is not None and not 0 < share <= 1:
         raise RequestError(
-            f"share is that of the resized image which the crop takes, above 0 to 1, not {share}"
+            f"share is the fraction of the resized image that the crop takes, above 0 to 1, not {share}"
         )
     if share is not None and "resize" in settings:
-        raise RequestError("of resize and share only one is said: either follows from the other and the crop")
+        raise RequestError("give resize or share, not both: each follows from the other and the crop")
     as_before = round(found.resize * crop / found.crop) if share is None else math.floor(crop / share)
     interpolation = settings.get("interpolation", found.interpolation)
     known = ("nearest", "bilinear", "bicubic", "lanczos")
@@ -147,25 +141,24 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
 
 
 def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | bool = False) -> nn.Module:
-    """Return the architecture as its library makes it; `weights`: a name of torchvision's,
-    or True for the usual.
+    """Return the architecture as its library makes it.
+
+    `weights` is a name that torchvision gives to weights, or True for the default ones.
     """
     loading = at_hand(kind, name, weights) if weights else contextlib.nullcontext()
     try:
         with loading, warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # torchvision's on how it draws first weights
+            warnings.simplefilter("ignore", FutureWarning)  # about how torchvision draws initial weights
             if kind == "timm":
                 import timm
 
-                logging.getLogger("huggingface_hub").setLevel(
-                    logging.ERROR
-                )  # the caller says what came of it
+                logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # the caller reports the outcome
                 module: nn.Module = timm.create_model(name, pretrained=bool(weights), **made_with)
             else:
                 from torchvision import models
 
                 if name not in _names(kind):
-                    raise ValueError("its classifiers are those of torchvision.models")
+                    raise ValueError("only the classifiers of torchvision.models can be used")
                 module = models.get_model(
                     name, weights="DEFAULT" if weights is True else weights or None, **made_with
                 )
@@ -173,7 +166,7 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
         raise RequestError(NEEDED.format(kind)) from None
     except RequestError:
         raise
-    except Exception as error:  # a download raises whatever its connection does
+    except Exception as error:  # a download can raise whatever its connection raises
         if not weights or not _has(kind, name):
             said = shortened(legible(first_line(error)), 300)
             hint = nearest(name, _names(kind))
@@ -189,7 +182,7 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
 
 
 def expect_known(kind: str, name: str) -> None:
-    """Raise RequestError, with the nearest name, for a network that timm or torchvision does not have."""
+    """Raise RequestError with the nearest name if timm or torchvision does not have a network."""
     try:
         if not _has(kind, name):
             raise RequestError(f"{kind} has no network '{name}'.{nearest(name, _names(kind))}")
@@ -198,8 +191,9 @@ def expect_known(kind: str, name: str) -> None:
 
 
 def _has(kind: str, name: str) -> bool:
-    """Return whether a library has an architecture; timm also by its former name,
-    and not with unknown weights.
+    """Return whether a library has an architecture.
+
+    timm also knows architectures by former names, and refuses unknown weights.
     """
     if kind != "timm":
         return name in _names(kind)
@@ -209,7 +203,7 @@ def _has(kind: str, name: str) -> bool:
         place, _ = parse_model_name(name)  # "hf-hub:owner/name"
         if not place:
             get_pretrained_cfg(name)
-    except (RuntimeError, ValueError):  # "resnet18.TAG", of weights that there are not; a place that is none
+    except (RuntimeError, ValueError):  # "resnet18.TAG" with an unknown tag, or a malformed place
         return False
     return bool(place or is_model(name))
 
@@ -226,17 +220,16 @@ def _names(kind: str) -> frozenset[str]:
 
 
 def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None) -> nn.Module:
-    """Return what a function of a Python file returns; raises RequestError where it is no module,
-    with the line.
+    """Return what a function in a Python file returns; raise RequestError if it is not a module.
 
-    The file runs where it lies, with the modules beside it, and finds what it reads beside it.
+    The file runs in its own folder, so that it can import modules and read files that lie beside it.
     """
     path = Path(name).absolute() if kept is None else Path(kept[1])
     source = userfile.read(WHAT, name, path) if kept is None else kept[0]
     gone = "" if path.exists() else f". It lay at '{path}', and what it reads beside it is to be there still"
     _, code = userfile.compiled(WHAT, name, path, source)
     lines = source.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[str(path)] = len(source), None, lines, str(path)  # for what reads the text of functions
+    linecache.cache[str(path)] = len(source), None, lines, str(path)  # for readers of source code
     who = f"the {WHAT} '{name}'"
     with userfile.in_time(WHAT, who, path):
         userfile.import_first(code, who, path)
@@ -280,7 +273,7 @@ def _of_timm(module: nn.Module) -> Preparation:
 
 
 def _of_torchvision(source: Source) -> Preparation:
-    """Return what belongs to the weights: those of a name, those whose file this is, else the usual ones."""
+    """Return the weights with the given name, those stored in this file, or the default ones."""
     from torchvision import models
 
     known = list(models.get_model_weights(source.name))

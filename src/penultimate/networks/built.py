@@ -1,8 +1,9 @@
-"""What a function of a user's Python file builds, as it stands: a digest by which another network is known.
+"""What a function in a user's Python file builds, and a digest that distinguishes it from other networks.
 
-The file may read checkpoints, configurations and modules beside it, so its text says too little. A network
-is digested once it is built: its weights, its buffers, its layers and what it makes of two images of noise. A
-later process, which may be on another machine, holds a network against a `sketch` of these outputs.
+The file may read checkpoints, configurations and modules beside it, so its text alone does not identify the
+network. A network is digested after it is built: its weights, its buffers, its layers, and its outputs for
+two images of noise. A later process, perhaps on another machine, compares a network with a `sketch` of these
+outputs.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from penultimate.networks.state import in_single, unpack
 from penultimate.networks.weights import load_weights, read_weights
 
 SKETCHED, CLOSE = 4, 1e-3
-"""How many numbers a sketch of outputs has, and by which share of the largest they may differ elsewhere."""
+"""The number of values in a sketch of outputs, and the relative tolerance with which two sketches agree."""
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def likeness(module: nn.Module, prepared: Preparation) -> dict[str, Any]:
-    """Return what a network is known by: digests of its `weights` and its `outputs`, and a `sketch` of these.
+    """Return what identifies a network: digests of its `weights` and `outputs`, and a `sketch` of outputs.
 
-    Both digests hold on one kind of machine; the sketch holds on others, but for rounding.
+    The digests are only comparable on one kind of machine; the sketch is comparable on others too, up to
+    rounding.
     """
     outputs = _outputs(module, prepared)
     tensors = dict(module.named_buffers()) | module.state_dict()
@@ -50,7 +52,7 @@ def likeness(module: nn.Module, prepared: Preparation) -> dict[str, Any]:
 
 
 def alike(one: list[float], other: list[float]) -> bool:
-    """Return whether two sketches are of one network."""
+    """Return whether two sketches belong to the same network."""
     if len(one) != len(other):
         return False
     scale = max((abs(value) for value in (*one, *other)), default=0.0)
@@ -59,10 +61,10 @@ def alike(one: list[float], other: list[float]) -> bool:
 
 @torch.no_grad()
 def _outputs(module: nn.Module, prepared: Preparation) -> list[Tensor]:
-    """Return what a network makes of two images of noise, on one thread, whose number changes the last bits.
+    """Return a network's outputs for two images of noise, computed on one thread.
 
-    A network that draws random numbers draws the same ones each time. One that refuses the images makes
-    nothing of them, which its own step tells.
+    The number of threads changes the last bits. A network that draws random numbers draws the same ones each
+    time. A network that refuses the images has no outputs; the step that runs it reports the error.
     """
     images = noise(prepared)
     with contained(patches=False):
@@ -75,17 +77,17 @@ def _outputs(module: nn.Module, prepared: Preparation) -> list[Tensor]:
 
 
 def _digest(value: Any) -> str:
-    """Return the digest of a tensor; of another value that a network keeps in its state, that of its text."""
+    """Return the digest of a tensor, or of the text of any other value in a network's state."""
     try:
         whole = value.detach().cpu().contiguous()
         content = whole.reshape(-1).view(torch.uint8).numpy().tobytes()
         return digest_bytes(f"{whole.dtype}{list(whole.shape)}".encode() + content)
-    except (AttributeError, RuntimeError, TypeError, ValueError, NotImplementedError):  # no plain tensor
+    except (AttributeError, RuntimeError, TypeError, ValueError, NotImplementedError):  # not a plain tensor
         return digest_bytes(ADDRESS.sub("", repr(value)).encode())
 
 
 def _sketch(outputs: list[Tensor]) -> list[float]:
-    """Sums of all outputs, weighted at random, which tell networks apart and hardly depend on rounding."""
+    """Return random weighted sums of all outputs; they tell networks apart and hardly depend on rounding."""
     flat = [value.to(torch.float64).reshape(-1) for value in outputs if not value.is_complex()]
     if not flat:
         return []
@@ -102,9 +104,7 @@ def noise(prepared: Preparation, count: int = 2) -> Tensor:
 
 
 def obtain(source: Source) -> tuple[nn.Module, str]:
-    """Return the network with the weights that its source specifies, in evaluation mode,
-    and what was left out.
-    """
+    """Return the network with the weights of its source, in evaluation mode, and what was left out."""
     library = source.kind in ("timm", "torchvision")
     if library and source.weights is None and source.settings.get("pretrained", True):
         return download(source).eval(), ""
@@ -119,7 +119,7 @@ def obtain(source: Source) -> tuple[nn.Module, str]:
 
 
 def what_is_built(text: str) -> dict[str, Any]:
-    """Return the likeness of what a source builds now, or {"unbuilt": why}, which its own step tells."""
+    """Return the likeness of what a source builds now, or {"unbuilt": why}; its own step reports why."""
     source = read_source(text)
     try:
         module, _ = obtain(source)
@@ -136,9 +136,9 @@ def _likeness_in_single(module: nn.Module, prepared: Preparation) -> dict[str, A
 def expected(
     text: str, source: Source, module: nn.Module, prepared: Preparation, built: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return where a Python file lies, and the sketch of what it builds, for processes that build it again.
+    """Return where a Python file lies and the sketch of what it builds, so that other processes can build it.
 
-    Raises RequestError where that is another network than the one of the study's identity, `built`.
+    Raises RequestError if the network differs from `built`, which is part of the study's identity.
     """
     known = likeness(module, prepared)
     if built is not None and "unbuilt" in built:
@@ -162,7 +162,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def built_again(card: Mapping[str, Any], code: Path) -> nn.Module:
-    """Return what the kept text of a Python file builds, executed where it lay."""
+    """Return what the kept text of a Python file builds when it is executed in its original place."""
     lay = card.get("where") or str(Path(card["name"].rpartition(":")[0]).absolute())
     return create(card["kind"], card["name"], card["options"], kept=(code.read_bytes(), lay))
 
@@ -174,7 +174,7 @@ def restore_as_built(
     tensors: Mapping[str, Tensor],
     others: Mapping[str, Any],
 ) -> None:
-    """Give what a Python file builds now its kept weights; raises RequestError for another network."""
+    """Load the kept weights into what a Python file builds now; raise RequestError if it differs."""
     try:
         unpack(module, tensors, others)
         changed = not alike(card["sketch"], likeness(module, prepared)["sketch"])

@@ -24,31 +24,32 @@ from penultimate.networks.state import EXTRA
 from penultimate.userfile import first_line
 
 WITHIN = " / "
-"""What stands between the name of a dictionary in a checkpoint and the names of the tensors in it."""
+"""The separator between the name of a dictionary in a checkpoint and the names of the tensors inside it."""
 AVERAGED = re.compile(r"(?:^|_)(?:ema|swa|averaged?|averaging)(?:_|$)", re.IGNORECASE)
-"""What trainers call that which holds averaged weights: model_ema, state_dict_ema, averaged_model."""
+"""Names that trainers give to averaged weights: model_ema, state_dict_ema, averaged_model."""
 FORBIDDEN = re.compile(r"(?:GLOBAL|global|class|function)\s+'?([\w.]+)")
 CUT = re.compile(
     "EOF|truncated|unpack requires|ran out of input|central directory|incomplete|failed reading|corrupted"
     "|deserializing header|index out of range",
     re.IGNORECASE,
 )
-"""What readers say of files whose end is missing."""
+"""Error messages of readers when the end of a file is missing."""
 LOOKED_AT = 10**6
-"""Bytes of a pickle that are searched for what it would run."""
+"""The number of bytes of a pickle that are searched for code it would run."""
 WEIGHTS = (".pth", ".pt", ".ckpt", ".bin", ".safetensors", ".tar")
 LISTED = 4
-"""How many names an error lists."""
+"""The largest number of names in an error message."""
 
 
 def read_weights(path: Path, ema: bool = False, part: str = "") -> dict[str, Any]:
     """Return the tensors (and extra states) of a safetensors file or a checkpoint, by name.
 
-    Where several dictionaries in the file hold some, names begin with that of their dictionary (`WITHIN`).
-    `ema` takes the averaged ones alone, `part` those under a name, such as teacher: both under what follows.
+    If several dictionaries in the file hold tensors, each name begins with the name of its dictionary
+    (`WITHIN`). `ema` selects the averaged weights only, and `part` the weights under a name such as teacher;
+    that prefix is then dropped.
 
-    Raises RequestError if the file cannot be read, holds more than tensors and plain values (of which nothing
-    is executed), or no such weights.
+    Raises RequestError if the file cannot be read, has no such weights, or holds more than tensors and plain
+    values (nothing in it is executed).
     """
     content = _content(path)
     if not isinstance(content, Mapping):
@@ -79,7 +80,7 @@ def read_weights(path: Path, ema: bool = False, part: str = "") -> dict[str, Any
 
 
 def boundaries(name: str) -> list[tuple[int, int]]:
-    """Return where the parts of a tensor's name end, and where the next ones begin.
+    """Return where each part of a tensor's name ends, and where the next part begins.
 
     >>> boundaries("ema / block.weight")
     [(3, 6), (11, 12)]
@@ -88,7 +89,7 @@ def boundaries(name: str) -> list[tuple[int, int]]:
 
 
 def is_averaged(name: str) -> bool:
-    """Return whether a part of a name says that it holds averaged weights.
+    """Return whether a part of a name indicates averaged weights.
 
     >>> is_averaged("model_ema.module."), is_averaged("schema.")
     (True, False)
@@ -97,19 +98,19 @@ def is_averaged(name: str) -> bool:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first of some names."""
+    """Return the first few names, joined for an error message."""
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
 def _content(path: Path) -> Any:
-    """Return what a file holds, told by its bytes and not by its name."""
+    """Return the content of a file, whose kind is found from its bytes and not from its name."""
     try:
         if path.is_dir():
             inside = sorted(each.name for each in path.iterdir() if each.suffix in WEIGHTS)
             those = f"; it has {listed([legible(name) for name in inside])}" if inside else ""
             raise _no_weights(path, f"it is a folder: name the file in it{those}")
         if not stat.S_ISREG(path.stat().st_mode):
-            raise _no_weights(path, "it is no regular file")
+            raise _no_weights(path, "it is not a regular file")
         head = filekinds.head_of(path)
     except OSError as error:
         raise _no_weights(path, error.strerror or type(error).__name__) from None
@@ -121,13 +122,13 @@ def _content(path: Path) -> Any:
         if filekinds.is_safetensors(head):
             return safetensors.torch.load_file(path)
         with (
-            path.open("rb") as file,  # of a path, torch looks at the ending too
+            path.open("rb") as file,  # given a path, torch also looks at its suffix
             warnings.catch_warnings(),
             torch.serialization.safe_globals([argparse.Namespace]),
         ):
-            warnings.simplefilter("ignore")  # they are about what tensors are made of inside
+            warnings.simplefilter("ignore")  # these concern the internals of tensors
             return torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # an unpickler raises whatever the bytes make of it
+    except Exception as error:  # an unpickler can raise anything on malformed bytes
         raise _no_weights(path, _said(error, path)) from None
 
 
@@ -136,7 +137,7 @@ def _no_weights(path: Path, why: str) -> RequestError:
 
 
 def _said(error: Exception, path: Path) -> str:
-    """Return what an unpickler, a zip file or a header says; of what would be code to run, its name."""
+    """Return why an unpickler, a zip file or a header failed; code is reported by its name only."""
     text = str(error)
     refused = "weights_only" in text or "Weights only" in text
     found = FORBIDDEN.search(text)
@@ -156,9 +157,7 @@ def _said(error: Exception, path: Path) -> str:
 
 
 def _would_run(path: Path) -> str:
-    """Return the first thing that a pickle asks to have imported; '' if it asks for nothing.
-    None of it is run.
-    """
+    """Return the first import that a pickle asks for, or an empty string. Nothing in it is run."""
     with path.open("rb") as file:
         start = file.read(LOOKED_AT)
     texts: list[str] = []
@@ -170,13 +169,13 @@ def _would_run(path: Path) -> str:
                 return legible(".".join(texts[-2:]))
             if isinstance(argument, str):
                 texts.append(argument)
-    except Exception:  # a parser of hostile bytes: what it does not understand it does not name
+    except Exception:  # the bytes may be hostile: what this parser does not understand is left unnamed
         return ""
     return ""
 
 
 def _values(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors and extra states of dictionaries in dictionaries, each dictionary once."""
+    """Yield the tensors and extra states of nested dictionaries, visiting each dictionary once."""
     waiting: list[tuple[str, Mapping[Any, Any]]] = [("", content)]
     seen = {id(content)}
     while waiting:
@@ -192,7 +191,7 @@ def _values(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _under(values: Mapping[str, Any], wanted: Callable[[list[str]], bool]) -> dict[str, Any]:
-    """Return the values whose names have parts, up to one of them, that are wanted: by what follows these."""
+    """Return the values below a wanted part of their names, each under the rest of its name."""
     found = {}
     for name, value in values.items():
         for end, start in boundaries(name):

@@ -1,6 +1,7 @@
-"""Weights that a library downloads: whether they are here already, or can be had, before it waits for them.
+"""Weights that a library downloads: whether they are stored here or their host can be reached.
 
-Libraries try for the better part of a minute, for each network, to reach a host that cannot be reached.
+Without this check a library tries for most of a minute, for each network, to reach a host that is
+unreachable.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from pathlib import Path
 from penultimate.errors import RequestError, legible
 
 PATIENCE = 4.0
-"""Seconds for a connection to a host, which is tried once in a process."""
+"""The timeout in seconds for a connection to a host, which is tried once per process."""
 
 
 @contextlib.contextmanager
 def at_hand(kind: str, name: str, weights: str | bool) -> Iterator[None]:
-    """Have a library load weights that are here already without a network, and others where it has one.
+    """Let a library load stored weights offline, and download others if their host can be reached.
 
-    Raises RequestError, after one short try, where their host cannot be reached. The try goes through the
-    proxy and to the mirror that the environment names, as the library itself does.
+    Raises RequestError, after one short attempt, if the host cannot be reached. The attempt uses the proxy
+    and the mirror that the environment names, as the library itself does.
     """
     found = _of_timm(name) if kind == "timm" else _of_torchvision(name, weights)
     if found is not None and found[0]:
@@ -41,7 +42,7 @@ def at_hand(kind: str, name: str, weights: str | bool) -> Iterator[None]:
 
 
 def unreachable(url: str) -> str:
-    """Why the host of an address, or the proxy before it, cannot be reached; '' if it can."""
+    """Return why the host of an address, or its proxy, cannot be reached, or an empty string if it can."""
     target = urllib.parse.urlsplit(url)
     host = target.hostname or ""
     proxies = urllib.request.getproxies()
@@ -52,7 +53,7 @@ def unreachable(url: str) -> str:
     try:
         port = target.port or (80 if through or target.scheme == "http" else 443)
     except ValueError:
-        return f"'{legible(target.netloc)}' names no port"
+        return f"'{legible(target.netloc)}' has no valid port"
     why = _refused(target.hostname or "", port)
     via = f" (the proxy for {host})" if through else ""
     return f"{legible(target.hostname)}, port {port}{via}, cannot be reached ({why})" if why else ""
@@ -60,7 +61,7 @@ def unreachable(url: str) -> str:
 
 @functools.cache
 def _refused(host: str, port: int) -> str:
-    """Why no connection is made; looking a name up has no limit of time of its own, and so is left alone."""
+    """Return why no connection is made; name look-up has no time limit of its own, so it is not attempted."""
     said = [f"no answer in {PATIENCE:g} seconds"]
 
     def connect() -> None:
@@ -79,7 +80,7 @@ def _refused(host: str, port: int) -> str:
 
 
 def _of_timm(name: str) -> tuple[bool, str] | None:
-    """Return whether weights of timm are here, and from where they come; None where nothing is downloaded."""
+    """Return whether weights of timm are stored here, and their origin; None if nothing is downloaded."""
     try:
         from huggingface_hub import constants, try_to_load_from_cache
         from timm.models import get_pretrained_cfg, parse_model_name
@@ -120,7 +121,7 @@ def _of_torchvision(name: str, weights: str | bool) -> tuple[bool, str] | None:
 
 
 def _is_loaded(url: str) -> bool:
-    """Return whether torch.hub has the file of an address."""
+    """Return whether torch.hub has already stored the file from an address."""
     import torch
 
     return Path(torch.hub.get_dir(), "checkpoints", Path(urllib.parse.urlsplit(url).path).name).is_file()
@@ -128,7 +129,7 @@ def _is_loaded(url: str) -> bool:
 
 @contextlib.contextmanager
 def _offline() -> Iterator[None]:
-    """Have huggingface_hub take what is here, without asking whether there is something newer."""
+    """Make huggingface_hub use its stored files without asking whether there is a newer version."""
     try:
         from huggingface_hub import constants
     except ImportError:

@@ -1,4 +1,4 @@
-"""What a file given as weights really is, told from its first bytes, and what its owner can do about it."""
+"""The actual kind of a file given as weights, found from its first bytes, and how a user can convert it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from penultimate.errors import legible, shortened
 
 HEAD = 4096
-"""How many of a file's first bytes are looked at."""
+"""The number of bytes at the start of a file that are examined."""
 PICKLE = b"\x80"
-"""How a pickle begins (of protocol 2 or later, as torch.save writes it), and so an old checkpoint."""
+"""The first bytes of a pickle (protocol 2 or later, as torch.save writes it), and so of an old checkpoint."""
 ZIP = b"PK\x03\x04"
 COMPRESSED = {
     b"\x1f\x8b": ("gzip", "gunzip"),
@@ -22,7 +22,7 @@ COMPRESSED = {
     b"7z\xbc\xaf\x27\x1c": ("7-Zip", "7z x"),
     b"Rar!": ("RAR", "unrar x"),
 }
-"""Files of one compressed content: what begins them, and what unpacks them."""
+"""Compressed files: their first bytes, and the program that unpacks them."""
 KNOWN = {
     b"\x93NUMPY": "it is a NumPy array",
     b"\x89HDF": "it is HDF5, in which Keras and TensorFlow keep weights",
@@ -38,12 +38,12 @@ AGAIN = "copy or download it again"
 
 
 def is_safetensors(head: bytes) -> bool:
-    """Return whether a file begins as safetensors do: with the length of a header, and a header in JSON."""
+    """Return whether a file begins like safetensors: with the length of a header, and a header in JSON."""
     return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 2**40
 
 
 def is_checkpoint(head: bytes) -> bool:
-    """Return whether a file begins as those of torch.save do."""
+    """Return whether a file begins like those that torch.save writes."""
     return head.startswith((PICKLE, ZIP))
 
 
@@ -54,15 +54,15 @@ def head_of(path: Path) -> bytes:
 
 
 def described(path: Path, head: bytes) -> str:
-    """Return what a file is that is no checkpoint, and the nearest way to one; '' where nothing is known.
+    """Return what a file that is not a checkpoint is, and how to obtain one, or an empty string.
 
     >>> described(Path("w.pth"), b"<!DOCTYPE html><html><body>Not found")
-    'it is an HTML page, such as a download leaves that went wrong; copy or download it again'
+    'it is an HTML page, as after a failed download; copy or download it again'
     """
     if not head:
         return f"it is empty (0 bytes); {AGAIN}"
     if not any(head):
-        return f"it begins with zeros alone, as a download that was broken off leaves it; {AGAIN}"
+        return f"it begins with only zeros, as after an interrupted download; {AGAIN}"
     if head.startswith(ZIP):
         return _of_zip(path)
     for start, (kind, unpacking) in COMPRESSED.items():
@@ -100,14 +100,14 @@ def _of_zip(path: Path) -> str:
             " torch.save(torch.export.load(FILE).state_dict, OTHER)"
         )
     if "data.pkl" in inner:
-        return ""  # a checkpoint, whose reader says what is wrong with it
+        return ""  # a checkpoint; its reader reports any fault
     if names and all(name.endswith(".npy") for name in names):
         return f"it is an archive of NumPy arrays; {IN_PYTORCH}"
     if any(name.endswith(".weights.h5") for name in names):
         return f"it is a network of Keras; {IN_PYTORCH}"
     held = ", ".join(legible(name) for name in names[:4]) or "nothing"
     more = ", ..." if len(names) > 4 else ""
-    return f"it is a zip archive of {held}{more}, and no checkpoint: unpack it first"
+    return f"it is a zip archive of {held}{more}, not a checkpoint: unpack it first"
 
 
 def _is_tar(path: Path) -> bool:
@@ -118,7 +118,7 @@ def _is_tar(path: Path) -> bool:
 
 
 def _is_onnx(path: Path, head: bytes) -> bool:
-    """Return whether a file begins as a serialised ONNX model does, with its version and who made it."""
+    """Return whether a file begins like a serialised ONNX model, with its version and producer."""
     return path.suffix == ".onnx" or (head[:1] == b"\x08" and 0 < head[1] < 32 and head[2:3] in b'\x12\x1a":')
 
 
@@ -139,9 +139,9 @@ def _of_text(head: bytes) -> str:
     if "/annex/objects/" in text.partition("\n")[0]:
         return "it is a pointer of git-annex, which stands for the file: fetch it with git annex get"
     if lower.startswith(("<!doctype html", "<html", "<head", "<body")):
-        return f"it is an HTML page, such as a download leaves that went wrong; {AGAIN}"
+        return f"it is an HTML page, as after a failed download; {AGAIN}"
     if lower.startswith("<?xml"):
-        return f"it is XML, such as a download leaves that went wrong; {AGAIN}"
+        return f"it is XML, as after a failed download; {AGAIN}"
     first = shortened(legible(text.partition("\n")[0]), 60)
     if text.startswith(("{", "[")):
         if '"weight_map"' in text:
@@ -154,7 +154,7 @@ def _of_text(head: bytes) -> str:
 
 
 def _json(text: str) -> str:
-    """Return what an answer in JSON says went wrong."""
+    """Return the error message in a JSON response."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Networks that were not trained here, behind the same protocol as those that were."""
+"""Networks that were not trained here, behind the same protocol as trained ones."""
 
 from __future__ import annotations
 
@@ -75,20 +75,20 @@ from penultimate.userfile import first_line
 
 WEIGHTS = "given.safetensors"
 OTHERS = "given.pt"
-"""The extra states of its modules, where they have some."""
+"""The extra states of the network's modules, if it has any."""
 CODE = "given.py"
 GRAPH = "given.onnx"
-NO_LAST_LAYER = "no last layer was found in its graph, so that its output itself is evaluated as its features"
+NO_LAST_LAYER = "no last layer was found in its graph, so its output itself is evaluated as its features"
 OWN_OUTPUT = "no final layer was found behind its output, which is taken for its features"
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
-"""What a forward pass raises for input that it was not made for."""
+"""Errors that a forward pass may raise for input that it was not made for."""
 
 
 @dataclass(frozen=True)
 class GivenNetwork:
-    """A `Network` from elsewhere: the `body`, what takes its features to logits, and how images are prepared.
+    """A `Network` from elsewhere: its `body`, the layer from features to logits, and how images are prepared.
 
-    `class_names` are empty if its logits are not used; `final` may then be None.
+    `class_names` is empty if its logits are not used; `final` may then be None.
     """
 
     body: nn.Module
@@ -97,7 +97,7 @@ class GivenNetwork:
     class_names: tuple[str, ...]
 
     def to(self, device: str) -> GivenNetwork:
-        """Return the same network, which from now on runs on a device; an ONNX network stays on the CPU."""
+        """Move the network to a device and return it; an ONNX network stays on the CPU."""
         for module in (self.body, self.final):
             if module is not None:
                 module.to(device)
@@ -105,7 +105,7 @@ class GivenNetwork:
 
     @property
     def head_weight(self) -> Float[Tensor, "k m"] | None:
-        """The weight of the final layer, if that is for the study's classes."""
+        """The weight of the final layer, if its classes are the study's classes."""
         if self.final is None or not self.class_names:
             return None
         weight = self.final.weight
@@ -114,10 +114,10 @@ class GivenNetwork:
     def prepared(
         self, images: UInt8[Tensor, "n h w c"] | Float[Tensor, "n channels side side"]
     ) -> Float[Tensor, "n channels side side"]:
-        """Images of bytes as the network wants them, pixel for pixel as from a file; floats are so already.
+        """Return bytes prepared as the network expects, exactly like images from files; floats are unchanged.
 
-        Bytes of the size that the network sees are not resized again. Grey becomes colour by repetition; for
-        a network of one channel, colour becomes grey as in Pillow.
+        Images that already have the network's size are not resized again. Grey becomes colour by repetition;
+        for a network with one channel, colour becomes grey as in Pillow.
         """
         device = device_of(self.body)
         if images.is_floating_point():
@@ -125,7 +125,7 @@ class GivenNetwork:
         return normalise(self.sized(images).to(device), self.preparation.statistics)
 
     def sized(self, images: UInt8[Tensor, "n h w c"]) -> UInt8[Tensor, "n side side channels"]:
-        """Images of bytes in the size and channels that the network sees."""
+        """Return images of bytes in the size and number of channels that the network expects."""
         channels, size = len(self.preparation.statistics.mean), self.preparation.crop
         if images.shape[1:] == (size, size, channels):
             return images
@@ -153,18 +153,18 @@ class GivenNetwork:
         return logits
 
     def log_probabilities(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        """Log softmax, with which classifiers of timm and torchvision are trained."""
+        """Return the log softmax, with which classifiers of timm and torchvision are trained."""
         return logits.log_softmax(-1)
 
 
 def fetch(
     text: str, class_names: tuple[str, ...], folder: Path, built: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Store a given network in a folder, to be loaded without its source; returns facts about it.
+    """Store a given network in a folder, so that it loads without its source; return facts about it.
 
-    `class_names` are those of its logits; () ignores its final layer. `built` is the likeness of what a
-    Python file built when the study began. Raises RequestError if the network cannot be obtained, if it is
-    another than that, if its final layer is not found, or has a different number of classes.
+    `class_names` are the classes of its logits; () ignores its final layer. `built` is the likeness of what a
+    Python file built when the study began. Raises RequestError if the network cannot be obtained, if it
+    differs from `built`, if its final layer is not found, or if it has a different number of classes.
     """
     source = read_source(text)
     if source.kind == "folder":
@@ -172,7 +172,7 @@ def fetch(
     if source.kind == "onnx":
         return _exported(text, source, class_names, folder)
     module, left_out = obtain(source)
-    tensors_of_state(module)  # which refuses what cannot be stored, before it is run
+    tensors_of_state(module)  # refuses what cannot be stored, before it is run
     prepared, origin = preparation(source, module)
     single = in_single(module, noise(prepared))
     of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
@@ -194,7 +194,7 @@ def fetch(
 
 
 def network_of(model: Model) -> GivenNetwork:
-    """Return a copy of a module as a network that prepares images as the model says, on its device."""
+    """Return a copy of a module as a network that prepares images as the model specifies, on its device."""
     module = copy.deepcopy(unwrapped(model.module)).eval()
     source = Source(LIVE, "the module", dict(model.settings))
     prepared, _ = preparation(source, module)
@@ -252,9 +252,9 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
 
 
 def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> tuple[Final | str, str]:
-    """Return the final layers, found on two images of noise; or the layer whose output are the features.
+    """Return the final layers, found with two images of noise, or the layer whose output is the features.
 
-    Also what to note if that is not certain.
+    Also returns a note if the result is uncertain.
     """
     layer: str | None = source.settings.get("layer")
     if layer is None and not has_classifier(module):
@@ -290,13 +290,13 @@ def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) ->
 
 
 def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
-    """Return what to note if two passes over a few images of noise differ."""
+    """Return a note if two passes over a few images of noise differ."""
     images, device = noise(prepared, 4), device_of(module)
     if found := difference(lambda: tensors_of(_run(text, module, images)), device):
         return f"{found}: the network is not deterministic, and its numbers are those of one pass"
     try:
         beside = influence(lambda batch: tensors_of(_run(text, module, batch)), images.to(device))
-    except RequestError:  # a network of one size of batch
+    except RequestError:  # a network with a fixed batch size
         return ""
     return BESIDE.format(beside.largest, beside.scale) if beside else ""
 
@@ -304,7 +304,7 @@ def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
 def _run(text: str, module: nn.Module, images: Tensor) -> Any:
     try:
         with plainly(device_of(module)):
-            return module(images.to(device_of(module)).clone())  # which it may overwrite
+            return module(images.to(device_of(module)).clone())  # the network may overwrite it
     except RequestError:
         raise
     except REFUSALS as error:
@@ -351,7 +351,7 @@ def _copied(text: str, source: Source, class_names: tuple[str, ...], folder: Pat
 
 
 def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: Path) -> dict[str, Any]:
-    """Store an ONNX network; its images are prepared as usual, but in the size and channels it asks for."""
+    """Store an ONNX network; its images are prepared as usual, in the size and channels that it expects."""
     _expect_classes(text, None, class_names)
     atomic_write(folder / GRAPH, with_features(Path(source.name)))
     body = OnnxBody(folder / GRAPH)
@@ -370,7 +370,7 @@ def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: P
 
 
 def noted(remarks: Mapping[str, str]) -> dict[str, Any]:
-    """Return what to know of how a network was fetched, as facts of the step: sentences by two words."""
+    """Return notes on how a network was fetched, as facts of its step: a sentence for each two-word name."""
     told = {short: text for short, text in remarks.items() if text}
     return {"noted": told} if told else {}
 

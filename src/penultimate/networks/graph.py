@@ -1,4 +1,4 @@
-"""The graph of an ONNX file: what its last layer is given, how many weights it has, and where they lie."""
+"""The graph of an ONNX file: the input of its last layer, its number of weights, and where these lie."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LINEAR = {
     **dict.fromkeys(("DynamicQuantizeMatMul", "Conv", "FusedConv", "ConvInteger"), 1),
     **dict.fromkeys(("QLinearMatMul", "QGemm", "QLinearConv"), 3),
 }
-"""What a classifier may end in: operators that multiply by weights, and which of their inputs these are."""
+"""Operators that multiply by weights, in which a classifier may end, and the index of that input."""
 CONVOLUTIONS = ("Conv", "FusedConv", "ConvInteger", "QLinearConv")
 WITH_SCALE = {"QLinearMatMul": (1, 2), "QGemm": (1, 2), "QLinearConv": (1, 2), "MatMulIntegerToFloat": (2, 4)}
-"""Of operators on quantised values: which inputs are the scale and the zero point of the first one."""
+"""For operators on quantised values: which inputs are the scale and the zero point of the first input."""
 WITHOUT_SCALE = ("MatMulInteger", "ConvInteger")
 SHAPING = ("Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity")
 PASSED = {
@@ -29,13 +29,13 @@ PASSED = {
     *("Exp", "Log", "Neg", "Reciprocal", "Clip", "Sub", "Div", "Round", "Floor", "Ceil", "Sign"),
     *("QLinearSoftmax", "QLinearSigmoid"),
 }
-"""What may lie between the last layer and the output, which remains a function of its logits alone."""
+"""Operators that may follow the last layer: the output is still a function of its logits."""
 WITH_CONSTANT = ("Add", "Mul", "Min", "Max", "QLinearAdd", "QLinearMul")
-"""What may lie there too, if it takes but one value that is no constant: x * sigmoid(x) ends a trunk."""
+"""Operators that may also lie there if only one input is not constant: x * sigmoid(x) ends a trunk."""
 SIZING = ("Pow", "Sqrt", "Abs")
-"""What may lie there unless the logits are also reduced: the features of a trunk may be normalised so."""
+"""Operators that may lie there unless the logits are also reduced, because they may normalise features."""
 REDUCED = ("ReduceMax", "ReduceSum", "ReduceLogSumExp")
-"""What may lie there as a part of a softmax that is written out."""
+"""Operators that may lie there as parts of a softmax that is written out."""
 AVERAGES = (
     "GlobalAveragePool",
     "AveragePool",
@@ -53,17 +53,17 @@ NO_WEIGHTS = {
     "BatchNormalization": (3, 4),
     **dict.fromkeys(("Resize", "Upsample"), (1, 2, 3)),
 }
-"""Inputs that are scales, zero points, bounds or moments, and no weights that were trained."""
+"""Inputs that are scales, zero points, bounds or moments, and not trained weights."""
 FEATURES = "penultimate_features"
 ENDS = (b"", b"Sigmoid", b"Tanh", b"Softmax")
-"""The activations within a linear operator behind which the logits are still those of a classifier."""
+"""The activations inside a linear operator after which the output still consists of a classifier's logits."""
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return an ONNX file, and every file beside it in which one of its tensors lies.
+    """Return an ONNX file, and every file beside it that holds one of its tensors.
 
-    Raises RequestError for a file that is no ONNX network, for a place outside its folder, and for a file
-    that is missing.
+    Raises RequestError if the file is not an ONNX network, if a tensor lies outside its folder, or if a file
+    is missing.
     """
     found = [path]
     for place in dict.fromkeys(filter(None, map(_place, tensors_in(parsed(path))))):
@@ -76,14 +76,14 @@ def files_of(path: Path) -> list[Path]:
             )
         if not beside.is_file():
             raise RequestError(
-                f"'{path}' keeps weights in '{legible(place)}', and there is no such file in '{path.parent}'"
+                f"'{path}' keeps weights in '{legible(place)}', but there is no such file in '{path.parent}'"
             )
         found.append(beside)
     return found
 
 
 def parsed(path: Path) -> Any:
-    """Return the model of a file, without the tensors that lie beside it."""
+    """Return the model in a file, without the tensors that are stored beside it."""
     onnx = library()
     try:
         model = onnx.load(path, load_external_data=False)
@@ -91,7 +91,7 @@ def parsed(path: Path) -> Any:
             model = onnx.inliner.inline_local_functions(model)
     except OSError as error:
         raise RequestError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except Exception as error:  # a protobuf parser raises whatever the bytes make of it
+    except Exception as error:  # a protobuf parser can raise anything on malformed bytes
         said = legible(str(error).partition("\n")[0] or type(error).__name__)[:300]
         raise RequestError(f"'{path}' is no ONNX network that can be read: {said}") from None
     if not model.graph.node and not model.graph.output:
@@ -100,7 +100,7 @@ def parsed(path: Path) -> Any:
 
 
 def with_weights(path: Path) -> Any:
-    """Return the model of a file with all of its tensors inside."""
+    """Return the model in a file with all of its tensors inside."""
     from onnx.external_data_helper import load_external_data_for_tensor
 
     onnx = library()
@@ -115,7 +115,7 @@ def with_weights(path: Path) -> Any:
 
 
 def library() -> Any:
-    """Return the library that reads ONNX files; raises RequestError where it is not installed."""
+    """Return the library that reads ONNX files; raise RequestError if it is not installed."""
     try:
         import onnx
         import onnx.inliner
@@ -125,13 +125,13 @@ def library() -> Any:
 
 
 def _place(tensor: Any) -> str:
-    """Return the file in which a tensor lies, as its model names it; '' for one that is inside."""
+    """Return the file that holds a tensor, as the model names it; an empty string for one inside."""
     places: dict[str, str] = {entry.key: entry.value for entry in tensor.external_data}
     return places.get("location", "")
 
 
 def tensors_in(model: Any) -> Iterator[Any]:
-    """Yield every tensor of a model: initial values, those of attributes, and those of graphs in graphs."""
+    """Yield every tensor of a model: initial values and attributes, also those in nested graphs."""
     for graph in graphs_in(model.graph):
         yield from graph.initializer
         for sparse in graph.sparse_initializer:
@@ -163,23 +163,23 @@ def graphs_in(graph: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of the values of a graph: which no image changes, and their shapes (0: any size)."""
+    """Known facts about a graph's values: those independent of the images, and shapes (0: any size)."""
 
     constants: set[str]
     shapes: dict[str, tuple[int, ...]]
 
     def kernel(self, node: Any) -> tuple[int, ...]:
-        """Return the size of a convolution's kernel; () where it is not known."""
+        """Return the size of a convolution's kernel, or () if it is unknown."""
         weight = self.shapes.get(node.input[LINEAR[node.op_type]], ())
         return tuple(_settings(node).get("kernel_shape", ())) or weight[2:]
 
 
 def let_features_out(model: Any) -> bool:
-    """Make what a model's last layer is given its only output; whether that layer was found.
+    """Make the input of a model's last layer its only output; return whether that layer was found.
 
-    The last layer multiplies by constant weights, wherever they come from, and an output is made of what it
-    gives by operators that are PASSED. Of several outputs it is the first that has one. Without such a layer
-    the first output stays.
+    The last layer multiplies by constant weights, and only operators in PASSED lie between it and the output.
+    If there are several outputs, the first that has such a layer counts. Without such a layer the first
+    output stays.
     """
     onnx, graph = library(), model.graph
     known = _Known(_constants(graph), _shapes(model))
@@ -197,7 +197,7 @@ def let_features_out(model: Any) -> bool:
 
 
 def _constants(graph: Any) -> set[str]:
-    """Return the values that no image changes, the scales of dynamic quantisation among them."""
+    """Return the values that are independent of the images, including the scales of dynamic quantisation."""
     known = {tensor.name for tensor in graph.initializer}
     known |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
     for node in graph.node:
@@ -211,7 +211,7 @@ def _constants(graph: Any) -> set[str]:
 
 
 def _last_layer(graph: Any, output: str, known: _Known) -> tuple[Any, list[Any]] | None:
-    """Return the operator that gives the logits of an output, and the operators between them."""
+    """Return the operator that computes an output's logits, and the operators between them."""
     places = {name: place for place, node in enumerate(graph.node) for name in node.output}
     open_values, between, branched = {output}, list[Any](), False
     while open_values and open_values <= places.keys():
@@ -235,7 +235,7 @@ def _last_layer(graph: Any, output: str, known: _Known) -> tuple[Any, list[Any]]
 
 
 def _is_last(node: Any, known: _Known, averaged: bool) -> bool:
-    """Return whether a linear operator takes features [n m], or [n m h w] position by position."""
+    """Return whether a linear operator receives features [n m], or [n m h w] position by position."""
     place, settings = LINEAR[node.op_type], _settings(node)
     if len(node.input) <= place or node.input[place] not in known.constants:
         return False
@@ -253,9 +253,7 @@ def _is_last(node: Any, known: _Known, averaged: bool) -> bool:
 
 
 def _rectifies(graph: Any, node: Any) -> bool:
-    """Return whether an operator is a ReLU by another name, behind which a trunk ends:
-    clip to 0 and above.
-    """
+    """Return whether an operator is a ReLU under another name (clip to 0 and above), which ends a trunk."""
     if node.op_type not in ("Clip", "Max"):
         return False
     settings = _settings(node)
@@ -270,7 +268,7 @@ def _rectifies(graph: Any, node: Any) -> bool:
 
 
 def _value(graph: Any, name: str) -> float | None:
-    """Return a constant number of a graph; None for what is none."""
+    """Return a constant number in a graph, or None if the value is not constant."""
     onnx = library()
     stored = [tensor for tensor in graph.initializer if tensor.name == name]
     for node in graph.node:
@@ -287,9 +285,9 @@ def _value(graph: Any, name: str) -> float | None:
 
 
 def _given(graph: Any, node: Any, between: list[Any], kernel: tuple[int, ...]) -> str | None:
-    """Return the name of a value [n m] that is what a layer is given, in floating-point numbers.
+    """Return the name of the floating-point value [n m] that is a layer's input.
 
-    None where a quantised value has no scale in the graph.
+    None if a quantised value has no scale in the graph.
     """
     helper = library().helper
     makers = {name: maker for maker in graph.node for name in maker.output}
@@ -307,7 +305,7 @@ def _given(graph: Any, node: Any, between: list[Any], kernel: tuple[int, ...]) -
         scaled = list(maker.output[1:] if dynamic else maker.input[1:])
     added: list[Any] = []
     if maker is not None and maker.op_type == "DynamicQuantizeLinear" and name == maker.output[0]:
-        name = maker.input[0]  # whose steps depend on what else is in the batch
+        name = maker.input[0]  # its steps depend on what else is in the batch
     elif scaled:
         added.append(helper.make_node("DequantizeLinear", [name, *scaled], [f"{FEATURES}_as_numbers"]))
         name = added[-1].output[0]
@@ -333,14 +331,12 @@ def _settings(node: Any) -> dict[str, Any]:
 
 
 def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the values of a model, as far as they follow from its inputs;
-    0 for what may vary.
-    """
+    """Return the shapes of the values of a model, as far as they follow from its inputs; 0 if variable."""
     onnx = library()
     shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     try:
         graph = onnx.shape_inference.infer_shapes(model).graph
-    except Exception:  # of a model above 2 GB, or with operators that it does not know
+    except Exception:  # for a model above 2 GB, or with operators unknown to it
         graph = model.graph
     for value in (*graph.input, *graph.value_info):
         if value.type.tensor_type.HasField("shape"):
@@ -353,9 +349,7 @@ def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
 
 
 def count_weights(model: Any) -> int:
-    """Return how many weights a model has: its constant numbers but for scales, zero points,
-    moments and sizes.
-    """
+    """Return the number of weights of a model: constants except scales, zero points, moments and sizes."""
     total = 0
     for graph in graphs_in(model.graph):
         uses: dict[str, list[tuple[str, int]]] = {}

@@ -14,8 +14,8 @@ class NetworkKey:
     objective   its canonical spec; for a network that was not trained here, the study's name for it
     backbone    the spec of its architecture; empty for a network that was not trained here
     arm         the condition of the study to which it belongs (another recipe, a sweep); "" is the main one
-    seed        determines the initial weights and the order of the images; None: not trained here
-    draw        determines which images of a generated world are drawn; None: not trained here
+    seed        determines the initial weights and the order of the images; None if it was not trained here
+    draw        determines which images of a generated world are drawn; None if it was not trained here
 
     >>> str(NetworkKey("softmax", "glyphnet", seed=0, draw=0))
     'softmax | glyphnet | seed 0, draw 0'
@@ -37,7 +37,7 @@ class NetworkKey:
         return self.seed is None
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns of a row that name this network; what does not apply is None."""
+        """Return the columns that name this network in a row; a column that does not apply is None."""
         names = {"objective": self.objective, "backbone": self.backbone, "arm": self.arm}
         return {
             **{name: text or None for name, text in names.items()},
@@ -54,7 +54,7 @@ class NetworkKey:
 def grid(
     objectives: Sequence[str], backbones: Sequence[str], seeds: Sequence[int], draws: int | str, arm: str
 ) -> Iterator[NetworkKey]:
-    """Yield the networks of a grid, one seed after the other; `draws` "seed" gives each seed its own draw.
+    """Yield the networks of a grid, seed by seed; with `draws` "seed", each seed has its own draw.
 
     >>> [str(key) for key in grid(["softmax", "sigmoid"], ["glyphnet"], [3], "seed", "")]
     ['softmax | glyphnet | seed 3, draw 3', 'sigmoid | glyphnet | seed 3, draw 3']

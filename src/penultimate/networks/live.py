@@ -1,7 +1,8 @@
-"""Modules of this session as networks of a study: kept by what they are, and found again by their name.
+"""Modules of this session as networks of a study, stored under a digest of their content.
 
-Its source is live:CLASS-DIGEST. The digest is of its weights, and of what it makes of two images of noise, so
-that other weights and another forward pass are another network. Another process knows nothing of it.
+The source of such a module is live:CLASS-DIGEST. The digest covers its weights and its outputs for two images
+of noise, so a module with other weights or another forward pass is another network. Other processes do not
+know these modules.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _KEPT: dict[str, nn.Module] = {}
 def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
     """Keep a copy of a module, on the CPU and in evaluation mode; return its source.
 
-    `settings` is what is said of the images of all networks; what a `Model` says itself counts before that.
-    Raises RequestError for what is no module, cannot be copied or refuses its images.
+    `settings` are the image settings for all networks; the settings of a `Model` take precedence. Raises
+    RequestError for an object that is not a module, cannot be copied or refuses its images.
     """
     own: Mapping[str, Any] = {}
     if isinstance(module, Model):
@@ -48,7 +49,7 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
         )
     state = hashlib.sha256()
     try:
-        tensors_of_state(unwrapped(module))  # before it is copied, which not all can be
+        tensors_of_state(unwrapped(module))  # before it is copied, which may fail
         copied = copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
         prepared, _ = preparation(Source(LIVE, name, dict(settings)), copied)
         channels, side = len(prepared.statistics.mean), prepared.crop
@@ -58,7 +59,7 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
             state.update(part)
     except RequestError:
         raise
-    except Exception as error:  # a user's module raises whatever it does
+    except Exception as error:  # a user's module can raise anything
         said = shortened(legible(first_line(error) or type(error).__name__), 300)
         raise RequestError(
             f"the module '{name}' cannot be copied and run on images like those of its preparation: {said}."
@@ -74,9 +75,7 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
 
 
 def kept(name: str) -> nn.Module:
-    """Return a copy of a module that is kept; raises RequestError where this process has kept none
-    of the name.
-    """
+    """Return a copy of a kept module; raise RequestError if this process has kept none under the name."""
     if name not in _KEPT:
         raise RequestError(
             f"'{name}' is a module of the Python session that evaluated it, and unknown to this one: evaluate"
@@ -86,9 +85,9 @@ def kept(name: str) -> nn.Module:
 
 
 def _outputs(module: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
-    """Return what a module makes of images on one thread, whose number changes the last bits.
+    """Return a module's outputs for images, computed on one thread because threads change the last bits.
 
-    Random numbers that it draws are the same every time.
+    A module that draws random numbers draws the same ones each time.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""A module with what is said of it: which layer gives its features, and how it wants its images."""
+"""A module with its settings: which layer gives its features, and how it expects its images."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from penultimate.networks.sources import LIVE, SETTINGS
 
 @dataclass(frozen=True, init=False, eq=False)
 class Model:
-    """A module, and settings like those of a network that is named: `pu.Model(net, layer="neck", size=64)`.
+    """A module with the same settings as a named network: `pu.Model(net, layer="neck", size=64)`.
 
-    `layer` names the layer whose output are the features ("output": the module's own output). `size` is the
+    `layer` names the layer whose output is the features ("output": the module's own output). `size` is the
     side of its images in pixels (`crop` is the same), `mean` and `std` are subtracted and divided by, channel
     by channel; `resize`, `share`, `interpolation` and `squash` say how an image becomes that large.
 
     `pu.evaluate`, `pu.extract`, `pu.profile_layers` and `pu.compare_networks` take it wherever they take a
     module. `pu.extract` prepares batches of bytes as `pu.evaluate` prepares images; of batches of floats
-    (numbers from 0 to 1), only what is said here is done.
+    (numbers from 0 to 1), only the settings given here are applied.
 
-    Raises RequestError for what is no module, and for settings that are unknown or of another type.
+    Raises RequestError for an object that is not a module, and for settings that are unknown or mistyped.
 
     >>> from torch import nn
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ReLU(), nn.Linear(5, 3))
@@ -55,13 +55,13 @@ class Model:
                 found["crop" if name == "size" else name] = _of_type(name, value, known.get(name, int))
         numbers = next((found[name] for name in ("mean", "std") if name in found), (0.0,) * 3)
         grey = Preparation(USUAL.resize, USUAL.crop, USUAL.interpolation, GREY)
-        changed(grey if len(numbers) == 1 else USUAL, found)  # which refuses what cannot be
+        changed(grey if len(numbers) == 1 else USUAL, found)  # refuses impossible settings
         object.__setattr__(self, "module", module)
         object.__setattr__(self, "settings", found)
 
     @property
     def layer(self) -> str | None:
-        """The layer whose output are the features, if one is said."""
+        """The layer whose output is the features, or an empty string."""
         return self.settings.get("layer")
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Model:
 
 
 def _of_type(name: str, value: Any, kind: type) -> Any:
-    """Return a setting's value as its type has it; a list or an array of numbers is a tuple of them."""
+    """Return the value of a setting in the setting's type; a list or an array of numbers becomes a tuple."""
     if kind is tuple:
         listed = [value] if isinstance(value, int | float) else value
         try:

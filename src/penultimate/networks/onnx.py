@@ -1,4 +1,4 @@
-"""ONNX files as modules: what their last linear layer is given are the features, as of any network."""
+"""ONNX files as modules; the features are the input of their last linear layer, as for any network."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from penultimate.networks import graph
 from penultimate.userfile import first_line
 
 WEIGHTS, LAYER = "penultimate.weights", "penultimate.layer"
-"""What a stored file says of itself: how many weights it has, and whether its last layer was found."""
+"""Keys of a stored file's metadata: its number of weights, and whether its last layer was found."""
 LARGEST = 2**31 - 1
-"""Bytes of a protobuf message: an ONNX file with its weights inside."""
+"""The largest protobuf message in bytes, and so the largest ONNX file with its weights inside."""
 
 
 class OnnxBody(nn.Module):
-    """A file's network, run by onnxruntime on the CPU: images float [n c h w] -> features [n m].
+    """The network of a file, run by onnxruntime on the CPU: images float [n c h w] -> features [n m].
 
-    Its layers cannot be observed. It is run in the batches and the layout that the file asks for; the last
-    of its batches is filled up with zeros.
+    Its layers cannot be observed. It runs with the batch size and the layout that the file requires; the last
+    batch is padded with zeros.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises RequestError for a file that onnxruntime does not run, or that takes other than images."""
+        """Load the file; raise RequestError if onnxruntime cannot run it or its input is not images."""
         super().__init__()
         runtime = _runtime()
         settings = runtime.SessionOptions()
@@ -36,7 +36,7 @@ class OnnxBody(nn.Module):
         settings.intra_op_num_threads = torch.get_num_threads()
         try:
             self.session = runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's errors have no base but this
+        except Exception as error:  # onnxruntime's errors have no narrower base class
             said = shortened(legible(first_line(error)), 300)
             raise RequestError(f"onnxruntime does not run '{path.name}': {said}") from None
         inputs = self.session.get_inputs()
@@ -62,7 +62,7 @@ class OnnxBody(nn.Module):
         self.parameter_count = int(told[WEIGHTS]) if WEIGHTS in told else count_in(path)
 
     def extra_repr(self) -> str:
-        """Return its file, which has all its weights, by its sha256."""
+        """Return the sha256 of its file, which identifies all its weights."""
         return self.digest
 
     def forward(self, images: Tensor) -> Tensor:
@@ -89,17 +89,17 @@ class OnnxBody(nn.Module):
 
 
 def count_in(path: Path) -> int:
-    """Return how many weights an ONNX file has."""
+    """Return the number of weights in an ONNX file."""
     return graph.count_weights(graph.parsed(path))
 
 
 def with_features(path: Path) -> bytes:
-    """Return an ONNX file in one piece, of which the features are the only output.
+    """Return an ONNX file in one piece, with the features as its only output.
 
-    They are what its last layer is given (`graph.let_features_out`), or else its output itself. What was
-    found is told in the file's own metadata, as are its weights by number.
+    The features are the input of its last layer (`graph.let_features_out`), or else its output itself. The
+    file's metadata records which, and the number of its weights.
 
-    Raises RequestError for a file that is no ONNX network, is too large, or keeps weights elsewhere.
+    Raises RequestError if the file is not an ONNX network, is too large, or keeps weights elsewhere.
     """
     try:
         model = graph.with_weights(path)
@@ -111,7 +111,7 @@ def with_features(path: Path) -> bytes:
         whole: bytes = model.SerializeToString()
     except RequestError:
         raise
-    except Exception as error:  # a protobuf parser raises whatever the bytes make of it
+    except Exception as error:  # a protobuf parser can raise anything on malformed bytes
         said = shortened(legible(first_line(error) or type(error).__name__), 300)
         raise RequestError(f"'{path}' is no ONNX network that can be read: {said}") from None
     if len(whole) > LARGEST:

@@ -1,4 +1,4 @@
-"""What a network must offer, wherever it comes from."""
+"""The interface of a network, wherever it comes from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Network(Protocol):
     body          the module whose layers are observed; it returns the penultimate features
     head_weight   the weight of the final layer [k m]; None without one
 
-    Images may lie anywhere; what comes out is on the network's own device.
+    Images may be on any device; the results are on the network's own device.
     """
 
     @property
@@ -27,7 +27,7 @@ class Network(Protocol):
     @property
     def head_weight(self) -> Tensor | None: ...
     def prepared(self, images: Tensor) -> Tensor:
-        """Images as the body expects them, float [n c h w]."""
+        """Return images as the body expects them, float [n c h w]."""
 
     def features(self, images: Tensor) -> Tensor:
         """Return the penultimate features, float32 [n m]."""
@@ -41,7 +41,7 @@ class Network(Protocol):
 
 @runtime_checkable
 class FileNetwork(Network, Protocol):
-    """A `Network` that says how it wants image files resized and cropped; it normalises them itself."""
+    """A `Network` that states how image files are resized and cropped for it; it normalises them itself."""
 
     @property
     def preparation(self) -> Preparation: ...

@@ -12,7 +12,7 @@ folder:runs/steps/train.softmax-s0...       a network that was trained here earl
 A Python file runs where it lies: it may read files beside it and import modules beside it, at each start of a
 study and in each of its steps. Its text is kept, so that it may be moved if it needs nothing beside it.
 
-How images are prepared is the network's own affair, and may be said: crop=64, share=0.9, mean=(0.5,) ...
+The network determines how images are prepared, and settings override it: crop=64, share=0.9, mean=(0.5,) ...
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from penultimate.store import META, SCHEMA
 LIVE = "live"
 """The kind of a module of this session (see `networks.live`)."""
 GIVEN = "given.json"
-"""The file that distinguishes a given network's folder from a trained one's."""
+"""The file that distinguishes a given network's folder from a trained network's folder."""
 PREPARING: Mapping[str, type] = {
     "resize": int,
     "crop": int,
@@ -41,7 +41,7 @@ PREPARING: Mapping[str, type] = {
     "mean": tuple,
     "std": tuple,
 }
-"""What overrides the network's own `Preparation`: its fields, and the crop as a share of what is resized."""
+"""Settings that override the network's own `Preparation`: its fields, and the crop's share of the image."""
 BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "part": str, "seed": int, "layer": str}
 NAMED: Mapping[str, type] = {"pretrained": bool, "num_classes": int}
 SETTINGS: Mapping[str, Mapping[str, type]] = {
@@ -57,12 +57,12 @@ KINDS = tuple(SETTINGS)[:-1]
 IN_FILE = re.compile(r"(?P<name>.+\.py:\w+)\s*(?P<listed>\(.*\))?", re.DOTALL)
 ONNX = re.compile(r"(?P<name>.+\.onnx)\s*(?P<listed>\(.*\))?", re.DOTALL)
 WEIGHTS_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-"""How torchvision calls the weights that it downloads: IMAGENET1K_V2."""
+"""The pattern of torchvision's names for weights that it downloads, such as IMAGENET1K_V2."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a given network comes from, read from its text; `name` of a Python file is FILE.py:FUNCTION.
+    """The origin of a given network, read from its text; the `name` of a Python file is FILE.py:FUNCTION.
 
     >>> read_source("timm:resnet18(pretrained=False)")
     Source(kind='timm', name='resnet18', settings={'pretrained': False})
@@ -76,20 +76,20 @@ class Source:
 
     @property
     def weights(self) -> Path | None:
-        """The file of its weights; None without one, and for a name of torchvision's."""
+        """The file with its weights; None if it has none, or if torchvision has weights of this name."""
         text = self.settings.get("weights")
         return None if text is None or self.weights_name else Path(text)
 
     @property
     def weights_name(self) -> str:
-        """The weights that torchvision has under a name; "" for others."""
+        """The name under which torchvision has the weights, or an empty string."""
         text = str(self.settings.get("weights", ""))
         named = self.kind == "torchvision" and WEIGHTS_NAME.fullmatch(text)
         return text if named and not Path(text).is_file() else ""
 
 
 def read_source(text: str) -> Source:
-    """Return the source that a text names; raises RequestError if nothing can be loaded from it."""
+    """Return the source that a text names; raise RequestError if nothing can be loaded from it."""
     kind, colon, rest = text.partition(":")
     if kind not in KINDS and (in_file := IN_FILE.fullmatch(text)):
         return _read(text, "file", in_file["name"], in_file["listed"])
@@ -108,7 +108,7 @@ def read_source(text: str) -> Source:
         if file is None:
             raise RequestError(f"'{text}': the name of an ONNX file ends in .onnx")
         return _read(text, kind, file["name"], file["listed"])
-    name, bracket, listed = rest.partition("(")  # the names of weights have dots: resnet18.a1_in1k
+    name, bracket, listed = rest.partition("(")  # names of weights contain dots: resnet18.a1_in1k
     return _read(text, kind, name.strip(), bracket + listed)
 
 
@@ -137,9 +137,9 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
 
 
 def fingerprint(text: str) -> dict[str, str]:
-    """sha256 of every file that a source is read from, by name: part of the network's identity.
+    """Return the sha256 of every file that a source reads, by name, as part of the network's identity.
 
-    Raises RequestError where there is none, DamagedFileError where a training left other files there.
+    Raises RequestError if a file is missing, and DamagedFileError if a file of a training was changed.
     """
     source = read_source(text)
     if source.kind == "folder":
@@ -174,7 +174,7 @@ def fingerprint(text: str) -> dict[str, str]:
 
 
 def _written(folder: Path) -> dict[str, str]:
-    """sha256 of the files of a folder as the meta.json of their step says, if they lie in that of a step."""
+    """Return the sha256 of each file as recorded in its step's meta.json, if the folder belongs to a step."""
     step = folder.parent if folder.name.startswith("epoch-") else folder
     if not (step / META).is_file():
         return {}

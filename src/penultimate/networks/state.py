@@ -1,4 +1,4 @@
-"""What a module has learnt: its tensors of every kind, as bytes and as a file, and what else it keeps."""
+"""The learned state of a module: tensors of every kind, as bytes and as a file, and its extra states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.nn.parameter import is_lazy
 from penultimate.errors import RequestError
 
 EXTRA = "_extra_state"
-"""The entry that a module's `get_extra_state` leaves in a state dictionary: it may be anything."""
+"""The entry that a module's `get_extra_state` leaves in a state dictionary; its value may be anything."""
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -26,10 +26,9 @@ def is_unsized(value: object) -> bool:
 
 
 def tensors_of_state(module: nn.Module) -> dict[str, Tensor]:
-    """Return a module's parameters, buffers (those that are in no state dictionary too)
-    and tensors of extra states.
+    """Return a module's parameters, buffers (non-persistent ones too) and tensors of extra states.
 
-    Raises RequestError for a tensor without values, and for one that is no plain array of numbers.
+    Raises RequestError for a tensor without values, and for one that is not a plain array of numbers.
     """
     state = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
     state |= dict(module.named_buffers(remove_duplicate=False))
@@ -49,12 +48,12 @@ def tensors_of_state(module: nn.Module) -> dict[str, Tensor]:
 
 
 def others_of_state(module: nn.Module) -> dict[str, Any]:
-    """Return what a state dictionary holds besides tensors: the extra states of modules."""
+    """Return the extra states of modules, that is, whatever a state dictionary holds besides tensors."""
     return {name: value for name, value in module.state_dict().items() if not isinstance(value, Tensor)}
 
 
 def bytes_of(tensor: Tensor) -> memoryview:
-    """Return the bytes of a tensor of any type, those included that NumPy does not have.
+    """Return the bytes of a tensor of any type, including types that NumPy does not have.
 
     >>> len(bytes_of(torch.zeros(3, dtype=torch.bfloat16)))
     6
@@ -64,7 +63,7 @@ def bytes_of(tensor: Tensor) -> memoryview:
 
 
 def parts_to_digest(module: nn.Module) -> Iterator[bytes | memoryview]:
-    """Yield what tells a module's state from another's: names, types, shapes and contents."""
+    """Yield what distinguishes one module's state from another's: names, types, shapes and contents."""
     for name, tensor in tensors_of_state(module).items():
         yield f"{name}{tensor.dtype}{list(tensor.shape)}".encode()
         yield bytes_of(tensor)
@@ -74,7 +73,7 @@ def parts_to_digest(module: nn.Module) -> Iterator[bytes | memoryview]:
 
 
 def packed(module: nn.Module) -> bytes:
-    """Return the tensors of a module as a safetensors file; of a type that has no place there, the bytes."""
+    """Return the tensors of a module as a safetensors file; types unknown to it are stored as bytes."""
     tensors = {}
     for name, tensor in tensors_of_state(module).items():
         whole = tensor.cpu().resolve_conj().resolve_neg().contiguous().clone()
@@ -83,8 +82,9 @@ def packed(module: nn.Module) -> bytes:
 
 
 def packed_others(module: nn.Module) -> bytes:
-    """Return the extra states of a module, as torch.save writes them;
-    b"" without any that can be read in safety.
+    """Return the extra states of a module, as torch.save writes them.
+
+    The result is b"" if no extra state can be read safely.
     """
     others = {name: value for name, value in others_of_state(module).items() if name.endswith(EXTRA)}
     if not others:
@@ -93,7 +93,7 @@ def packed_others(module: nn.Module) -> bytes:
     try:
         torch.save(others, file)
         unpacked_others(file.getvalue())
-    except Exception:  # what a user's extra state holds raises whatever it does: it stays as it is built
+    except Exception:  # a user's extra state can raise anything: it stays as it is built
         return b""
     return file.getvalue()
 
@@ -105,41 +105,41 @@ def unpacked_others(content: bytes) -> dict[str, Any]:
 
 
 def unpack(module: nn.Module, tensors: Mapping[str, Tensor], others: Mapping[str, Any]) -> None:
-    """Give a module what `packed` and `packed_others` wrote; raises KeyError if it is another's."""
+    """Load into a module what `packed` and `packed_others` wrote; raise KeyError if a tensor is missing."""
     state = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
     own = state | dict(module.named_buffers(remove_duplicate=False))
     if not state.keys() <= tensors.keys():
         raise KeyError("the weights are of another network")
     values = {name: _typed(value, own.get(name)) for name, value in tensors.items()}
     restore(module, {**{name: value for name, value in values.items() if name in state}, **others})
-    for name in values.keys() - state.keys():  # of buffers that are in no state dictionary
+    for name in values.keys() - state.keys():  # for non-persistent buffers
         owner, _, buffer = name.rpartition(".")
         module.get_submodule(owner)._buffers[buffer] = values[name].clone()
 
 
 def restore(module: nn.Module, values: Mapping[str, Any]) -> None:
-    """Load tensors and extra states under the module's own names; what is not given stays as it is."""
-    state = module.state_dict()  # with the versions of its parts, which files do not always hold
+    """Load tensors and extra states under the module's own names; all others stay unchanged."""
+    state = module.state_dict()  # with the version of each part, which files do not always hold
     state.update(values)
     for name in [name for name in state if name.endswith(EXTRA)]:
         owner = module.get_submodule(name.rpartition(".")[0])
         takes = type(owner).set_extra_state is not nn.Module.set_extra_state
-        if name not in values or not takes:  # a module may leave one and not take it
+        if name not in values or not takes:  # a module may return one and not accept it
             del state[name]
     module.load_state_dict(state, strict=False)
 
 
 def other_kinds(module: nn.Module) -> list[str]:
-    """Return the kinds of floating-point numbers of a module, unless they are float32 alone."""
+    """Return the floating-point types of a module, unless all are float32."""
     found = {value.dtype for value in module.state_dict().values() if isinstance(value, Tensor)}
     kinds = sorted(str(kind).removeprefix("torch.") for kind in found if kind.is_floating_point)
     return [] if kinds == ["float32"] else kinds
 
 
 def in_single(module: nn.Module, images: Tensor) -> str:
-    """Have a module that refuses float32 images, for its weights are of another kind, computed in float32.
+    """Convert a module that refuses float32 images, because its weights have another type, to float32.
 
-    Returns what was changed, as a clause; '' for a module that is left as it is.
+    Returns what was changed, as a clause, or an empty string if nothing was.
     """
     kinds = other_kinds(module)
     if not kinds:
@@ -147,14 +147,14 @@ def in_single(module: nn.Module, images: Tensor) -> str:
     try:
         with torch.no_grad():
             module(images)
-    except Exception:  # a user's module raises whatever it does; it is run again, and then its error is told
+    except Exception:  # a user's module can raise anything; a later run reports its error
         module.float()
-        return f"its weights are {' and '.join(kinds)}: they were made float32, in which it is computed"
+        return f"its weights were {' and '.join(kinds)} and were converted to float32 for the computation"
     return ""
 
 
 def single_of(module: nn.Module, images: Tensor) -> nn.Module:
-    """Return the module, or, where it has to be computed in float32, a copy that is."""
+    """Return the module, or a float32 copy if it must be computed in float32."""
     if not other_kinds(module):
         return module
     single = copy.deepcopy(module)
@@ -162,7 +162,7 @@ def single_of(module: nn.Module, images: Tensor) -> nn.Module:
 
 
 def _has_place(tensor: Tensor) -> bool:
-    """Return whether safetensors has the type of a tensor and reads it again."""
+    """Return whether safetensors can store the type of a tensor and read it back."""
     one = torch.zeros(1, dtype=tensor.dtype)
     try:
         found: Tensor = safetensors.torch.load(safetensors.torch.save({"one": one}))["one"]
@@ -172,16 +172,14 @@ def _has_place(tensor: Tensor) -> bool:
 
 
 def _typed(value: Tensor, own: Tensor | None) -> Tensor:
-    """Return a tensor that was stored as bytes, in the type of the module's own."""
+    """Return a tensor that was stored as bytes, in the type of the module's own tensor."""
     if own is None or value.dtype != torch.uint8 or own.dtype == torch.uint8:
         return value
     return value.view(own.dtype).reshape(own.shape)
 
 
 def _plain(value: Any) -> Iterator[bytes | memoryview]:
-    """Yield an extra state as bytes: its tensors as they are, all else as it is printed,
-    without addresses.
-    """
+    """Yield an extra state as bytes: tensors unchanged, everything else as printed, without addresses."""
     if isinstance(value, Tensor):
         yield f"{value.dtype}{list(value.shape)}".encode()
         yield bytes_of(value.dequantize() if value.is_quantized else value)

@@ -1,4 +1,4 @@
-"""Batches of images prepared as a `Model` says."""
+"""Batches of images prepared as the settings of a `Model` specify."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
 
 RESIZING = ("crop", "resize", "share", "squash", "interpolation")
-"""What is said of the size of images."""
+"""Settings that concern the size of images."""
 
 
 def preparer(model: Model) -> Callable[[Tensor], Tensor]:
-    """Return what prepares a batch for a model: bytes [n h w c] or [n c h w] as files are, floats as it says.
+    """Return a function that prepares a batch: bytes [n h w c] or [n c h w] like files, floats as set.
 
     >>> from torch import nn
     >>> prepare = preparer(Model(nn.Conv2d(3, 4, 3), size=2, mean=(0.5,) * 3, std=(0.5,) * 3))
@@ -55,7 +55,7 @@ def preparer(model: Model) -> Callable[[Tensor], Tensor]:
 
 
 def _resized(batch: Tensor, prepared: Preparation) -> Tensor:
-    """Floats [n c h w] resized and cropped in the middle; those of the right size stay as they are."""
+    """Return floats [n c h w] resized and cropped in the middle; floats of the right size stay unchanged."""
     side, crop = prepared.resize, prepared.crop
     if batch.ndim != 4:
         raise RequestError(f"images whose size is said are [n c h w], not {list(batch.shape)}")

@@ -1,4 +1,4 @@
-"""A trained network on disk and in memory: backbone, objective, and how its input was normalised."""
+"""A trained network on disk and in memory: backbone, objective, and the normalisation of its input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CARD = "network.json"
 class TrainedNetwork:
     """A `Network` that was trained here: its backbone and objective, in evaluation mode.
 
-    `statistics` are those of its training images, with which every image is normalised.
+    `statistics` are the channel statistics of its training images, with which every image is normalised.
     """
 
     backbone: nn.Module
@@ -52,16 +52,16 @@ class TrainedNetwork:
 
     @property
     def preparation(self) -> Preparation:
-        """How image files are resized and cropped for it: as in its tests, or as for networks of ImageNet."""
+        """How image files are resized and cropped for it: as in its tests, or as usual for ImageNet."""
         resize, crop = self.card.get("resize", 256), self.card.get("crop", 224)
         return Preparation(resize, crop, "bilinear", self.statistics)
 
     def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n c h w"]:
-        """Images as the body expects them, where it is."""
+        """Return images as the body expects them, on their own device."""
         return normalise(images.to(device_of(self.backbone)), self.statistics)
 
     def to(self, device: str) -> TrainedNetwork:
-        """Return the same network, which from now on runs on a device."""
+        """Move the network to a device and return it."""
         self.backbone.to(device)
         self.objective.to(device)
         return self
@@ -87,15 +87,13 @@ class TrainedNetwork:
 def build(
     objective_text: str, backbone_text: str, num_classes: int, seed: int, body: nn.Module | None = None
 ) -> tuple[nn.Module, Objective]:
-    """Return a fresh backbone (or a `body` that is there) and objective;
-    the weights derive from the seed alone.
-    """
+    """Return a fresh backbone (or the given `body`) and an objective; the seed determines all weights."""
     built: Any = backbones.build(backbone_text, seed) if body is None else body
     return built, objective(objective_text, built.num_features, num_classes, seed)
 
 
 def snapshot(folder: Path, epoch: int) -> Path:
-    """Return the folder, inside a run's, of the network of an earlier epoch.
+    """Return the folder, inside a run's folder, of the network at an earlier epoch.
 
     >>> snapshot(Path("run"), 5).as_posix()
     'run/epoch-00005'
@@ -121,9 +119,9 @@ def save_network(
 
 
 def load_network(folder: Path, body: nn.Module | None = None) -> TrainedNetwork:
-    """Read a network back, in evaluation mode; into a `body` where its architecture is not one of ours.
+    """Read a network back, in evaluation mode; use `body` if its architecture is not built in.
 
-    Raises RequestError if there is none, DamagedFileError if a file cannot be what was written.
+    Raises RequestError if there is none, and DamagedFileError if a file is not as it was written.
     """
     try:
         card = json.loads((folder / CARD).read_text("utf-8"))

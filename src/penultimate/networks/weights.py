@@ -1,6 +1,6 @@
-"""Weights that are loaded into a network: found under whatever names a trainer put before theirs.
+"""Weights loaded into a network, whatever prefix a trainer put before the names of the tensors.
 
-What does not fit is named. Nothing in a file is executed: see `networks.checkpoints`.
+Tensors that do not fit are named. Nothing in a file is executed: see `networks.checkpoints`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from penultimate.networks.state import EXTRA, is_unsized, restore
 __all__ = ["load_weights", "read_weights"]
 
 INSIDE = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "module")
-"""What compiling a part, or sharing it among devices, puts into the names of its tensors."""
+"""Parts that compiling a module, or distributing it across devices, adds to the names of its tensors."""
 OF_LOSS = re.compile(
     r"(?:^|[._])(?:loss|losses|loss_fn|criterion|criteria|class_weights?|pos_weight)(?:[._]|$)"
 )
-"""What a loss's own tensors are called, where they lie among those of a network."""
+"""The pattern of names of a loss's own tensors among those of a network."""
 LISTED_PARTS = 3
-"""How many places an error names."""
+"""The largest number of places in an error message."""
 COUNTERS = ("n_averaged", "num_batches_tracked")
-"""Entries that count steps: they have no influence on what a network gives."""
+"""Entries that count steps, which have no influence on a network's output."""
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Any], path: Path) -> str:
-    """Load tensors into a module; return what of the file was left out, as a clause, or ''.
+    """Load tensors into a module; return which others were left out, as a clause or an empty string.
 
-    The names fit where each of the network's tensors is found once the same prefix is taken off: that of a
-    wrapper, of a dictionary in the file, or of a part of a larger network. What lies elsewhere is left out.
+    The names fit if each of the network's tensors is found after the same prefix is removed: that of a
+    wrapper, of a dictionary in the file, or of a part of a larger network. Tensors elsewhere are left out.
 
-    Raises RequestError with what is missing, left over, of another shape or of another kind; and where
-    several parts of the file fit, with how to choose.
+    Raises RequestError with the tensors that are missing, left over, or of another shape or type; if several
+    parts of the file fit, it states how to choose one.
     """
     state = module.state_dict()
     if unsized := [name for name, value in state.items() if is_unsized(value)]:
@@ -75,9 +75,7 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Any], path: Path) -> s
 
 
 def _without_wrappers(tensors: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
-    """Return the tensors by names without what compiling and sharing have put into them,
-    unless two would be one.
-    """
+    """Return the tensors by names without the parts that wrappers added, unless names would then coincide."""
     known = {part for name in own for part in name.split(".")}
     inside = "|".join(part for part in INSIDE if part not in known)
     shorter = {name: re.sub(rf"(?:(?<=^)|(?<=\.)|(?<={WITHIN}))(?:{inside})\.", "", name) for name in tensors}
@@ -87,9 +85,9 @@ def _without_wrappers(tensors: Mapping[str, Any], own: Iterable[str]) -> dict[st
 
 
 def _place(named: Mapping[str, Any], needed: Mapping[str, Tensor], path: Path) -> tuple[str, str]:
-    """Return the prefix of the file's names, and that of the network's own, without which they are the same.
+    """Return the prefix of the file's names and that of the network's own names without which they agree.
 
-    Without a prefix that fits, it is the one under which most fit.
+    If no prefix fits, return the one with the most matching names.
     """
     inners = [""]
     first = next(iter(needed), "")
@@ -113,7 +111,7 @@ def _place(named: Mapping[str, Any], needed: Mapping[str, Tensor], path: Path) -
 
 
 def _chosen(whole: list[str], named: Mapping[str, Any], wanted: Iterable[str], path: Path) -> str:
-    """Return the prefix to take of those that fit: not of averaged weights; several must hold the same."""
+    """Return the prefix to use among those that fit; averaged weights never do, and several must be equal."""
     plain = [prefix for prefix in whole if not is_averaged(prefix)]
     if not plain:
         raise RequestError(
@@ -143,7 +141,7 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 
 def _unfit(value: Any, own: Tensor) -> str:
-    """Why a tensor of the right shape cannot become the network's own; '' if it can."""
+    """Return why a tensor of the right shape cannot be loaded, or an empty string if it can."""
     if not isinstance(value, Tensor):
         return f"is a {type(value).__name__}, not a tensor"
     for tensor, whose in ((value, ""), (own, " in the network itself")):
@@ -170,13 +168,13 @@ def _kind(tensor: Tensor) -> str:
 
 
 def _switched_off(module: nn.Module, name: str) -> bool:
-    """Return whether a tensor is of a part that the network does without (auxiliary heads of GoogLeNet)."""
+    """Return whether a tensor belongs to a part that the network omits (the auxiliary heads of GoogLeNet)."""
     part = name.partition(".")[0]
     return hasattr(module, part) and getattr(module, part) is None
 
 
 def _left_out(path: Path, prefix: str, names: Sequence[str]) -> str:
-    """Return what of a file was not loaded, as a clause; tensors of another dictionary go by its name."""
+    """Return which tensors of a file were not loaded, as a clause; a whole dictionary goes by its name."""
     places = [f"all of '{name.split(WITHIN)[0]}'" if WITHIN in name else name for name in names]
     if prefix and WITHIN in prefix:
         outer = prefix.split(WITHIN)[0]
