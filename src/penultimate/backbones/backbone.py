@@ -1,4 +1,4 @@
-"""Backbones: what they are, and how one is built from a spec string."""
+"""The interface of a backbone, and how one is built from a spec string."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Backbone(nn.Module):
 
 
 def device_of(module: nn.Module) -> torch.device:
-    """Return the device of a module's first parameter or buffer; the CPU where it has none.
+    """Return the device of a module's first parameter or buffer, or the CPU if it has none.
 
     >>> device_of(nn.Linear(1, 1)), device_of(nn.ReLU())
     (device(type='cpu'), device(type='cpu'))
@@ -32,14 +32,13 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def build(text: str, seed: int = 0) -> Backbone:
-    """Return the backbone that a spec names, its weights drawn from `seed` alone;
-    global generators are unaffected.
+    """Return the backbone that a spec names; `seed` alone determines its weights.
 
-    A plug-in's function or class is called with the spec's arguments and returns a module with
-    `num_features`. Convolution kernels are stored channels-last.
+    Global generators are unaffected. A plug-in's function or class is called with the spec's arguments and
+    returns a module with `num_features`. Convolution kernels are stored channels-last.
 
-    Raises RequestError for an unknown name, an argument that the backbone does not take or refuses, and a
-    plug-in that returns something else.
+    Raises RequestError for an unknown name, for an argument that the backbone does not take or refuses, and
+    for a plug-in that returns something else.
 
     >>> net = build("glyphnet(width=4, features=32)", seed=1)
     >>> net(torch.zeros(2, 3, 24, 24)).shape, net.num_features

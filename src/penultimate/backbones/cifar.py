@@ -17,9 +17,9 @@ class AllCNNC(UnitNet):
         3 x 3, 96 - 3 x 3, 96 - 3 x 3 / 2, 96 - 3 x 3, 192 - 3 x 3, 192 - 3 x 3 / 2, 192
         - 3 x 3 without padding, 192 - 1 x 1, 192 - mean over space
 
-    The last convolution (1 x 1, one output a class) then is the head: a linear layer on 192 features. The
-    kernels and that layer have the published 1,369,738 parameters but for 1,248 biases, in whose place
-    batch normalisation has 1,248 gains and 1,248 shifts.
+    The last convolution (1 x 1, one output per class) is then the head: a linear layer on 192 features. The
+    kernels and that layer have the published 1,369,738 parameters, except that 1,248 gains and 1,248 shifts
+    of batch normalisation replace 1,248 biases.
 
     Springenberg et al., ICLR 2015 workshop, table 1.
     """

@@ -1,7 +1,7 @@
-"""The end of a network: its penultimate features are what its final layer is given.
+"""The end of a network: its penultimate features are the input of its final layer.
 
 The final layer is found by running the network: it is the last linear layer (or convolution, or head of an
-objective) that the network's own output follows from. What may lie between them is listed as `FORMS`.
+objective) on which the network's own output depends. `FORMS` lists what may lie between them.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ Form: TypeAlias = Literal[
     "logits", "probabilities", "independent", "capped", "average", "sum", "mixed", "rectified", "assisted"
 ]
 ENTANGLED = ("independent", "capped", "mixed", "rectified", "assisted")
-"""Forms in which no linear layer takes the features to the logits of a softmax."""
+"""Forms in which no linear layer maps the features to the logits of a softmax."""
 Doubt: TypeAlias = Literal["", "declared", "scores", "embedding", "made", "unseen"]
 MOST_LAYERS = 4
-"""More final layers than this have no network known to us."""
+"""The largest number of final layers; no known network has more."""
 SAY = "layer='NAME'"
 LISTED = 5
-"""How many layers an error names."""
+"""The largest number of layers in an error message."""
 HEADS = ("fc", "classifier", "head", "heads", "last_linear", "logits", "classification_head", "final_conv")
-"""What networks call their final layer, or the part that it is in."""
+"""Names that networks give to their final layer, or to the part that contains it."""
 NO_HEAD = re.compile(r"act|drop|flat|norm|soft|pool|sigmoid|linearity|squash|scale|temp|quant|post|pre", re.I)
-"""Names of an Identity that stands for no final layer that was removed."""
+"""Names of an Identity that does not stand for a removed final layer."""
 EMBEDDING = re.compile(r"emb|proj|neck|latent", re.I)
 """Names of layers whose output may be the features themselves."""
 MAY_EMBED = (
@@ -70,15 +70,15 @@ MAY_EMBED = (
     " features, say layer='output'"
 )
 SCORES = re.compile(r"logit|score|prob|predict", re.I)
-"""Names of entries of an output that are class scores."""
+"""Names of output entries that are class scores."""
 
 
 @dataclass(frozen=True)
 class Final:
     """The final layers of a module, by name, and how its output is made of theirs, times `factor`.
 
-    `shared`: several layers are given the same features, which then count once. A layer that is no module of
-    its own, but a function of a weight, has the name "".
+    `shared` is true if several layers receive the same features, which then count once. A layer that is not a
+    module but a function of a weight has the name "".
     """
 
     layers: tuple[str, ...]
@@ -90,11 +90,11 @@ class Final:
 class Ending(NamedTuple):
     """The penultimate features [n ...] of a forward pass, and the logits [n k] if it has a final layer.
 
-    `calls` numbers the layers among all that ran, for `ending(..., among)`. `unclear` says why the features
-    may be others. An output that is taken for them may be class scores: as many classes are "declared" as it
-    has numbers, its name says "scores", it is "made" of a linear layer's output in a way that is not known,
-    or how was not seen ("unseen"). The output of a final layer may be an "embedding". `unsure` names the
-    layers, and `entry` the tensor of the output that is the features.
+    `calls` gives the positions of the layers among all that ran, for `ending(..., among)`. `unclear` says why
+    the features may be wrong. An output that is taken for the features may be class scores: the module
+    "declared" as many classes as it has numbers, its name says "scores", it is "made" of a linear layer's
+    output in an unknown way, or its origin was "unseen". The output of a final layer may be an "embedding".
+    `unsure` names the layers, and `entry` names the tensor of the output that is the features.
     """
 
     features: Tensor
@@ -107,15 +107,16 @@ class Ending(NamedTuple):
 
 
 def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = ()) -> Ending | None:
-    """Say how a forward pass of a module ends; `run` makes it and returns its output. None without a tensor.
+    """Return how a forward pass of a module ends, or None without a tensor; `run` returns the pass's output.
 
-    Where an output [n k] follows from a final layer in one of the FORMS, what the layer was given are the
-    features, averaged over positions; those of several layers stand side by side. The output is the logits;
-    of probabilities, it is what the softmax or sigmoid was given. Any other output is the features itself:
-    so it is of a network whose final layer is an Identity or missing, and of a lone layer. Of a tuple or
-    mapping it is the first tensor of a final layer, else the one that is [n m].
+    If an output [n k] depends on a final layer in one of the FORMS, the layer's input, averaged over
+    positions, is the features; the inputs of several layers are concatenated. The output is the logits; for
+    probabilities, the logits are the input of the softmax or sigmoid. Any other output is itself the
+    features, as for a lone layer and for a network whose final layer is an Identity or missing. In a tuple or
+    mapping, the first tensor from a final layer counts, or else the one that is [n m].
 
-    `among` are the `calls` of an earlier batch: then only what they are given is kept, which costs less.
+    `among` holds the `calls` of an earlier batch: then only the inputs of those layers are kept, which is
+    cheaper.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(6, 2))
     >>> images = torch.ones(5, 2, 3)
@@ -136,7 +137,7 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = (
         parts = parts_of(node, trace.ended)
         found = _found(module, values, parts) if parts else None
         if found is not None:
-            if any(part.call.given is None for part in parts):  # the pass took another way than the earlier
+            if any(part.call.given is None for part in parts):  # this pass took another path
                 return ending(module, run)
             return found
     name = entry_of_features(output)
@@ -149,7 +150,7 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = (
 
 @contextlib.contextmanager
 def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
-    """Tell a trace what the module is given, when layers of FINAL run, and what a removed head is given."""
+    """Tell a trace the module's input, when layers of FINAL run, and the input of a removed head."""
 
     def begin(part: nn.Module, inputs: Any, named: Any) -> None:
         if part is module and not trace.started:
@@ -169,7 +170,7 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
         if node is not None and torch.equal(given.flatten(), output.flatten()):
             trace.ended.add(node)
 
-    if isinstance(module, torch.jit.ScriptModule):  # which takes no hooks of its own
+    if isinstance(module, torch.jit.ScriptModule):  # this one accepts no hooks
         handles = [register_module_forward_pre_hook(lambda part, inputs: begin(part, inputs, {}))]
     else:
         handles = [module.register_forward_pre_hook(begin, with_kwargs=True, prepend=True)]
@@ -189,10 +190,10 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
 
 
 def _is_removed(name: str, layer: nn.Module) -> bool:
-    """Return whether a layer stands where a head was removed.
+    """Return whether a layer stands in the place of a removed head.
 
-    That is an Identity, an empty Sequential, or a part of HEADS without parameters. What it gives is to be
-    what it is given, besides.
+    That is an Identity, an empty Sequential, or a part of HEADS without parameters. Its output must also
+    equal its input.
     """
     own = name.rpartition(".")[2]
     if NO_HEAD.search(own):
@@ -202,15 +203,16 @@ def _is_removed(name: str, layer: nn.Module) -> bool:
 
 
 def has_classifier(module: nn.Module) -> bool:
-    """Return whether a module may end in a classifier: not if it says or shows that it has none.
+    """Return whether a module may end in a classifier, that is, unless it declares or shows that it has none.
 
-    It says so as timm's do, by `num_classes` 0 or by `get_classifier()`; it shows so by an attribute of HEADS
-    that is None (of a scripted module also an Identity) where no other of them holds a layer.
+    Modules of timm declare it by `num_classes` 0 or by `get_classifier()`. A module shows it by an attribute
+    of HEADS that is None (in a scripted module also an Identity) if no other attribute of HEADS holds a
+    layer.
     """
     classes: Any = getattr(module, "num_classes", None)
     get: Any = getattr(module, "get_classifier", None)
     if callable(get):
-        with contextlib.suppress(Exception):  # a user's may want arguments
+        with contextlib.suppress(Exception):  # a user's method may require arguments
             heads = get()
             listed = heads if isinstance(heads, list | tuple) else [heads]
             return not all(one is None or isinstance(one, nn.Identity) for one in listed)
@@ -222,12 +224,12 @@ def has_classifier(module: nn.Module) -> bool:
 
 
 def cut(module: nn.Module, final: Final) -> nn.Module:
-    """Make the module return its penultimate features, and return it; its layers stay, with their names."""
+    """Make the module return its penultimate features, and return it; its layers keep their names."""
     given: dict[str, Tensor] = {}
 
     def remember(name: str) -> Callable[[nn.Module, Any], None]:
         def fire(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-            given[name] = averaged(layer, inputs[0]).clone()  # a layer may overwrite what it is given
+            given[name] = averaged(layer, inputs[0]).clone()  # a layer may overwrite its input
 
         return fire
 
@@ -242,7 +244,7 @@ def cut(module: nn.Module, final: Final) -> nn.Module:
 
 
 def classifier(module: nn.Module, final: Final) -> nn.Module | None:
-    """Return what takes the features to the logits: the layer, or one equal to it; None if ENTANGLED."""
+    """Return the layer that maps the features to the logits, or an equal one; None if ENTANGLED."""
     layers = [module.get_submodule(name) for name in final.layers]
     if final.form in ENTANGLED:
         return None
@@ -262,9 +264,9 @@ def classifier(module: nn.Module, final: Final) -> nn.Module | None:
 
 
 def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
-    """Return the error for a network whose final layer is not known: what it gave, and what was looked at.
+    """Return the error for a network without a known final layer: its output, and where it was searched.
 
-    `say` is how the caller is told another layer.
+    `say` is how the caller can name another layer.
     """
     looked = [name for name, layer in module.named_modules() if name and isinstance(layer, FINAL)]
     names = ", ".join(
@@ -280,7 +282,7 @@ def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
 
 
 def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | None:
-    """Return how an output [n k] follows from the layers that it is made of; None if in no known way."""
+    """Return how an output [n k] depends on the layers that it is made of, or None if in no known way."""
     calls = [part.call for part in parts]
     classes = output.shape[1]
     if len({*calls}) < len(calls) or not 1 <= len(calls) <= MOST_LAYERS:
@@ -311,7 +313,7 @@ def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | Non
     embeds = len(parts) == 1 and _may_embed(module, parts[0], classes)
     doubt: Doubt = "embedding" if embeds else ""
     name = f"'{parts[0].call.name or parts[0].call.weight}'" if embeds else ""
-    if len(values) < len(parts):  # none was kept, or of other examples
+    if len(values) < len(parts):  # none was kept, or those of other examples
         return (
             Ending(output, None, final, numbers, doubt, name)
             if any(call.given is None for call in calls)
@@ -325,7 +327,7 @@ def _form(module: nn.Module, part: Part, classes: int) -> Form | None:
     shown = _declares(module, classes) or _is_head(part.call.name)
     squashed = "average" in part.through and part.through[-1] not in ("average", "softmax")
     if part.call.convolves and squashed and not shown:
-        return None  # what is averaged was squashed at every position, as in many a trunk without its head
+        return None  # the averaged values were squashed at every position, as in many trunks without a head
     if through == {"relu"}:  # the end of SqueezeNet
         averages = "average" in part.through[: part.through.index("relu")]
         return "rectified" if part.call.convolves and averages and shown else None
@@ -356,7 +358,7 @@ def _declares(module: nn.Module, classes: int) -> bool:
 
 
 def _unclear(module: nn.Module, output: Tensor, trace: Trace, name: str) -> tuple[Doubt, str]:
-    """Why an output that is taken for the features may be class scores, and of which layers."""
+    """Return why an output that is taken for the features may be class scores, and from which layers."""
     node = trace.of(output)
     if SCORES.search(name.removeprefix(OUTPUT)):
         return "scores", ""
@@ -375,8 +377,9 @@ def _unclear(module: nn.Module, output: Tensor, trace: Trace, name: str) -> tupl
 
 
 def _may_embed(module: nn.Module, part: Part, classes: int) -> bool:
-    """Return whether the output of a final layer may be the features: by its name,
-    or since another head is None.
+    """Return whether a final layer's output may be the features.
+
+    Its name may say so, or another of HEADS may be None.
     """
     name = part.call.name or part.call.weight
     if _declares(module, classes):

@@ -1,7 +1,7 @@
-"""What an output is made of: the layers that it follows from, through what may stand behind a classifier.
+"""The layers on which an output depends, through operations that may follow a classifier.
 
-An operation that mixes, or normalises by numbers of each channel, as batch normalisation does, stands behind
-none: what it gives are features.
+No operation that mixes channels, or normalises by a number for each channel as batch normalisation does,
+follows a classifier: its output is features.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AVERAGING = ("mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_po
 STRONGEST = ("amax", "max", "max_pool2d_with_indices", "adaptive_max_pool2d")
 INCREASING = ("sigmoid", "hardsigmoid", "log_sigmoid_forward", "softplus", "exp")
 AFTER_SQUASHING = ("log", "clamp", "clamp_min", "clamp_max")
-"""Operations on probabilities; on anything else they make other numbers of it."""
+"""Operations on probabilities; applied to anything else, they change the numbers."""
 REDUCING = (
     *(*PASSED, *AVERAGING, "linalg_vector_norm", "norm", "sum", "pow"),
     *("sqrt", "rsqrt", "clamp", "clamp_min", "clamp_max", "add", "mul", "div"),
@@ -41,16 +41,16 @@ REDUCING = (
         "square",
     ),
 )
-"""Operations that a norm is computed with."""
+"""Operations from which a norm is computed."""
 
 
 RECTIFYING = ("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswish", "mish", "_prelu_kernel")
-"""Operations whose output is no class scores, because a trainer of classes puts none of them there."""
+"""Operations whose output is not class scores, because nobody trains a classifier that ends in them."""
 ARITHMETIC = ("add", "sub", "rsub", "mul", "div")
 
 
 class Part(NamedTuple):
-    """A layer that an output follows from: times what, through which operations, and the logits if known."""
+    """A layer on which an output depends: the factor, the operations between, and the logits if known."""
 
     call: Call
     factor: float
@@ -61,7 +61,7 @@ class Part(NamedTuple):
 def parts_of(
     node: Node, ended: Collection[Node], factor: float = 1.0, through: tuple[str, ...] = ()
 ) -> list[Part]:
-    """Return the layers that an output follows from, or none if it is made of anything else besides."""
+    """Return the layers on which an output depends, or none if it also depends on anything else."""
     if node in ended:
         return []
     if node.call is not None:
@@ -125,10 +125,10 @@ def parts_of(
 
 
 def features_of(call: Call) -> tuple[Tensor | None, Node]:
-    """Return the features that a layer was given, and their node.
+    """Return the input features of a layer, and their node.
 
-    Where the weight is computed (normalised, as of a cosine), a normalisation of the features counts as part
-    of the layer.
+    If the weight is computed (normalised, as in a cosine classifier), a normalisation of the features counts
+    as part of the layer.
     """
     node = call.operand
     while not (call.name or call.plain):
@@ -148,9 +148,9 @@ def features_of(call: Call) -> tuple[Tensor | None, Node]:
 
 
 def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
-    """Return the layers that an output is made of in whatever way, each the nearest of its way.
+    """Return the layers on which an output depends in any way, only the nearest one along each path.
 
-    None where a non-linearity or a removed head is nearer. A number for each example counts for nothing.
+    Returns None if a non-linearity or a removed head is nearer. A number for each example does not count.
     """
     waiting, seen, calls = [node], {node}, []
     while waiting:
@@ -169,17 +169,17 @@ def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
 
 
 def is_normalised(node: Node) -> bool:
-    """Return whether a node was divided by a norm of its own, as embeddings are."""
+    """Return whether a node was divided by its own norm, as embeddings are."""
     while node.operation in PASSED and isinstance(node.inputs[0], Node):
         node = node.inputs[0]
     one, other = (*node.inputs, None, None)[:2]
     if node.operation != "div" or not isinstance(one, Node) or not isinstance(other, Node):
         return False
-    return one.operation != "pow" and _measures(other, one)  # powers of probabilities are made to sum to 1
+    return one.operation != "pow" and _measures(other, one)  # normalised powers of probabilities
 
 
 def depends(node: Node, on: Collection[Call]) -> bool:
-    """Return whether a node was computed from what one of some layers gave."""
+    """Return whether a node was computed from the output of any of the given layers."""
     return any(one.call in on for one in _before(node) if one.call is not None)
 
 
@@ -198,7 +198,7 @@ def _measures(value: Node, of: Node) -> bool:
 
 
 def _before(node: Node) -> Iterator[Node]:
-    """Yield a node, and all that it was computed from."""
+    """Yield a node, and every node from which it was computed."""
     waiting, seen = [node], set()
     while waiting:
         one = waiting.pop()
@@ -209,7 +209,7 @@ def _before(node: Node) -> Iterator[Node]:
 
 
 def _stacked(value: Any) -> list[Any]:
-    """Return the tensors that were stacked, if a value is a stack."""
+    """Return the tensors of a stack, if a value is one."""
     if not isinstance(value, Node) or value.operation not in ("stack", "cat") or not value.inputs:
         return []
     listed = value.inputs[0]

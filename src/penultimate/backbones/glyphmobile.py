@@ -3,10 +3,10 @@
     3 x 3 / 2, width - inverted bottlenecks: 2 width / 2; 2 width; 4 width / 2; 4 width
     - 1 x 1, features - mean over space
 
-A bottleneck widens three times by 1 x 1, convolves each channel for itself, and narrows by 1 x 1 without a
-ReLU; where it keeps side and channels its input is added (Sandler et al., 2018, with ReLU in place of ReLU6).
+A bottleneck widens three times by 1 x 1, convolves each channel separately, and narrows by 1 x 1 without a
+ReLU; if the shape stays the same, its input is added (Sandler et al., 2018, with ReLU in place of ReLU6).
 
-On a CPU train it in float32: PyTorch's bfloat16 backward pass of a depthwise convolution of stride 2 takes
+On a CPU, train it in float32: PyTorch's bfloat16 backward pass of a depthwise convolution of stride 2 takes
 some fifty times as long as its float32 one.
 """
 
@@ -21,7 +21,7 @@ WIDENING = 3
 
 
 class InvertedBottleneck(nn.Module):
-    """narrow(depthwise(widen(x))), plus x where the shape stays."""
+    """Compute narrow(depthwise(widen(x))), plus x if the shape stays the same."""
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class InvertedBottleneck(nn.Module):
 
 
 class GlyphMobile(UnitNet):
-    """The net above: `width` channels in the first stage, `features` out of the last.
+    """The net above, with `width` channels in the first stage and `features` outputs.
 
     Raises RequestError for widths that are not numbers of channels.
 

@@ -44,7 +44,7 @@ class Bottleneck(nn.Module):
 
 
 class GlyphNet(UnitNet):
-    """The net above: `width` channels in the first stage, `features` out of the last.
+    """The net above, with `width` channels in the first stage and `features` outputs.
 
     Raises RequestError for widths that are not numbers of channels.
 

@@ -16,7 +16,7 @@ from penultimate.backbones.unit_net import UnitNet, check_width
 
 
 class GlyphPlain(UnitNet):
-    """The net above: `width` channels in the first stage, `features` out of the last.
+    """The net above, with `width` channels in the first stage and `features` outputs.
 
     Raises RequestError for widths that are not numbers of channels.
 

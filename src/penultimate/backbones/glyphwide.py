@@ -17,7 +17,7 @@ from penultimate.backbones.unit_net import UnitNet, check_width
 
 
 class GlyphWide(UnitNet):
-    """The net above: `width` channels in the first block, `features` out of the last.
+    """The net above, with `width` channels in the first block and `features` outputs.
 
     Raises RequestError for widths that are not numbers of channels.
 

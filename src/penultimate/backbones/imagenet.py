@@ -14,7 +14,7 @@ from penultimate.errors import RequestError
 
 
 class Pooled(Backbone):
-    """Layers one after the other, and the mean over space in float32 (or float64), also under autocast."""
+    """A sequence of layers, then the mean over space in float32 (or float64), also under autocast."""
 
     def __init__(self, layers: Iterable[tuple[str, nn.Module]], num_features: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Pooled(Backbone):
 
 
 def resnet50() -> Pooled:
-    """ResNet-50 "v1.5": stride in the 3 x 3 convolutions; the last gain of each block starts at 0.
+    """Return ResNet-50 "v1.5": stride in the 3 x 3 convolutions; the last gain of each block starts at 0.
 
     23,508,032 parameters up to its 2,048 features, 25,557,032 with a linear layer for 1,000 classes.
 
@@ -41,7 +41,7 @@ def resnet50() -> Pooled:
 
 
 def inception_v3() -> Pooled:
-    """Inception v3 without its auxiliary classifier; 299 x 299 images are what it was made for.
+    """Return Inception v3 without its auxiliary classifier; it was made for images of 299 x 299 pixels.
 
     21,785,568 parameters up to its 2,048 features, 23,834,568 with a linear layer for 1,000 classes.
 

@@ -1,7 +1,7 @@
-"""What networks return: a tensor, or several in tuples, mappings and dataclasses, each with a name.
+"""The outputs of networks: a tensor, or several in tuples, mappings and dataclasses, each with a name.
 
-The name of an entry is that of a `layer`: "output" is the whole output, "output.pooler_output" the entry of a
-mapping, "output.0" that of a tuple.
+An entry has the name of a `layer`: "output" is the whole output, "output.pooler_output" an entry of a
+mapping, "output.0" an entry of a tuple.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from penultimate.errors import RequestError
 
 OUTPUT = "output"
-"""The `layer` of a network whose own output are the features."""
+"""The `layer` of a network whose own output is the features."""
 
 
 def entries(output: Any, name: str = OUTPUT) -> dict[str, Tensor]:
@@ -34,13 +34,13 @@ def entries(output: Any, name: str = OUTPUT) -> dict[str, Tensor]:
 
 
 def tensors_of(output: Any) -> list[Tensor]:
-    """Return the tensors of an output, those called logits first."""
+    """Return the tensors of an output, with those called logits first."""
     named = sorted(entries(output).items(), key=lambda item: not item[0].endswith(".logits"))
     return [tensor for _, tensor in named]
 
 
 def entry(output: Any, name: str) -> Tensor:
-    """Return the tensor of a name; raises RequestError, with the names that there are, for another."""
+    """Return the tensor with a name; raise RequestError, which lists the existing names, if there is none."""
     found = entries(output)
     if name not in found:
         raise RequestError(f"there is no '{name}': the output is {described(output)}{_choice(found, '')}")
@@ -48,7 +48,7 @@ def entry(output: Any, name: str) -> Tensor:
 
 
 def entry_of_features(output: Any) -> str:
-    """Return the name of the one entry that is [n m]; "" where none is, or several are.
+    """Return the name of the only entry that is [n m], or an empty string if there is none or more than one.
 
     >>> import torch
     >>> entry_of_features({"last_hidden_state": torch.ones(2, 5, 3), "pooler_output": torch.ones(2, 3)})
@@ -65,12 +65,12 @@ def is_entry(module: nn.Module, layer: str) -> bool:
 
 
 def of_one_pixel(values: Tensor) -> Tensor:
-    """Return maps of one pixel flattened, and all else as it is."""
+    """Return maps of one pixel flattened, and anything else unchanged."""
     return values.flatten(1) if values.ndim > 2 and values.shape[2:].numel() == 1 else values
 
 
 def at_layer(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
-    """Make the module return what one of its layers gives, and return it; maps of one pixel are flattened."""
+    """Make the module return the output of a layer, and return it; maps of one pixel are flattened."""
     outputs: list[Tensor] = []
 
     def remember(part: nn.Module, inputs: Any, output: Any) -> None:
@@ -94,7 +94,7 @@ def at_entry(module: nn.Module, name: str) -> nn.Module:
 
 
 def described(output: Any) -> str:
-    """Return what a network gave, in a few words.
+    """Return a short description of a network's output.
 
     >>> import torch
     >>> described((torch.ones(2, 3), {"boxes": None}))
@@ -111,7 +111,7 @@ def described(output: Any) -> str:
 
 
 def made_features(output: Any, say: str) -> str:
-    """Return how features [n m] are made of an output that is none, as a clause; `say` tells a layer.
+    """Return how to obtain features [n m] from another output, as a clause; `say` names a layer.
 
     >>> import torch
     >>> made_features(torch.ones(2, 5, 3), "layer='NAME'")
@@ -124,7 +124,7 @@ def made_features(output: Any, say: str) -> str:
         return f"; give a module that returns net(x).mean(1), {each}"
     if output.ndim != 4:
         return ""
-    if output.shape[1] == output.shape[2] != output.shape[3]:  # channels stand last
+    if output.shape[1] == output.shape[2] != output.shape[3]:  # channels are last
         return "; give a module that returns net(x).mean((1, 2)), the average over its positions"
     return "; nn.Sequential(net, nn.AdaptiveAvgPool2d(1)) averages over its positions"
 
@@ -138,7 +138,7 @@ def _choice(found: Mapping[str, Tensor], say: str) -> str:
 
 
 def _held(output: Any) -> dict[str, Any]:
-    """Return what an output holds, by name; nothing if it holds nothing by names."""
+    """Return the named contents of an output, or nothing if they have no names."""
     if isinstance(output, Mapping):
         return {str(key): value for key, value in output.items()}
     if isinstance(output, tuple | list):

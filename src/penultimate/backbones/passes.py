@@ -1,4 +1,4 @@
-"""How a network is run for its outputs: without gradients and autocast; and whether two passes agree."""
+"""Passes of a network without gradients and autocast, and whether two passes agree."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 FEW = 8
-"""Images on which two passes are compared."""
+"""The number of images on which two passes are compared."""
 BESIDE = (
     "the features of an image differ by up to {:.2g} (largest value {:.2g}) with the images beside it in a"
     " batch (batch normalisation in training mode, say), and these are the features in their batches"
 )
 TRIES = 8
-"""The most passes that are compared with the first, where random numbers are drawn and they agree."""
+"""The largest number of passes compared with the first, if a network draws random numbers and they agree."""
 
 
 class Difference(NamedTuple):
@@ -35,9 +35,9 @@ class Difference(NamedTuple):
 
 @contextlib.contextmanager
 def plainly(device: torch.device | None = None) -> Iterator[None]:
-    """Run networks without gradients and autocast, and compiled ones as they were written.
+    """Run networks without gradients and autocast, and compiled networks uncompiled.
 
-    The mode of a caller who is in `torch.inference_mode` stays as it is.
+    If the caller is in `torch.inference_mode`, that mode stays active.
 
     >>> with torch.autocast("cpu", torch.bfloat16), plainly():
     ...     (torch.ones(1, 2) @ torch.ones(2, 1)).dtype
@@ -54,7 +54,7 @@ def plainly(device: torch.device | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_written() -> Iterator[None]:
-    """Run compiled modules as they were written: a compiled one does not show its operations."""
+    """Run compiled modules uncompiled, because a compiled module does not show its operations."""
     if "torch._dynamo" not in sys.modules:  # nothing is compiled, and importing it takes a second
         yield
         return
@@ -63,10 +63,10 @@ def as_written() -> Iterator[None]:
 
 
 def difference(run: Callable[[], list[Tensor]], device: torch.device | None = None) -> Difference | None:
-    """Return how far two passes differ, or None where they differ by no more than rounding.
+    """Return how far two passes differ, or None if they differ by no more than rounding.
 
-    `run` makes a pass. Where it draws random numbers and two passes agree, a few more are made. No generator
-    of the caller's goes on: those of PyTorch, NumPy and Python are put back.
+    `run` makes a pass. If it draws random numbers and two passes agree, a few more passes are made. The
+    caller's generators of PyTorch, NumPy and Python are restored.
 
     >>> layer = torch.nn.Dropout(0.5)
     >>> difference(lambda: [layer(torch.ones(4, 9))]).largest, difference(lambda: [torch.ones(2)])
@@ -81,7 +81,7 @@ def difference(run: Callable[[], list[Tensor]], device: torch.device | None = No
 
 
 def influence(run: Callable[[Tensor], list[Tensor]], images: Tensor) -> Difference | None:
-    """Return how far what is made of some images depends on others beside them, or None where it does not.
+    """Return how far outputs for some images depend on other images in the batch, or None if they do not.
 
     >>> norm, images = torch.nn.BatchNorm1d(1), torch.tensor([[0.0], [2.0], [4.0], [6.0]])
     >>> influence(lambda batch: [norm(batch)], images) is None
@@ -99,7 +99,7 @@ def influence(run: Callable[[Tensor], list[Tensor]], images: Tensor) -> Differen
 
 @contextlib.contextmanager
 def aside(devices: Sequence[torch.device] = (), seed: int | None = None) -> Iterator[None]:
-    """Draw random numbers aside: the caller's generators are put back; `seed` has them begin at it."""
+    """Restore the caller's random generators afterwards; `seed` sets them at the start."""
     ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002 (networks draw from it)
     try:
         with torch.random.fork_rng(devices=list(devices)):
@@ -114,14 +114,14 @@ def aside(devices: Sequence[torch.device] = (), seed: int | None = None) -> Iter
 
 
 def _drawn(devices: list[torch.device]) -> tuple[object, ...]:
-    """Return the states of all generators, to be compared."""
+    """Return the states of all generators, for comparison."""
     states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in devices)]
     numpy = np.random.get_state(legacy=False)  # noqa: NPY002
     return (*(state.numpy().tobytes() for state in states), random.getstate(), repr(numpy))
 
 
 def _between(first: list[Tensor], second: list[Tensor]) -> Difference | None:
-    """Return the difference of two passes' outputs, unless it is rounding."""
+    """Return the difference between two passes' outputs, or None if it is only rounding."""
     worst: Difference | None = None
     for one, other in zip(first, second, strict=False):
         if one.shape != other.shape:

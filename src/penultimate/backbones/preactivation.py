@@ -10,7 +10,7 @@ from penultimate.backbones.unit import convolution
 class PreActivationBlock(nn.Module):
     """x + second(r(first(a))), a = r(x), with r batch normalisation and a ReLU.
 
-    Where channels or side change, a 1 x 1 convolution of a stands for x.
+    If channels or side change, a 1 x 1 convolution of a replaces x.
 
     Zagoruyko and Komodakis, BMVC 2016.
     """

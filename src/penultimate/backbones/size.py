@@ -1,4 +1,4 @@
-"""How large an architecture is, as it states beside its name; nothing is built for it."""
+"""The size of an architecture, as stated beside its name; nothing is built to find it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penultimate.errors import RequestError
 
 @dataclass(frozen=True)
 class Size:
-    """What the weights, the features and a training of an architecture take.
+    """The sizes of an architecture's weights, features and training state.
 
-    numbers   of its weights and batch-norm moments up to its features
-    features  the numbers that it makes of an image
-    kept      the numbers that a training keeps for the way back, for each pixel of an image
-    layers    how many blocks it has whose outputs are measured
+    numbers   the number of weights and batch-norm moments up to its features
+    features  the number of features for each image
+    kept      the numbers that training stores for the backward pass, for each pixel of an image
+    layers    the number of blocks whose outputs are measured
     """
 
     numbers: int
@@ -25,7 +25,7 @@ class Size:
 
 
 def size_of(backbone: str) -> Size | None:
-    """Return the size that the architecture of a spec states; None where it states none for such arguments.
+    """Return the size that the architecture of a spec states, or None if it states none for these arguments.
 
     >>> size_of("glyphnet"), size_of("glyphwide(width=7)")
     (Size(numbers=224892, features=256, kept=61, layers=4), None)
@@ -43,7 +43,7 @@ def size_of(backbone: str) -> Size | None:
 
 
 def glyphnet_size(width: int = 16, features: int = 256, channels: int = 3) -> Size:
-    """Return the size of a glyphnet, a sum over its units; each stage sees fewer pixels than an image has."""
+    """Return the size of a glyphnet, summed over its units; each stage sees fewer pixels than the image."""
     half = features // 2
     stages = (
         (4, ((channels, width, 3),)),
@@ -51,7 +51,7 @@ def glyphnet_size(width: int = 16, features: int = 256, channels: int = 3) -> Si
         (64, ((2 * width, 4 * width, 1), (2 * width, 4 * width, 3), (4 * width, 4 * width, 3))),
         (64, ((4 * width, features, 1), *2 * ((features, half, 1), (half, features, 1)))),
     )
-    of_moments = 4  # gain, shift, mean and variance of a channel, and one count
+    of_moments = 4  # gain, shift, mean and variance of a channel, and one counter
     numbers = sum(
         inputs * outputs * side**2 + of_moments * outputs + 1
         for _, units in stages

@@ -23,32 +23,31 @@ BLOCK = re.compile(
 )
 """Class names of residual blocks and stages in torchvision, timm, transformers and this package."""
 LAYER = re.compile(r"layer$", re.I)
-"""Blocks of transformers if they are elements of a list; elsewhere the word means nothing."""
+"""Class names of transformer blocks, which count only for elements of a list."""
 UNIT = re.compile(r"^(unit|basicconv2d|conv\w*norm\w*(act\w*)?|conv\w*bn\w*act\w*)$", re.I)
-"""Convolution, normalisation and non-linearity in one: the parts of a network without blocks."""
+"""Modules of convolution, normalisation and non-linearity: the parts of a network without blocks."""
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Hardswish, nn.Mish)
 LISTS = (nn.ModuleList, nn.Sequential)
 WRAPPED = ("_orig_mod", "module")
-"""Where a compiled, a DataParallel and a DistributedDataParallel network hold the wrapped one."""
+"""Attributes of compiled, DataParallel and DistributedDataParallel networks that hold the wrapped network."""
 WRAPPERS = ("OptimizedModule", "DataParallel", "DistributedDataParallel")
 LISTED = 5
-"""How many names an error suggests."""
+"""The number of names that an error suggests."""
 
 Observer = Callable[[str, Tensor], None]
 
 
 class UnobservableError(UndefinedError):
-    """The layers of a network cannot be observed: none has a known name, or one runs twice or never."""
+    """Raised if layers cannot be observed: none has a known name, or one runs twice or never."""
 
 
 def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[str, nn.Module]:
-    """Return the layers of a model that match patterns: {dotted name: module},
-    in the order of `named_modules`.
+    """Return the layers of a model that match patterns: {dotted name: module}, in `named_modules` order.
 
-    A pattern is a name in which `*` and `?` stand for any characters but dots, `**` for any characters,
-    `[0-3]` for one of several. The default is every residual block or stage, that is, the outermost modules
-    whose class has such a name (torchvision's, timm's and transformers' too); their output comes after their
-    last non-linearity. For a network without blocks it is every convolutional unit or non-linearity.
+    A pattern is a name in which `*` and `?` stand for any characters except dots, `**` for any characters,
+    and `[0-3]` for one of several. The default is every residual block or stage, that is, the outermost
+    modules whose class has such a name (in torchvision, timm and transformers too); their output follows
+    their last non-linearity. For a network without blocks it is every convolutional unit or non-linearity.
 
     Raises RequestError for a pattern that matches nothing (with the nearest names), and if the default finds
     nothing.
@@ -92,9 +91,9 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
 def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]:
     """During one forward pass, call `observe(name, output)` with each layer's output as soon as it exists.
 
-    The network continues with the same tensor and may overwrite it at once (an in-place ReLU): copy it to
-    keep it. From a tuple it is the first tensor, from a `ModelOutput` of transformers the last hidden state.
-    The hooks are always removed afterwards.
+    The network continues with the same tensor and may overwrite it at once (an in-place ReLU), so copy it to
+    keep it. For a tuple, `output` is the first tensor; for a `ModelOutput` of transformers, the last hidden
+    state. The hooks are always removed afterwards.
 
     Raises RequestError if a layer runs twice or never, or does not return a tensor.
 
@@ -140,7 +139,7 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
 
 
 def unwrapped(network: Any) -> Any:
-    """Return the network inside a compiled, DataParallel or DistributedDataParallel one; any other unchanged.
+    """Return the network inside a compiled, DataParallel or DistributedDataParallel one; others unchanged.
 
     A compiled network may not call its layers as modules, and a replicated one runs them once per device.
 
@@ -168,10 +167,10 @@ def flattened(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n p"]:
 
 
 def pooled(output: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n c"]:
-    """Return an output as one float32 number per example and channel: the mean over space, or over tokens.
+    """Return an output as one float32 number per example and channel: the mean over space or tokens.
 
-    Channels stand second in maps, or last where the other two sides alone are equal (as in Swin); in tokens
-    [n t c] they stand last.
+    Channels are the second dimension of maps, or the last if only the other two have equal size (as in Swin);
+    in tokens [n t c] they are last.
 
     >>> import torch
     >>> maps = torch.tensor([[[[1.0, 3.0], [5.0, 7.0]]]])
@@ -196,7 +195,7 @@ def _default(modules: dict[str, nn.Module], model: str) -> dict[str, nn.Module]:
         if outermost:
             return outermost
     raise UnobservableError(
-        f"{model} has no module that is named as a block, a unit or a non-linearity; name the layers:"
+        f"{model} has no module with the name of a block, a unit or a non-linearity; name the layers:"
         f" {', '.join(list(modules)[:LISTED]) or 'it has no named modules'}, ..."
     )
 

@@ -1,7 +1,7 @@
-"""A forward pass as the operations that it consists of, and which of them apply a linear layer to its input.
+"""A forward pass as a graph of operations, and which of them apply a linear layer to its input.
 
-Operations are observed where PyTorch dispatches them. So a layer is seen whether it is called as a module or
-as a function, in a scripted network too, and what is written into a tensor later is seen as well.
+Operations are observed where PyTorch dispatches them. A layer is therefore seen whether it is called as a
+module or as a function, also in a scripted network, and later writes into a tensor are seen too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
 from penultimate.objectives.heads import Head
 
 FINAL = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, Head)
-"""What a classifier may end in."""
+"""Layers in which a classifier may end."""
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 OPERANDS = {
     "mm": (0, 1),
@@ -32,12 +32,12 @@ OPERANDS = {
     "mv": (0, 1),
     "_cdist_forward": (0, 1),
 }
-"""The places of the two operands of every product of matrices, and of distances to prototypes."""
+"""The positions of the two operands of every matrix product, and of distances to prototypes."""
 PACKED = ("linear_dynamic", "linear_dynamic_fp16")
-"""Products whose weight is packed away (dynamic quantisation)."""
+"""Products whose weight is packed (dynamic quantisation)."""
 REDUCING = ("sum", "mean", "linalg_vector_norm", "norm")
 SPREADING = ("expand", "mul", "sub")
-"""What holds features against the vectors of all classes at once; their sum over the features is a layer."""
+"""Operations that combine features with all class vectors at once; summed over features, they are a layer."""
 ELEMENTWISE = (
     "mul",
     "sub",
@@ -54,15 +54,15 @@ ELEMENTWISE = (
 )
 """Operations that may stand between SPREADING and REDUCING."""
 SQUASHING = ("_softmax", "_log_softmax", "sigmoid", "hardsigmoid", "log_sigmoid_forward", "softplus", "exp")
-"""Operations whose inputs, where they are [n k], are kept: they may be the logits."""
+"""Operations whose inputs are kept if they are [n k], because they may be the logits."""
 
 
 @dataclass(eq=False)
 class Node:
-    """A tensor that depends on the network's input: what made it, and of what.
+    """A tensor that depends on the network's input, with the operation and the inputs it came from.
 
-    `inputs` are the operation's arguments, with a Node in place of each tensor that depends on the input;
-    other tensors stand for themselves where they are single numbers, and are None where they are not.
+    `inputs` are the operation's arguments, with a Node in place of each tensor that depends on the input. Of
+    the other tensors, single numbers are kept and the rest are None.
     """
 
     operation: str
@@ -74,7 +74,7 @@ class Node:
     stamp: int = 0
 
     def parents(self) -> Iterator[Node]:
-        """Yield the nodes among the arguments, also in lists."""
+        """Yield the nodes among the arguments, also those inside lists."""
         for value in self.inputs:
             for one in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(one, Node):
@@ -83,11 +83,11 @@ class Node:
 
 @dataclass(eq=False)
 class Call:
-    """A linear layer applied to what depends on the input: given features [n m], it gave `outputs` numbers.
+    """A linear layer with an input [n m] that depends on the network's input, and `outputs` output numbers.
 
-    `given` is averaged over positions, and None where nobody asked for it. `name` is "" for a layer that is
-    no module of FINAL; `plain` says that its weight is a tensor of the network's own and not computed, and
-    `weight` what that is called there.
+    `given` is the input averaged over positions, or None if it was not requested. `name` is "" for a layer
+    that is not a module of FINAL; `plain` says that its weight is one of the network's own tensors and not
+    computed, and `weight` is that tensor's name.
     """
 
     number: int
@@ -100,39 +100,39 @@ class Call:
     weight: str = ""
 
     def is_of_vectors(self) -> bool:
-        """Return whether the layer is given one vector for each example, not one for each position."""
+        """Return whether the layer receives one vector for each example, not one for each position."""
         return not self.convolves and sum(size > 1 for size in self.operand.shape[1:]) <= 1
 
 
 @dataclass(eq=False)
 class Trace:
-    """What is known of a forward pass of a module; `of` gives the node of a tensor.
+    """The known facts of a module's forward pass; `of` gives the node of a tensor.
 
-    `wanted` are the numbers of the calls whose features are kept; None keeps all.
+    `wanted` holds the numbers of the calls whose features are kept; None keeps all.
     """
 
     own: Mapping[int, str] = field(default_factory=dict)
-    """The module's parameters and buffers: their names by their storages."""
+    """The names of the module's parameters and buffers, by storage."""
     wanted: Collection[int] | None = None
     ended: set[Node] = field(default_factory=set)
-    """The nodes that a removed head (an Identity in its place) was given."""
+    """The input nodes of a removed head (an Identity in its place)."""
     started: bool = False
     _examples: int = 0
     _calls: int = 0
     _open: list[str] = field(default_factory=list)
     _nodes: Any = field(default_factory=lambda: WeakIdKeyDictionary(ref_type=WeakIdRef))
     _written: dict[int, tuple[int, Node]] = field(default_factory=dict)
-    """By storage: how often it was written to, and by what last."""
+    """For each storage, how often it was written to, and which node wrote last."""
 
     def start(self, values: Any) -> None:
-        """Take the tensors among a module's arguments for the input."""
+        """Record the tensors among a module's arguments as the input."""
         self.started = True
         for tensor in _tensors(values):
             self._examples = self._examples or (len(tensor) if tensor.ndim else 0)
             self._register(tensor, Node("input", tuple(tensor.shape)))
 
     def of(self, tensor: Tensor) -> Node | None:
-        """Return the node of a tensor; None if it does not depend on the input, as far as can be seen."""
+        """Return the node of a tensor, or None if no dependence on the input was observed."""
         node: Node | None = self._nodes.get(tensor)
         count, writer = self._written.get(_storage(tensor), (0, None))
         if writer is not None and (node is None or count > node.stamp):
@@ -141,11 +141,11 @@ class Trace:
         return node
 
     def enter(self, name: str) -> None:
-        """A module of FINAL begins."""
+        """Record that a module of FINAL begins."""
         self._open.append(name)
 
     def leave(self, name: str, layer: nn.Module, given: Any, gave: Any) -> None:
-        """A module of FINAL has ended: its output is that of one call, whatever it consists of."""
+        """Record that a module of FINAL has ended: its output belongs to one call."""
         self._open.pop()
         if not isinstance(given, Tensor) or not isinstance(gave, Tensor):
             return
@@ -160,7 +160,7 @@ class Trace:
     def note(
         self, function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Tensor | None]:
-        """Return what an operation is about to be given, and a copy of what it may overwrite or squash."""
+        """Return the inputs of an operation before it runs, and a copy of what it may overwrite or squash."""
         inputs = tuple(map(self._seen, (*arguments, *options.values())))
         return inputs, self._kept(_called(function), arguments, inputs)
 
@@ -172,7 +172,7 @@ class Trace:
         noted: tuple[tuple[Any, ...], Tensor | None],
         output: Any,
     ) -> None:
-        """Register what an operation made of what was noted before."""
+        """Register the output of an operation whose inputs were noted."""
         inputs, kept = noted
         schema, name = function._schema, _called(function)
         written = [
@@ -213,10 +213,9 @@ class Trace:
         return self.wanted is None or number in self.wanted
 
     def _kept(self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...]) -> Tensor | None:
-        """Return a copy of the first input, if it is [n k] and the operation SQUASHING or one
-        that may normalise.
+        """Return a copy of the first input, if it is [n k] and the operation is SQUASHING or may normalise.
 
-        Of one that is SPREADING, that of the input that is spread.
+        If the operation is SPREADING, return a copy of the input that is spread.
         """
         if name in SPREADING and len(inputs) > 1:
             place = 0 if isinstance(inputs[0], Node) else 1
@@ -236,7 +235,7 @@ class Trace:
     def _call(
         self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...], output: Any
     ) -> Call | None:
-        """Return the call of a layer that is no module of FINAL, if an operation is one."""
+        """Return the call of a layer that is not a module of FINAL, if an operation is one."""
         if self._open or not isinstance(output, Tensor) or not self._examples:
             return None
         if name in ("convolution", "_convolution"):
@@ -286,7 +285,7 @@ class Trace:
 
 
 class Observing(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, operations are told to a trace."""
+    """Report operations to a trace while the context is active."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -310,7 +309,7 @@ class Observing(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def may_be_final(layer: nn.Module, values: Tensor, output: Tensor) -> bool:
-    """Return whether what a layer was given [n ...] is what the final layer of a classifier is given."""
+    """Return whether an input [n ...] of a layer may be the input of a classifier's final layer."""
     if values.ndim < 2 or output.ndim < 2 or len(values) != len(output) or not values.is_floating_point():
         return False
     if not isinstance(layer, CONVOLUTIONS):
@@ -325,14 +324,14 @@ def storages(module: nn.Module) -> dict[int, str]:
 
 
 def averaged(layer: nn.Module, values: Tensor) -> Tensor:
-    """Return what a layer that may be final was given, as features [n m]."""
+    """Return the input of a layer that may be final, as features [n m]."""
     if isinstance(layer, CONVOLUTIONS):
         return _over_map(values, layer.kernel_size)
     return values if values.ndim == 2 else values.flatten(1, -2).mean(1)
 
 
 def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups: int, padded: bool) -> bool:
-    """Return whether a convolution is a linear layer at every position, or one of the whole map."""
+    """Return whether a convolution is a linear layer at each position, or one over the whole map."""
     kernel = tuple(weight.shape[2:])
     if groups > 1 or values.ndim != weight.ndim or not values.is_floating_point():  # or without a batch
         return False
@@ -342,7 +341,7 @@ def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups
 
 
 def _spread(node: Node) -> Node | None:
-    """Return the operation that spread the one vector of which a node is made elementwise."""
+    """Return the operation that spread the one vector from which a node was computed elementwise."""
     found, waiting, seen, size = None, [node], {node}, math.prod(node.shape)
     while waiting:
         one = waiting.pop()
@@ -361,7 +360,7 @@ def _spread(node: Node) -> Node | None:
 
 
 def _over_map(values: Tensor, kernel: Sequence[int]) -> Tensor:
-    """Return what a convolution was given as features [n m]: averaged over positions, or the whole map."""
+    """Return the input of a convolution as features [n m]: averaged over positions, or the whole map."""
     return values.flatten(2).mean(2) if set(kernel) == {1} else values.flatten(1)
 
 
@@ -372,7 +371,7 @@ def _consists_of_others(function: Any) -> bool:
 
 @cache
 def _called(function: Any) -> str:
-    """Return the name of an operation, or of its form that does not overwrite its input."""
+    """Return the name of an operation, or of its variant that does not overwrite its input."""
     name = str(function._schema.name).partition("::")[2]
     return name if name.startswith("_") else name.rstrip("_")
 

@@ -1,4 +1,4 @@
-"""The one building block of the small nets: convolution, batch normalisation, residual sum, ReLU."""
+"""The building block of the small nets: convolution, batch normalisation, residual sum, ReLU."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 FEWEST = 8
-"""Input channels from which on oneDNN's strided 1 x 1 convolutions are sound."""
+"""The number of input channels from which oneDNN's strided 1 x 1 convolutions are sound."""
 
 
 class Subsampled(nn.Conv2d):
-    """A 1 x 1 convolution with a stride, shown only the pixels that it reads.
+    """A 1 x 1 convolution with a stride that only receives the pixels it reads.
 
-    The same numbers; but of fewer channels than `FEWEST`, channels last, on a processor without AVX-512, the
-    backward pass of oneDNN's own writes past its memory (oneDNN issue 6035).
+    Its results equal those of an ordinary convolution. For fewer channels than `FEWEST`, channels last, on a
+    processor without AVX-512, the backward pass of oneDNN's own convolution writes past its memory (oneDNN
+    issue 6035).
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -22,7 +23,7 @@ class Subsampled(nn.Conv2d):
 
 
 def convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-    """Without a bias; the kernel from He's normal distribution by fan-out (as in ResNet)."""
+    """Return a convolution without a bias; its kernel is He normal by fan-out (as in ResNet)."""
     is_unsound = size == 1 and stride > 1 and inputs < FEWEST
     kind = Subsampled if is_unsound else nn.Conv2d
     made = kind(inputs, outputs, size, stride, padding=size // 2, groups=groups, bias=False)
@@ -34,7 +35,7 @@ def convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: i
 class Unit(nn.Module):
     """relu(batch_norm(conv(x)) + residual): an ordinary `Conv2d` (no bias) and an ordinary `BatchNorm2d`.
 
-    With `groups` as many as channels each channel is convolved for itself. At first gains are 1, shifts 0.
+    If `groups` equals the channels, each is convolved separately. Gains start at 1, shifts at 0.
 
     >>> import torch
     >>> unit = Unit(3, 8, size=3, stride=2)

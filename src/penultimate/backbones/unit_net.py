@@ -1,4 +1,4 @@
-"""What the small nets have in common: features in float32, and which widths they accept."""
+"""What the small nets share: features in float32, and a check of widths."""
 
 from __future__ import annotations
 
