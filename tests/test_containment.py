@@ -162,7 +162,7 @@ def test_what_a_block_within_has_replaced_is_seen_by_the_one_around_it() -> None
 def test_an_exception_that_would_end_the_program_becomes_an_ordinary_one() -> None:
     class Stop(BaseException): ...
 
-    for kind in (KeyboardInterrupt, Stop):
+    for kind in (KeyboardInterrupt, GeneratorExit, Stop):
         answer = rf"of test_containment\.py raises {kind.__name__}"
         with pytest.raises(EndingError, match=answer), contained(patches=False):
             raise kind
@@ -180,6 +180,18 @@ def test_a_fork_that_returns_ends_where_the_code_ends() -> None:
     with contained(patches=False):
         child = os.fork()
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads
+def test_forks_that_return_into_code_that_forks_are_as_many_as_were_asked_for() -> None:
+    reader, writer = os.pipe()
+    with contained(patches=False):
+        children = [child for _ in range(5) if (child := os.fork()) or os.write(writer, b"!") < 0]
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
+    os.close(writer)
+    with os.fdopen(reader, "rb") as end:
+        assert end.read() == b"!" * 5
 
 
 # -- a plug-in ----------------------------------------------------------------------------------------------

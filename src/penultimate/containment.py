@@ -38,6 +38,7 @@ Functions: TypeAlias = dict[ModuleType | type, dict[str, Any]]
 _LEAVE = os._exit
 _entered = False
 _looking: list[Functions] = []
+_processes: list[int] = []
 
 
 class PassingError(BaseException):
@@ -82,8 +83,8 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
 
     `who` names the code in messages; with it, functions of libraries that the code replaced are refused by a
     RequestError, and without it they are only told in what is yielded. Without `patches` they are looked for
-    only if a block within this one does. An exception that would end the program comes out as EndingError,
-    and a fork that the code has left to return ends here.
+    only if a block within this one does. An exception that would end the program comes out as EndingError. A
+    fork that the code has left to return ends here; one that forks in its turn does so in vain.
     """
     global _entered
     _entered |= patches
@@ -92,13 +93,14 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
         before, drawn, imported = state(), generators(), len(sys.modules)
         functions: Functions = {}
         _looking.append(functions)
+        _processes.append(process)
         if patches:
             found = _functions()
             for lacking in _looking:  # those around this block, in which no such code has run until now
                 lacking.update({} if lacking else found)
         try:
             yield left
-        except (Exception, SystemExit, GeneratorExit, PassingError):
+        except (Exception, SystemExit, PassingError):
             raise
         except BaseException as error:
             if came or os.getpid() != process:
@@ -108,6 +110,7 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
             if os.getpid() != process:
                 _LEAVE(0)
             _looking.pop()
+            _processes.pop()
             left += [piece.what for piece in before if piece.put_back()]
             if len(sys.modules) > imported:
                 left[:] = [what for what in left if what not in OF_PACKAGES]
@@ -116,6 +119,18 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
             left.replaced += _functions_put_back(functions)
     if left.replaced and who:
         raise RequestError(left.sentence(who))
+
+
+def _end_fork_of_fork() -> None:
+    """End a fork of a fork that a user's code has left to return: called again and again, it would fork more
+    processes than a machine has. A process of the multiprocessing library's does not return.
+    """
+    library: Any = sys.modules.get("multiprocessing.process")
+    if _processes and os.getppid() != _processes[0] and not (library and library.parent_process()):
+        _LEAVE(0)
+
+
+os.register_at_fork(after_in_child=_end_fork_of_fork)
 
 
 @contextlib.contextmanager
