@@ -181,7 +181,7 @@ def test_what_is_not_as_it_should_be_is_told(
     ("train", "valid", "said"),
     [
         (TRAIN, [], "lists no image of the views 'all'"),
-        (TRAIN[:3], VALID, "20 images of whole patients cannot be held out of the 3 that"),
+        (TRAIN[:3], VALID, "holding out 20 images of whole patients leaves none to train on"),
     ],
 )
 def test_what_its_tables_cannot_give_is_told(tmp_path: Path, train: Rows, valid: Rows, said: str) -> None:
@@ -242,7 +242,7 @@ def test_what_was_spoilt_is_told(
         ({"labels": ()}, "labels are names of observations, each once"),
         ({"labels": ("Edema", "Edema")}, "each once"),
         ({"views": "top"}, "unknown views of CheXpert 'top'"),
-        ({"held_out": 0}, "held_out is a whole number from 1 up, not 0"),
+        ({"held_out": 0}, "held_out must be a whole number of at least 1, not 0"),
         ({"side": 2.5}, "side is a whole number from 1 up"),
     ],
 )

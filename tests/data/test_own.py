@@ -517,7 +517,7 @@ def test_which_columns_of_hugging_face_hold_images_and_labels_can_be_said(tmp_pa
     cells = {"img": images, "mask": images, "fine": [0, 1] * 4, "coarse": [1, 0] * 4}
     made = datasets.Dataset.from_dict(cells, features=datasets.Features(features))
     made.save_to_disk(str(tmp_path / "saved"))
-    with pytest.raises(RequestError, match=r"may be 'fine' or 'coarse'. Say it: .*saved\(label='fine'\)"):
+    with pytest.raises(RequestError, match=r"may be 'fine' or 'coarse'. Name it: .*saved\(label='fine'\)"):
         open_dataset(str(tmp_path / "saved"))
     with pytest.raises(RequestError, match=r"columns of images img, mask; .*saved\(image='img'\)"):
         open_dataset(f"{tmp_path}/saved(label='fine')")

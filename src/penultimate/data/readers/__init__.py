@@ -1,1 +1,1 @@
-"""Reading images that others made: what lies where, and which label it has."""
+"""Readers of other people's images: where each image lies, and which label it has."""
