@@ -59,7 +59,7 @@ def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"unknown dataset 'digit_smoke'\. Did you mean 'digits_smoke'\?"):
         generate("digit_smoke", 0, tmp_path)
     for draw in (-1, True):
-        with pytest.raises(RequestError, match=f"a draw is a whole number from 0 up, not {draw!r}"):
+        with pytest.raises(RequestError, match=f"a draw must be a whole number of at least 0, not {draw!r}"):
             generate("digits_smoke", draw, tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="it is, or lies below, a file"):
@@ -87,8 +87,8 @@ def test_values_of_another_type_are_refused_in_words(tmp_path: Path) -> None:
     assert answer.stdout.splitlines() == [
         "augmentation: shift is a number of pixels, 0 or more, not 1.5",
         "augmentation: flip is True or False, not 1",
-        "a draw is a whole number from 0 up, not 0.5",
-        "a draw is a whole number from 0 up, not '0'",
+        "a draw must be a whole number of at least 0, not 0.5",
+        "a draw must be a whole number of at least 0, not '0'",
     ]
 
 

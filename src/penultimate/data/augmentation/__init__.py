@@ -1,1 +1,1 @@
-"""What training does to a batch of images."""
+"""The augmentation of image batches in training."""

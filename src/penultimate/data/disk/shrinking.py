@@ -1,4 +1,4 @@
-"""Images whose shorter side is brought to so many pixels, and which are otherwise whole."""
+"""Shrink images to a given shorter side without cropping them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from penultimate.errors import RequestError
 
 
 def shrunk(image: Image.Image, side: int) -> Image.Image:
-    """Return the image with a shorter side of `side` pixels, bilinear with antialiasing;
-    a smaller one as it is.
+    """Return the image shrunk to a shorter side of `side` pixels, or unchanged if it is smaller.
 
-    Pixel for pixel torchvision's Resize. Raises RequestError for more than MOST_PIXELS.
+    The result equals torchvision's Resize (bilinear with antialiasing) pixel for pixel. Raises RequestError
+    for more than MOST_PIXELS.
 
     >>> shrunk(Image.new("RGB", (300, 200)), 100).size, shrunk(Image.new("RGB", (30, 20)), 100).size
     ((150, 100), (30, 20))
@@ -33,12 +33,12 @@ def shrunk(image: Image.Image, side: int) -> Image.Image:
 
 @dataclass(frozen=True)
 class Shrunk:
-    """Reads images of a listing, shrunk: what a worker is sent."""
+    """A reader of shrunk images of a listing, which is sent to the workers."""
 
     listing: Listing
     side: int
 
     def __call__(self, rows: range) -> list[np.ndarray]:
-        """uint8 [h w 3] of each; raises DamagedFileError for one that cannot be read."""
+        """Return uint8 [h w 3] for each image; raises DamagedFileError for an unreadable one."""
         images = (colours_of(self.listing, row)[0] for row in rows)
         return [np.array(shrunk(image, self.side)) for image in images]

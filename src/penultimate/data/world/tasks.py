@@ -1,4 +1,4 @@
-"""What each data set of the world draws: its classes of (character, face) pairs, counts and nuisances."""
+"""The classes of (character, face) pairs, counts and nuisances of each data set of the world."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from penultimate.data.world.nuisance import Nuisances, compose
 from penultimate.data.world.renderings import Rendering, rendition, sketch
 
 UPRIGHT = Nuisances(stroke=0.0, rotation=0.125, shear=0.0, elastic=0.0)
-"""For telling faces apart: what distinguishes a face is left unchanged."""
+"""The nuisances of the task of faces, which leave the features of a face unchanged."""
 
 RENDERINGS: Mapping[str, Rendering] = {"r": rendition, "sketch": sketch}
-"""How those shifted sets are drawn that differ from pretraining."""
+"""The rendering functions of the shifted sets that are drawn differently from pretraining."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Classes with the glyphs from which an example is drawn uniformly, and each split's images per class.
+    """The classes with their glyphs, drawn uniformly, and the number of images per class of each split.
 
-    Tasks of one `family` show the same images of a class that they have in common; one without is alone.
+    Tasks of one `family` show the same images for their common classes; a task without a family shares none.
     """
 
     name: str
@@ -57,7 +57,7 @@ def _by_character(
 
 
 def glyph_task(name: str, typefaces: Typefaces) -> Task:
-    """Return the task of a data set in the catalogue; an unknown name raises with the nearest known one.
+    """Return the task of a data set in the catalogue; raises for an unknown name, with the nearest one.
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))
