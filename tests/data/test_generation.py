@@ -121,7 +121,7 @@ def plug_in() -> Iterator[Callable[[dict[str, Sequence[int]]], None]]:
     ("names", "message"),
     [
         (("Mass, solid", "Edema"), "may hold neither '=' nor ','; rename 'Mass, solid'"),
-        (("Edema", "Edema"), "two labels are called 'Edema'; give each a name of its own"),
+        (("Edema", "Edema"), "two labels are called 'Edema'; give each a different name"),
     ],
 )
 def test_labels_whose_names_no_row_could_hold_are_refused_before_training(
@@ -155,8 +155,8 @@ def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable
     ("makes", "message"),
     [
         ({"train": range(4), "tset": (4, 5)}, "'tset': its card names no such split; it has train, test"),
-        ({"train": range(5), "test": (5, 6)}, "its card says 4 images of 2 classes; 5 of 2 were made"),
-        ({"train": range(4)}, "makes no test, which its card promises"),
+        ({"train": range(5), "test": (5, 6)}, "its card lists 4 images of 2 classes; 5 of 2 were made"),
+        ({"train": range(4)}, "makes no test, although its card lists it"),
         ({"train": range(4), "test": (4, 3)}, r"the id 3 is in 'train' too \(1 of 2 do\)"),
     ],
 )

@@ -193,7 +193,7 @@ def _png_bomb() -> bytes:
     [
         (("check", "flower102"), "nor a file or folder. Did you mean 'flowers102'?"),
         (("check", "flower102", "--root", "x"), "data set 'flower102'. Did you mean 'flowers102'?"),
-        (("check", "pets"), "where Oxford-IIIT Pets lies is not said"),
+        (("check", "pets"), "the folder of Oxford-IIIT Pets is not given"),
         (("get", "pet", "--root", "x"), "unknown published data set 'pet'. Did you mean 'pets'?"),
         (("get", "pets"), "give the folder it is to lie in"),
         (("get", "cars", "--root", "x"), "Stanford Cars must be obtained by hand: its site is gone"),

@@ -87,7 +87,7 @@ class Shown:
     seed: int
 
     def __call__(self, piece: tuple[int, np.ndarray]) -> UInt8[np.ndarray, "n size size 3"]:
-        """Return the images at these places [n] in an epoch; raises DamagedFileError for an unreadable one."""
+        """Return the images at these places [n] in an epoch; raises DamagedFileError if one is unreadable."""
         epoch, rows = piece
         size = self.geometry[1]
         squares = np.empty((len(rows), size, size, 3), np.uint8)

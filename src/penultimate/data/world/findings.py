@@ -77,7 +77,7 @@ def scenes(count: int, letters: int, generator: torch.Generator) -> Scene:
 
 
 def drawn(scene: Scene, masks: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a mask for each image [n 48 48] of its letters at half size, from `masks` [letters faces 48 48]."""
+    """Return a mask [n 48 48] per image, of its letters at half size; `masks` is [letters faces 48 48]."""
     face = torch.randint(masks.shape[1], scene.letter.shape, generator=generator)
     small = F.avg_pool2d(masks.float(), 2)[scene.letter.clamp(min=0), face]
     small *= (scene.ink * (scene.letter >= 0))[..., None, None]

@@ -148,8 +148,8 @@ def generate(
 
     The images are a function of (name, draw). `progress` is called after each split with {"dataset", "draw",
     "split", "images", "of"}, where "images" is the number so far and "of" the total. A data set is any
-    callable under `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them.
-    `planned` holds the expected digests (`digests_of`) of its splits.
+    callable under `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of
+    them. `planned` holds the expected digests (`digests_of`) of its splits.
 
     Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number of at least
     0, a folder that cannot be used or holds something else, and a data set that differs from its card or

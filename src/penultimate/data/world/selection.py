@@ -66,7 +66,7 @@ def similarity(
 
 
 def _fillers(script: Script, typefaces: Typefaces, taken: str) -> str:
-    """Return the block's non-decomposable characters of the right category that all the task's faces cover."""
+    """Return the block's non-decomposable characters of the right category that all faces cover."""
     return "".join(
         character
         for character in map(chr, script.block)
